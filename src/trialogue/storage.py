@@ -1,0 +1,73 @@
+"""Writing files that are either whole or absent: the only place where the package writes to disk.
+
+A file appears under its name in one step, by `os.replace` of a finished temporary neighbour, so that a reader
+never sees half of it, whatever kills the writer.
+"""
+
+import errno
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from trialogue.errors import InputError
+
+_MENDS = {
+    errno.ENOSPC: "no space is left on the device: free some, or choose a folder elsewhere",
+    errno.EDQUOT: "the disk quota is used up: free some space, or choose a folder elsewhere",
+    errno.EACCES: "no permission to write here: choose a folder that you may write to",
+    errno.EPERM: "no permission to write here: choose a folder that you may write to",
+    errno.EROFS: "the file system is read-only: choose a folder that you may write to",
+    errno.ENOTDIR: "a parent of this path is a file: choose another folder",
+    errno.EEXIST: "a file is in the way of this folder: choose another folder",
+    errno.EISDIR: "a folder is in the way of this file: choose another name",
+    errno.ENAMETOOLONG: "the path is too long: choose a shorter one",
+}
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn an `OSError` of the body into an `InputError` that names `path` and the mend."""
+    try:
+        yield
+    except OSError as error:
+        mend = _MENDS.get(error.errno or 0, f"cannot be written: {error.strerror or error}")
+        raise InputError("path", os.fspath(path), mend) from error
+
+
+def make_folder(path: str | os.PathLike[str]) -> Path:
+    """Make the folder `path` with its parents, where it is missing; raises `InputError` if it cannot."""
+    folder = Path(path)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def atomic_write(path: str | os.PathLike[str], content: bytes | str) -> Path:
+    """Write `content` (text as UTF-8) to `path` in one step, replacing what is there; return the path.
+
+    Parent folders are made. The content is on the disk when the call returns. Raises `InputError` where `path`
+    cannot be written (no space, no permission, a file in the way); the file is whole in any case, old or new.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    target = Path(path)
+    make_folder(target.parent)
+    temporary = target.parent / f".{uuid.uuid4().hex}.partial"
+    with writing(target):
+        try:
+            with temporary.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        # The name itself is only safe once the folder is on the disk.
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    return target
