@@ -47,8 +47,8 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
 def atomic_write(path: str | os.PathLike[str], content: bytes | str) -> Path:
     """Write `content` (text as UTF-8) to `path` in one step, replacing what is there; return the path.
 
-    Parent folders are made. The content is on the disk when the call returns. Raises `InputError` where `path`
-    cannot be written (no space, no permission, a file in the way); the file is whole in any case, old or new.
+    Parent folders are made. The content is on the disk when the call returns. Raises `InputError` where it
+    cannot be written (no space, no permission, a file in the way); `path` is whole in any case, old or new.
     """
     data = content.encode() if isinstance(content, str) else content
     target = Path(path)
