@@ -1,0 +1,37 @@
+"""How sequences are drawn from what was learned: walks, verifiers, truncation, and exact laws."""
+
+from trialogue.inference.truncation import Truncated, truncated
+from trialogue.inference.walks.ancestral import Ancestral
+from trialogue.inference.walks.backtracking import Backtracking
+from trialogue.inference.walks.best_of_n import BestOfN
+from trialogue.inference.walks.engine import Samples, Trace, generate
+from trialogue.inference.walks.rejection import Rejection, TokenwiseRejection
+from trialogue.inference.walks.sequential_monte_carlo import SequentialMonteCarlo
+from trialogue.inference.walks.value_guided import ValueGuided
+
+WALKS = {
+    "ancestral": Ancestral,
+    "rejection": Rejection,
+    "best-of-n": BestOfN,
+    "tokenwise-rejection": TokenwiseRejection,
+    "backtracking": Backtracking,
+    "smc": SequentialMonteCarlo,
+    "value-guided": ValueGuided,
+}
+"""Every walk by its name on the command line."""
+
+__all__ = [
+    "WALKS",
+    "Ancestral",
+    "Backtracking",
+    "BestOfN",
+    "Rejection",
+    "Samples",
+    "SequentialMonteCarlo",
+    "TokenwiseRejection",
+    "Trace",
+    "Truncated",
+    "ValueGuided",
+    "generate",
+    "truncated",
+]

@@ -1,0 +1,34 @@
+"""Ancestral sampling: append a token drawn from the oracle until the sequence is complete."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from trialogue.inference.walks.judge import Judge
+from trialogue.inference.walks.moves import Moves
+from trialogue.inference.walks.walk import NoState
+from trialogue.oracles import Decoding
+from trialogue.randomness import Choose
+
+
+@dataclass(frozen=True)
+class Ancestral:
+    """Sample from the oracle as it is; a verifier, if given, only judges the result."""
+
+    rows_per_sample: ClassVar[int] = 1
+    needs_verifier: ClassVar[bool] = False
+
+    def init(self, decoding: Decoding) -> NoState:
+        """Nothing to keep."""
+        del decoding
+        return NoState()
+
+    def step(
+        self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, NoState]:
+        """Append one token to every incomplete row."""
+        del verifier
+        moves = Moves.stay(decoding)
+        growing = (~decoding.complete).nonzero()[:, 0]
+        if len(growing):
+            moves.token[growing] = choose(decoding.log_probs(growing), growing)
+        return moves._replace(done=decoding.complete), state

@@ -1,0 +1,84 @@
+"""Tokenwise rejection sampling with backtracking (thesis Algorithm 1)."""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.inference.walks.judge import Judge
+from trialogue.inference.walks.moves import Moves
+from trialogue.oracles import Decoding
+from trialogue.randomness import Choose
+
+
+class BacktrackingState(NamedTuple):
+    """What each row has left (rows,): backtracks, tokens to redo greedily, and whether its last was sampled."""
+
+    quota: Tensor
+    redo: Tensor
+    sampled: Tensor
+
+
+@dataclass(frozen=True)
+class Backtracking:
+    """Where the verifier rejects a sampled token, erase the last `stride` tokens and redo as many greedily.
+
+    At most `quota` times per sample. The redo ends early at the end of sequence or at the horizon, is not
+    verified, and takes the lowest index among ties; `argmax_redo=False` is the ablation that samples on instead.
+    `erase_prompt` allows the erasing to reach into the prompt, as the thesis' Tables 3.1, 3.2 and 3.4 need.
+    The verifier must say 0 to reject: put a `Threshold` around one that gives probabilities.
+    """
+
+    quota: int = 4
+    stride: int = 4
+    argmax_redo: bool = True
+    erase_prompt: bool = False
+    rows_per_sample: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        if self.quota < 0:
+            raise InputError("quota", self.quota, "use 0 or more backtracks")
+        if self.stride < 1:
+            raise InputError("stride", self.stride, "erase at least 1 token")
+
+    @property
+    def needs_verifier(self) -> bool:
+        """Without a quota the verifier is never asked."""
+        return self.quota > 0
+
+    def init(self, decoding: Decoding) -> BacktrackingState:
+        """All of the quota, nothing to redo."""
+        rows = len(decoding.lengths)
+        return BacktrackingState(
+            torch.full((rows,), self.quota),
+            torch.zeros(rows, dtype=torch.int64),
+            torch.zeros(rows, dtype=torch.bool),
+        )
+
+    def step(
+        self, decoding: Decoding, state: BacktrackingState, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, BacktrackingState]:
+        """Go back where the last sampled token was rejected, then append a greedy or a sampled token."""
+        moves = Moves.stay(decoding)
+        rejected = torch.zeros_like(decoding.complete)
+        judged = (state.sampled & (state.quota > 0)).nonzero()[:, 0]
+        if len(judged):
+            rejected[judged] = verifier.values(judged) == 0
+        floor = torch.zeros_like(decoding.start) if self.erase_prompt else decoding.start
+        back = torch.maximum(decoding.lengths - self.stride, floor)
+        moves.length.copy_(torch.where(rejected, back, decoding.lengths))
+        redo = torch.where(rejected, self.stride if self.argmax_redo else 0, state.redo)
+        done = decoding.complete & ~rejected
+        greedy = redo > 0
+        asking = (~done).nonzero()[:, 0]
+        if len(asking):
+            log_probs = decoding.log_probs(asking, moves.length[asking])
+            token = log_probs.argmax(1)
+            drawn = (~greedy[asking]).nonzero()[:, 0]
+            if len(drawn):
+                token[drawn] = choose(log_probs[drawn], asking[drawn])
+            moves.token[asking] = token
+        state = BacktrackingState(state.quota - rejected.long(), (redo - 1).clamp_min(0), ~greedy)
+        return moves._replace(done=done), state

@@ -1,0 +1,52 @@
+"""Best of n: complete n rows and keep the one that the verifier values most."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from trialogue.errors import InputError
+from trialogue.inference.walks.judge import Judge
+from trialogue.inference.walks.moves import Moves
+from trialogue.inference.walks.walk import NoState
+from trialogue.oracles import Decoding
+from trialogue.randomness import Choose
+
+
+@dataclass(frozen=True)
+class BestOfN:
+    """Draw `n` completions of each prompt and return the first of those with the greatest value."""
+
+    n: int = 4
+    needs_verifier: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise InputError("n", self.n, "draw at least 1 completion")
+
+    @property
+    def rows_per_sample(self) -> int:
+        """One row per candidate."""
+        return self.n
+
+    def init(self, decoding: Decoding) -> NoState:
+        """Nothing to keep."""
+        del decoding
+        return NoState()
+
+    def step(
+        self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, NoState]:
+        """Append one token to every incomplete row; select in the groups that are complete."""
+        moves = Moves.stay(decoding)
+        growing = (~decoding.complete).nonzero()[:, 0]
+        if len(growing):
+            moves.token[growing] = choose(decoding.log_probs(growing), growing)
+        finished = decoding.complete.view(-1, self.n).all(1).nonzero()[:, 0]
+        if len(finished):
+            rows = finished[:, None] * self.n + torch.arange(self.n)
+            best = verifier.values(rows.flatten()).view(-1, self.n).argmax(1)
+            moves.source[rows] = rows.gather(1, best[:, None])
+            moves.length[rows] = decoding.lengths[moves.source[rows]]
+            moves.done[rows] = True
+        return moves, state

@@ -1,0 +1,336 @@
+"""The engine: runs any walk on any oracle, all rows as one batch, and counts what it cost."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, cast
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from trialogue.errors import InputError
+from trialogue.inference.verifiers.function import as_verifier
+from trialogue.inference.walks.ancestral import Ancestral
+from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch, checked_prompts
+from trialogue.inference.walks.judge import Judge
+from trialogue.inference.walks.moves import Moves
+from trialogue.inference.walks.walk import StateT, Walk, join, take
+from trialogue.oracles import Autoregressive, Verifier, padded
+from trialogue.randomness import Streams
+
+Prompts = Tensor | tuple[Tensor, Tensor] | Sequence[Sequence[int]]
+VerifierLike = Verifier | Callable[[tuple[int, ...]], float | bool]
+
+_STEPS_PER_TOKEN = 1000
+_ADMIT_SHARE = 8
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What the moves of a run were, one entry per row and step in which it went back or appended.
+
+    All (moves,) int64: the sample, the member of its group, the length before, the member it continued from, the
+    length it kept of that, and the token it appended (-1 for none).
+    """
+
+    sample: Tensor
+    member: Tensor
+    length: Tensor
+    source: Tensor
+    kept: Tensor
+    token: Tensor
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What a run returns, in the order of its prompts; n samples of up to `capacity` tokens.
+
+    `accepted` says that a sample is complete, has positive weight, and that the verifier, if there is one, gives
+    it a positive value. `stopped` tells why a sample is not complete ("" where it is): "failed" (no way on),
+    "max_queries" or "max_steps". `queries` counts tokens asked of the oracle, `distinct_queries` those for
+    prefixes never asked about before in this run, `verifier_calls` prefixes judged.
+    """
+
+    tokens: Tensor
+    """(n, capacity) int64: prompt and completion, right-padded with zeros"""
+    lengths: Tensor
+    """(n,) int64: length of prompt and completion"""
+    prompt_lengths: Tensor
+    """(n,) int64"""
+    accepted: Tensor
+    """(n,) bool"""
+    log_weight: Tensor
+    """(n,) float64: log of target over proposal where the walk knows it, else 0"""
+    queries: Tensor
+    """(n,) int64"""
+    distinct_queries: Tensor
+    """(n,) int64"""
+    verifier_calls: Tensor
+    """(n,) int64"""
+    stopped: list[str]
+    forward_passes: int
+    positions: int
+    seconds: float
+    trace: Trace | None = None
+
+    def sequences(self) -> list[tuple[int, ...]]:
+        """Prompt and completion of each sample as a tuple of token ids."""
+        rows = zip(self.tokens.tolist(), self.lengths.tolist(), strict=True)
+        return [tuple(tokens[:length]) for tokens, length in rows]
+
+
+@torch.inference_mode()
+def generate(
+    oracle: Autoregressive,
+    prompts: Prompts | None = None,
+    *,
+    walk: Walk[Any] | None = None,
+    verifier: VerifierLike | None = None,
+    max_new_tokens: int | None = None,
+    num_samples: int = 1,
+    seed: int = 0,
+    sample_ids: Sequence[int] | None = None,
+    batch_size: int = 1024,
+    max_queries: int | None = None,
+    max_steps: int | None = None,
+    memory: int = DEFAULT_MEMORY,
+    trace: bool = False,
+    progress: bool = False,
+) -> Samples:
+    """Draw `num_samples` completions of each prompt by `walk` (ancestral sampling by default).
+
+    `prompts` are sequences of token ids: a list, a tensor (n, width), or right-padded tokens with their lengths;
+    by default one empty prompt. `verifier` may be a plain function of a prefix (prompt and completion as a tuple
+    of ints). A completion ends at the oracle's end of sequence, at its `max_length`, or after `max_new_tokens`.
+    A sample depends on `seed` and on its id (its place among the samples, unless `sample_ids` says otherwise),
+    not on the batch. At most `batch_size` rows move at once. A sample stops after `max_queries` queries, or
+    after `max_steps` moves (by default 1000 per token of the longest completion). `memory` is the number of
+    prefixes whose features are remembered, so that going back to them computes nothing.
+
+    Raises `InputError` for a field out of range, a prompt that is too long or outside the vocabulary, a verifier
+    whose answer is not one finite non-negative number per row, and an oracle that gives every token probability
+    zero.
+    """
+    tokens, lengths = _prompt_tensors(prompts)
+    walk = Ancestral() if walk is None else walk
+    if walk.needs_verifier and verifier is None:
+        raise InputError("verifier", None, f"{type(walk).__name__} needs one")
+    for name, value in (("num_samples", num_samples), ("batch_size", batch_size), ("memory", memory)):
+        if value < 1:
+            raise InputError(name, value, "use at least 1")
+    for name, bound in (("max_queries", max_queries), ("max_steps", max_steps)):
+        if bound is not None and bound < 1:
+            raise InputError(name, bound, "use at least 1, or None")
+    checked_prompts(tokens, lengths, oracle.vocab_size)
+    limit = limits(oracle, lengths, max_new_tokens)
+    ids = torch.arange(len(lengths) * num_samples) if sample_ids is None else torch.as_tensor(sample_ids)
+    if len(ids) != len(lengths) * num_samples:
+        raise InputError("sample_ids", len(ids), f"give {len(lengths) * num_samples}, one per sample")
+    run = _Run(
+        oracle,
+        walk,
+        None if verifier is None else as_verifier(verifier),
+        tokens.repeat_interleave(num_samples, 0),
+        lengths.repeat_interleave(num_samples),
+        limit.repeat_interleave(num_samples),
+        ids,
+        seed=seed,
+        batch_size=batch_size,
+        max_queries=max_queries,
+        max_steps=_STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1)) if max_steps is None else max_steps,
+        memory=memory,
+        trace=trace,
+    )
+    return run.samples(progress)
+
+
+def limits(oracle: Autoregressive, lengths: Tensor, max_new_tokens: int | None) -> Tensor:
+    """The length (n,) at which each prompt of `lengths` (n,) is complete."""
+    if max_new_tokens is None:
+        if oracle.max_length is None:
+            raise InputError("max_new_tokens", None, "give a number: the oracle has no longest sequence")
+        limit = torch.full_like(lengths, oracle.max_length)
+    elif max_new_tokens < 1:
+        raise InputError("max_new_tokens", max_new_tokens, "ask for at least 1 token")
+    else:
+        limit = lengths + max_new_tokens
+        if oracle.max_length is not None:
+            limit = limit.clamp_max(oracle.max_length)
+    if bool((lengths > limit).any()):
+        longest = int(lengths.max())
+        raise InputError("prompts", longest, f"use prompts of at most {oracle.max_length} tokens")
+    return limit
+
+
+def _prompt_tensors(prompts: Prompts | None) -> tuple[Tensor, Tensor]:
+    if prompts is None:
+        prompts = [()]
+    if isinstance(prompts, Tensor):
+        if prompts.ndim != 2 or prompts.is_floating_point():
+            raise InputError("prompts", tuple(prompts.shape), "give integer token ids of shape (n, width)")
+        return prompts.long(), torch.full((len(prompts),), prompts.shape[1])
+    if isinstance(prompts, tuple) and len(prompts) == 2 and isinstance(prompts[0], Tensor):
+        tokens, lengths = prompts
+        assert isinstance(lengths, Tensor)
+        if tokens.ndim != 2 or lengths.shape != tokens.shape[:1] or bool((lengths > tokens.shape[1]).any()):
+            raise InputError("prompts", tuple(tokens.shape), "give tokens (n, width) and lengths (n,) <= width")
+        return tokens.long(), lengths.long()
+    try:
+        return padded(prompts)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError("prompts", type(prompts).__name__, "give sequences of token ids") from None
+
+
+class _Run(Generic[StateT]):
+    """One call of `generate`: samples wait in a queue, groups of rows move, finished samples are filed."""
+
+    def __init__(
+        self,
+        oracle: Autoregressive,
+        walk: Walk[StateT],
+        verifier: Verifier | None,
+        prompts: Tensor,
+        lengths: Tensor,
+        limit: Tensor,
+        ids: Tensor,
+        *,
+        seed: int,
+        batch_size: int,
+        max_queries: int | None,
+        max_steps: int,
+        memory: int,
+        trace: bool,
+    ) -> None:
+        self._walk, self._members, self._seed = walk, walk.rows_per_sample, seed
+        self._prompts, self._prompt_lengths, self._limit, self._ids = prompts, lengths, limit, ids
+        self._max_queries, self._max_steps = max_queries, max_steps
+        samples = len(ids)
+        self._groups = max(1, min(samples, batch_size // self._members))
+        layers = () if verifier is None else tuple(verifier.layers)
+        capacity = int(limit.max())
+        self._batch = Batch(oracle, self._groups * self._members, capacity, layers=layers, memory=memory)
+        self._verified = verifier is not None
+        self._judge = Judge(verifier, self._batch) if verifier is not None else cast(Judge, None)
+        self._state = walk.init(self._batch)
+        self._streams = Streams(seed, torch.zeros(0, dtype=torch.int64))
+        self._sample = torch.zeros(0, dtype=torch.int64)  # of each group, the place of its sample
+        self._steps = self._sample
+        self._waiting = 0
+        self._trace: list[tuple[Tensor, ...]] | None = [] if trace else None
+        self._tokens = torch.zeros(samples, capacity, dtype=torch.int64)
+        self._lengths, self._stopped = torch.zeros_like(lengths), [""] * samples
+        self._accepted = torch.zeros(samples, dtype=torch.bool)
+        self._log_weight = torch.zeros(samples, dtype=torch.float64)
+        self._counts = torch.zeros(3, samples, dtype=torch.int64)
+
+    def samples(self, progress: bool) -> Samples:
+        """Run until every sample is filed."""
+        began = time.perf_counter()
+        members = self._members
+        with tqdm(total=len(self._ids), unit="sample", disable=not progress, leave=False) as bar:
+            while self._waiting < len(self._ids) or len(self._sample):
+                self._admit()
+                moves, state = self._walk.step(self._batch, self._state, self._judge, self._streams.choose)
+                if self._trace is not None:
+                    self._trace.append(self._moved(moves))
+                self._batch.apply(moves)
+                regrouped = bool((moves.source != torch.arange(len(moves.source))).any())
+                self._state = take(state, moves.source) if regrouped else state
+                self._steps = self._steps + 1
+                finished = moves.done.view(-1, members).all(1)
+                stopped = finished | (self._steps >= self._max_steps)
+                if self._max_queries is not None:
+                    stopped |= self._batch.meter.queries.view(-1, members).sum(1) >= self._max_queries
+                if bool(stopped.any()):
+                    self._file(stopped.nonzero()[:, 0], finished)
+                    bar.update(int(stopped.sum()))
+                    self._keep((~stopped).nonzero()[:, 0])
+        return self._result(time.perf_counter() - began)
+
+    def _admit(self) -> None:
+        room = min(self._groups - len(self._sample), len(self._ids) - self._waiting)
+        # Prompts are evaluated together: a few more idle rows cost less than many small evaluations.
+        if not room or (len(self._sample) and room * _ADMIT_SHARE < self._groups):
+            return
+        new = torch.arange(self._waiting, self._waiting + room)
+        self._waiting += room
+        rows = new.repeat_interleave(self._members)
+        before = len(self._batch.lengths)
+        tokens = torch.zeros(len(rows), self._tokens.shape[1], dtype=torch.int64)
+        width = min(self._prompts.shape[1], tokens.shape[1])
+        tokens[:, :width] = self._prompts[rows, :width]
+        lengths = self._prompt_lengths[rows]
+        tokens *= torch.arange(tokens.shape[1]) < lengths[:, None]
+        self._batch.add(tokens, lengths, lengths, self._limit[rows])
+        fresh = take(self._walk.init(self._batch), torch.arange(before, before + len(rows)))
+        self._state = join(self._state, fresh)
+        member = torch.arange(self._members).repeat(room)
+        self._streams.extend(Streams(self._seed, self._ids[rows] * self._members + member))
+        self._sample = torch.cat((self._sample, new))
+        self._steps = torch.cat((self._steps, torch.zeros_like(new)))
+
+    def _keep(self, groups: Tensor) -> None:
+        rows = (groups[:, None] * self._members + torch.arange(self._members)).flatten()
+        self._batch.select(rows)
+        self._state = take(self._state, rows)
+        self._streams.select(rows)
+        self._sample, self._steps = self._sample[groups], self._steps[groups]
+
+    def _file(self, groups: Tensor, finished: Tensor) -> None:
+        batch, members = self._batch, self._members
+        samples, first = self._sample[groups], groups * members
+        complete = batch.complete[first]
+        log_weight = getattr(self._state, "log_weight", None)
+        if log_weight is not None:
+            self._log_weight[samples] = log_weight[first]
+        # A group that was stopped has not chosen its output yet.
+        accepted = complete & (finished[groups] | (members == 1)) & (self._log_weight[samples] > -math.inf)
+        judged = accepted.nonzero()[:, 0]
+        if self._verified and len(judged):
+            accepted[judged] = self._judge.values(first[judged]) > 0
+        self._tokens[samples], self._lengths[samples] = batch.tokens[first], batch.lengths[first]
+        self._tokens[samples] *= torch.arange(self._tokens.shape[1]) < self._lengths[samples, None]
+        self._accepted[samples] = accepted
+        meter = batch.meter
+        for row, count in enumerate((meter.queries, meter.distinct_queries, meter.verifier_calls)):
+            self._counts[row, samples] = count.view(-1, members).sum(1)[groups]
+        steps = self._steps[groups].tolist()
+        for index, sample in enumerate(samples.tolist()):
+            if bool(finished[groups[index]]):
+                self._stopped[sample] = "" if bool(complete[index]) else "failed"
+            elif not bool(accepted[index]):
+                self._stopped[sample] = "max_steps" if steps[index] >= self._max_steps else "max_queries"
+
+    def _moved(self, moves: Moves) -> tuple[Tensor, ...]:
+        lengths, members = self._batch.lengths, self._members
+        rows = ((moves.token >= 0) | (moves.length != lengths)).nonzero()[:, 0]
+        return (
+            self._sample[rows // members],
+            rows % members,
+            lengths[rows],
+            moves.source[rows] % members,
+            moves.length[rows],
+            moves.token[rows],
+        )
+
+    def _result(self, seconds: float) -> Samples:
+        queries, distinct, calls = self._counts
+        return Samples(
+            tokens=self._tokens,
+            lengths=self._lengths,
+            prompt_lengths=self._prompt_lengths,
+            accepted=self._accepted,
+            log_weight=self._log_weight,
+            queries=queries,
+            distinct_queries=distinct,
+            verifier_calls=calls,
+            stopped=self._stopped,
+            forward_passes=self._batch.meter.forward_passes,
+            positions=self._batch.meter.positions,
+            seconds=seconds,
+            trace=None
+            if self._trace is None
+            else Trace(*(torch.cat(column) for column in zip(*self._trace, strict=True))),
+        )

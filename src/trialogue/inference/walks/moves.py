@@ -1,0 +1,43 @@
+"""What each row of a batch does next."""
+
+from typing import NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from trialogue.oracles import Decoding
+
+NO_TOKEN = -1
+
+
+class Moves(NamedTuple):
+    """What each row does next; all (rows,) tensors.
+
+    A row continues from the first `length` tokens of row `source` and then appends `token`, unless that is
+    `NO_TOKEN`: then it is parked, which costs nothing, and may still be a source. A group of rows ends when all
+    of its rows are `done`; its output is its first row, and a group that ends incomplete has failed.
+    """
+
+    source: Tensor
+    length: Tensor
+    token: Tensor
+    done: Tensor
+
+    @classmethod
+    def stay(cls, decoding: Decoding) -> Self:
+        """Every row keeps what it has and is not done."""
+        rows = len(decoding.lengths)
+        return cls(
+            torch.arange(rows),
+            decoding.lengths.clone(),
+            torch.full((rows,), NO_TOKEN),
+            torch.zeros(rows, dtype=torch.bool),
+        )
+
+    def applied(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Return `tokens` (rows, capacity) after the moves, and the lengths (rows,)."""
+        source = self.source
+        tokens = tokens[source] if bool((source != torch.arange(len(source))).any()) else tokens.clone()
+        grown = (self.token >= 0).nonzero()[:, 0]
+        tokens[grown, self.length[grown]] = self.token[grown]
+        return tokens, self.length + (self.token >= 0)

@@ -1,0 +1,111 @@
+"""Rejection sampling (thesis Definition 3.1.4) and tokenwise rejection sampling (Definition 3.1.5)."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.inference.walks.judge import Judge
+from trialogue.inference.walks.moves import Moves
+from trialogue.inference.walks.walk import NoState
+from trialogue.oracles import Decoding
+from trialogue.randomness import Choose
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """Draw whole completions until the verifier accepts one: exactly the oracle's law restricted to the rule."""
+
+    rows_per_sample: ClassVar[int] = 1
+    needs_verifier: ClassVar[bool] = True
+
+    def init(self, decoding: Decoding) -> NoState:
+        """Nothing to keep."""
+        del decoding
+        return NoState()
+
+    def step(
+        self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, NoState]:
+        """Append one token; start again from the prompt where a complete row was rejected."""
+        moves = Moves.stay(decoding)
+        complete = decoding.complete.nonzero()[:, 0]
+        if len(complete):
+            accepted = verifier.values(complete) > 0
+            moves.done[complete] = accepted
+            moves.length[complete] = torch.where(
+                accepted, moves.length[complete], decoding.start[complete]
+            )
+        asking = (~moves.done & (moves.length < decoding.limit)).nonzero()[:, 0]
+        if len(asking):
+            moves.token[asking] = choose(decoding.log_probs(asking, moves.length[asking]), asking)
+        return moves, state
+
+
+class AcceptedMass(NamedTuple):
+    """Logarithm of the product of the oracle's mass on accepted tokens (rows,): target over proposal."""
+
+    log_weight: Tensor
+
+
+@dataclass(frozen=True)
+class TokenwiseRejection:
+    """Draw each token until the verifier accepts the prefix it makes.
+
+    `method="redraw"` asks the oracle once per draw, as the definition counts; `method="mask"` asks once per
+    position, and the verifier for all children: the same law of outputs, and the log-weight of each sample with
+    respect to the restricted law. With a mask a row none of whose children is accepted fails; redrawing there
+    never halts, so runs are bounded by `max_queries` or `max_steps`.
+    """
+
+    method: Literal["redraw", "mask"] = "redraw"
+    rows_per_sample: ClassVar[int] = 1
+    needs_verifier: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.method not in ("redraw", "mask"):
+            raise InputError("method", self.method, "use 'redraw' or 'mask'")
+
+    def init(self, decoding: Decoding) -> NoState | AcceptedMass:
+        """Start with weight one where the method knows the weight."""
+        if self.method == "redraw":
+            return NoState()
+        return AcceptedMass(torch.zeros(len(decoding.lengths), dtype=torch.float64))
+
+    def step(
+        self, decoding: Decoding, state: NoState | AcceptedMass, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, NoState | AcceptedMass]:
+        """Append one token, in place of the last one where that was rejected."""
+        if isinstance(state, AcceptedMass):
+            return self._mask(decoding, state, verifier, choose)
+        moves = Moves.stay(decoding)
+        judged = (decoding.lengths > decoding.start).nonzero()[:, 0]
+        accepted = torch.ones_like(decoding.complete)
+        if len(judged):
+            accepted[judged] = verifier.values(judged) > 0
+        moves.length.sub_((~accepted).long())
+        done = decoding.complete & accepted
+        asking = (~done).nonzero()[:, 0]
+        if len(asking):
+            moves.token[asking] = choose(decoding.log_probs(asking, moves.length[asking]), asking)
+        return moves._replace(done=done), state
+
+    def _mask(
+        self, decoding: Decoding, state: AcceptedMass, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, AcceptedMass]:
+        moves = Moves.stay(decoding)
+        moves.done.copy_(decoding.complete)
+        asking = (~decoding.complete).nonzero()[:, 0]
+        if not len(asking):
+            return moves, state
+        log_probs = decoding.log_probs(asking).double()
+        accepted = verifier.children(asking, log_probs > -math.inf) > 0
+        allowed = log_probs.masked_fill(~accepted, -math.inf)
+        mass = allowed.logsumexp(1)
+        open_ = mass > -math.inf
+        moves.token[asking[open_]] = choose(allowed[open_], asking[open_])
+        moves.done[asking[~open_]] = True
+        return moves, AcceptedMass(state.log_weight.index_add(0, asking, mass))

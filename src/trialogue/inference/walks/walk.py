@@ -1,0 +1,61 @@
+"""The contract of a walk: what each row of the batch does next, decided from where it stands.
+
+An autoregressive sampler is a walk on the tree of prefixes. At a node a row may append a child token, go back to
+an ancestor, continue from another row of its group, wait, or stop. `step` says which, for all rows at once; the
+engine applies it, counts, and comes back. A walk contains no loop over tokens, no counting and no printing.
+"""
+
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from trialogue.inference.walks.judge import Judge
+from trialogue.inference.walks.moves import Moves
+from trialogue.oracles import Decoding
+from trialogue.randomness import Choose
+
+StateT = TypeVar("StateT", bound=tuple[Tensor, ...])
+"""What a walk keeps per row: a NamedTuple of row-leading tensors, gathered along `Moves.source`.
+
+A field `log_weight` is reported as the log-weight of the sample.
+"""
+
+
+class NoState(NamedTuple):
+    """The state of a walk that needs none."""
+
+
+@runtime_checkable
+class Walk(Protocol[StateT]):
+    """A sampler on the tree of prefixes."""
+
+    @property
+    def rows_per_sample(self) -> int:
+        """Rows that one sample moves: 1, or the size of its group."""
+        ...
+
+    @property
+    def needs_verifier(self) -> bool:
+        """Whether `step` consults the verifier."""
+        ...
+
+    def init(self, decoding: Decoding) -> StateT:
+        """Return the state of rows that stand at their prompts."""
+        ...
+
+    def step(
+        self, decoding: Decoding, state: StateT, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, StateT]:
+        """Decide what each row does next, and the state it keeps (before the gathering along `source`)."""
+        ...
+
+
+def take(state: StateT, rows: Tensor) -> StateT:
+    """The state of `rows` (n,), in that order."""
+    return type(state)(*(field[rows] for field in state))
+
+
+def join(first: StateT, second: StateT) -> StateT:
+    """The states of two batches, one after the other."""
+    return type(first)(*(torch.cat(pair) for pair in zip(first, second, strict=True)))
