@@ -92,6 +92,7 @@ class _StatelessContext:
         return features
 
     def hidden(self, features: Tensor, layer: int) -> Tensor:
+        del features, layer
         raise TypeError(f"{type(self._oracle).__name__} has no hidden states")
 
     def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
@@ -112,7 +113,11 @@ class Decoding(Protocol):
     start: Tensor  # (rows,) int64: length of the prompt
     limit: Tensor  # (rows,) int64: the length at which a row is complete even without an end of sequence
     complete: Tensor  # (rows,) bool: the last token ends the sequence, or the limit is reached
-    node: Tensor  # (rows,) int64: id of the prefix; equal ids are equal prefixes of the same prompt
+
+    @property
+    def node(self) -> Tensor:
+        """Ids (rows,) int64 of the prefixes; equal ids are equal prefixes of the same prompt."""
+        ...
 
     def log_probs(self, rows: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Ask for the next-token law (n, vocab) of each row, cut to `lengths` (n,): one query per row asked."""

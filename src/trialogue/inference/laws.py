@@ -81,6 +81,24 @@ def exact_law(
     return _Chain(walk, oracle, verifier, tuple(prompt), max_new_tokens, max_states).law()
 
 
+def transition_matrix(
+    walk: Walk[Any],
+    oracle: Autoregressive,
+    verifier: VerifierLike | None = None,
+    *,
+    prompt: Sequence_ = (),
+    max_new_tokens: int | None = None,
+    max_states: int = 1_000_000,
+) -> tuple[list[Sequence_], csr_array]:
+    """The states (prefixes of the first row) that `walk` visits from `prompt`, and its transitions between them.
+
+    Rows of the sparse matrix sum to one minus the probability that the walk ends there. Meant for walks of one
+    row without a state of their own, such as `ValueGuided(stop_at_leaf=False)`.
+    """
+    chain = _Chain(walk, oracle, verifier, tuple(prompt), max_new_tokens, max_states)
+    return chain.explore()
+
+
 def target_law(
     oracle: Autoregressive,
     verifier: VerifierLike,
@@ -143,8 +161,14 @@ class _Chain:
         self._branches = _Branches([], [], [], {}, {})
         self._queries: list[float] = []
 
-    @torch.inference_mode()
     def law(self) -> Law:
+        """Solve the chain for the law of its outputs."""
+        _, transitions = self.explore()
+        return self._solve(transitions)
+
+    @torch.inference_mode()
+    def explore(self) -> tuple[list[Sequence_], csr_array]:
+        """Visit every state; return what the first row of each holds, and the transitions."""
         tokens = torch.zeros(self._members, self._capacity, dtype=torch.int64)
         tokens[:, : self._start] = torch.tensor(self._prompt, dtype=torch.int64)
         lengths = torch.full((self._members,), self._start)
@@ -156,7 +180,12 @@ class _Chain:
             stop = min(len(self._sequences), explored + self._groups_at_once)
             self._explore(range(explored, stop))
             explored = stop
-        return self._solve()
+        branches, size = self._branches, len(self._sequences)
+        transitions = coo_array(
+            (branches.weight, (branches.source, branches.target)), shape=(size, size)
+        ).tocsr()
+        prefixes = [tuple(tokens[0, : int(lengths[0])].tolist()) for tokens, lengths in self._sequences]
+        return prefixes, transitions
 
     def _load(self, sequences: list[tuple[Tensor, Tensor]]) -> None:
         batch, rows = self._batch, len(sequences) * self._members
@@ -224,9 +253,8 @@ class _Chain:
             key = (index, output, value)
             self._branches.outputs[key] = self._branches.outputs.get(key, 0.0) + weight
 
-    def _solve(self) -> Law:
+    def _solve(self, transitions: csr_array) -> Law:
         branches, size = self._branches, len(self._sequences)
-        transitions = coo_array((branches.weight, (branches.source, branches.target)), shape=(size, size)).tocsr()
         halting = self._can_halt(transitions)
         visits = np.zeros(size)
         never_halts = 0.0

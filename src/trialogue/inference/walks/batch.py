@@ -1,7 +1,5 @@
 """The batch of sequences that the engine moves: what the walks see of it, and what only the engine may do to it."""
 
-
-
 import torch
 from torch import Tensor
 
@@ -134,7 +132,7 @@ class Batch:
         self._owner = torch.arange(len(rows))
         self.meter.select(rows)
         slots = len(self._evaluated)
-        if 0 < len(rows) and int(self._slot.max()) >= 2 * len(rows):
+        if len(rows) and int(self._slot.max()) >= 2 * len(rows):
             # Scattered rows make every evaluation gather its keys; packed to the front they are a slice.
             packed = torch.arange(len(rows))
             self._current_context.copy(self._slot, packed, 0, int(self.lengths.max()))
@@ -271,5 +269,3 @@ def checked_prompts(prompts: Tensor, lengths: Tensor, vocab_size: int) -> None:
             int(prompts[row, position]),
             f"use token ids from 0 to {vocab_size - 1}",
         )
-
-

@@ -139,7 +139,9 @@ def generate(
         seed=seed,
         batch_size=batch_size,
         max_queries=max_queries,
-        max_steps=_STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1)) if max_steps is None else max_steps,
+        max_steps=_STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1))
+        if max_steps is None
+        else max_steps,
         memory=memory,
         trace=trace,
     )
@@ -175,7 +177,9 @@ def _prompt_tensors(prompts: Prompts | None) -> tuple[Tensor, Tensor]:
         tokens, lengths = prompts
         assert isinstance(lengths, Tensor)
         if tokens.ndim != 2 or lengths.shape != tokens.shape[:1] or bool((lengths > tokens.shape[1]).any()):
-            raise InputError("prompts", tuple(tokens.shape), "give tokens (n, width) and lengths (n,) <= width")
+            raise InputError(
+                "prompts", tuple(tokens.shape), "give tokens (n, width) and lengths (n,) <= width"
+            )
         return tokens.long(), lengths.long()
     try:
         return padded(prompts)

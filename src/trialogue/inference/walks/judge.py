@@ -56,7 +56,9 @@ def _first_of_each(nodes: Tensor, among: Tensor) -> Tensor:
 
 def _checked(values: Tensor, shape: tuple[int, ...]) -> Tensor:
     if tuple(values.shape) != shape:
-        raise InputError("verifier", tuple(values.shape), f"return one value per row: a tensor of shape {shape}")
+        raise InputError(
+            "verifier", tuple(values.shape), f"return one value per row: a tensor of shape {shape}"
+        )
     values = values.detach().double()
     wrong = ~(torch.isfinite(values) & (values >= 0))
     if bool(wrong.any()):

@@ -36,9 +36,7 @@ class Rejection:
         if len(complete):
             accepted = verifier.values(complete) > 0
             moves.done[complete] = accepted
-            moves.length[complete] = torch.where(
-                accepted, moves.length[complete], decoding.start[complete]
-            )
+            moves.length[complete] = torch.where(accepted, moves.length[complete], decoding.start[complete])
         asking = (~moves.done & (moves.length < decoding.limit)).nonzero()[:, 0]
         if len(asking):
             moves.token[asking] = choose(decoding.log_probs(asking, moves.length[asking]), asking)
