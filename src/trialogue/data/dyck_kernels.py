@@ -1,0 +1,242 @@
+"""Compiled single passes over Dyck strings: draw them, parse them, pair their brackets.
+
+Token 2t opens a bracket of type t and token 2t+1 closes it. A law is a table with one row per `State` and one
+column per type that may be opened, plus a last column for closing the innermost bracket.
+`ceiling[i]` is the depth at which the token at position i must close.
+"""
+
+import enum
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numba
+import numpy as np
+import torch
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+class State(enum.IntEnum):
+    """What decides the law of the next token."""
+
+    OUTSIDE = 0
+    """No bracket is open: one must be opened."""
+    FREE = 1
+    """Open another bracket or close the innermost one."""
+    FORCED = 2
+    """The depth is at its ceiling: the innermost bracket must be closed."""
+    STOPPED = 3
+    """No token may follow: the string has an error, or it is complete."""
+
+
+class DyckError(enum.IntEnum):
+    """What is wrong with the first wrong token of a string.
+
+    The taxonomy of the thesis' parser without START_INCORRECT: the token that begins a sequence is internal
+    to the models here, so that no string can begin wrongly.
+    """
+
+    NONE = 0
+    END_INCORRECT = 1
+    """The string ends before its length, or goes on beyond it."""
+    MAX_STACK_DEPTH_EXCEEDED = 2
+    """A bracket opens at the largest depth allowed."""
+    STACK_DEPTH_EXCEEDS_REMAINING_LENGTH = 3
+    """A bracket opens where every remaining token is needed to close the brackets already open."""
+    STACK_UNDERFLOW = 4
+    """A bracket closes where none is open."""
+    INCORRECT_CLOSING_BRACKET = 5
+    """A bracket closes with another type than the innermost open one."""
+    NOT_A_BRACKET = 6
+    """A token that is neither a bracket nor the end of sequence."""
+
+
+def compiled(function: Function) -> Function:
+    """Compile for one thread, without the interpreter's lock, and keep the machine code on disk."""
+    kernel: Function = numba.njit(cache=True, nogil=True)(function)
+    return kernel
+
+
+# Tokens: half a millisecond of work, against a tenth of that to hand it to a thread.
+_BLOCK = 1 << 17
+
+
+def over_rows(kernel: Callable[..., None], rows: int, width: int, *arguments: object) -> None:
+    """Call `kernel(first, last, *arguments)` on blocks that cover `rows` rows of `width` tokens.
+
+    Runs on `torch.get_num_threads()` threads.
+    """
+    # Not numba's parallel loops: their pools abort the process after a fork or when two threads call.
+    step = max(1, _BLOCK // max(1, width))
+    blocks = [(first, min(first + step, rows)) for first in range(0, rows, step)]
+    threads = min(torch.get_num_threads(), len(blocks))
+    if threads < 2:
+        kernel(0, rows, *arguments)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(lambda block: kernel(*block, *arguments), blocks):
+            pass
+
+
+# Every operand is uint64: numba turns a mixture of int64 and uint64 into float64.
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_1, _27, _30, _31 = np.uint64(1), np.uint64(27), np.uint64(30), np.uint64(31)
+
+
+@compiled
+def mix(x: np.uint64) -> np.uint64:
+    """Return the output function of SplitMix64 (Steele, Lea and Flood 2014)."""
+    x = (x ^ (x >> _30)) * _MIX_1
+    x = (x ^ (x >> _27)) * _MIX_2
+    return x ^ (x >> _31)
+
+
+def thresholds(law: np.ndarray) -> np.ndarray:
+    """Cumulative law in units of 2^-63: of a row, a 63-bit number picks as many as it is not below.
+
+    `law` (states, types + 1) float64; returns (states, types) uint64. Accurate to the rounding of float64.
+    """
+    cumulative = np.minimum(law.cumsum(1)[:, :-1], 1.0)
+    return np.asarray(np.ldexp(cumulative, 63), np.uint64)
+
+
+@compiled
+def _state(depth: int, ceiling: int) -> State:
+    if depth == 0:
+        return State.OUTSIDE
+    return State.FORCED if depth == ceiling else State.FREE
+
+
+@compiled
+def draw(
+    first: int,
+    last: int,
+    seed: np.uint64,
+    shortest: int,
+    longest: int,
+    ceiling: np.ndarray,
+    thresholds: np.ndarray,
+    tokens: np.ndarray,
+    lengths: np.ndarray,
+) -> None:
+    """Draw rows first..last of `tokens` (n, longest) int64, of `shortest` to `longest` tokens, then zeros.
+
+    Row i uses numbers 0, 1, ... of the SplitMix64 stream whose key is made from `seed` and i: number 0 for
+    the length, kept in `lengths` (n,), number j+1 for the token at position j.
+    """
+    types = thresholds.shape[1]
+    choices = np.uint64(longest - shortest + 1)
+    may_open = thresholds[State.FREE, types - 1]
+    # stack[depth] is the innermost open type; slot 0 lets the reading below go without a branch.
+    stack = np.zeros(longest + 2, np.int64)
+    for row in range(first, last):
+        key = mix(mix(np.uint64(row + 1)) * _GAMMA + seed)
+        length = shortest + np.int64(mix(key) % choices)
+        depth = 0
+        string = tokens[row]
+        for i in range(length):
+            key += _GAMMA
+            bits = mix(key) >> _1
+            outside = depth == 0
+            # Branches here would be mispredicted every other token and take half of the time.
+            opens = outside | ((depth != ceiling[i]) & (bits < may_open))
+            cumulative = thresholds[State.OUTSIDE if outside else State.FREE]
+            kind = 0
+            for t in range(types - 1):
+                kind += 1 if bits >= cumulative[t] else 0
+            top = stack[depth]
+            stack[depth + 1] = kind
+            string[i] = 2 * kind if opens else 2 * top + 1
+            depth += 1 if opens else -1
+        string[length:] = 0
+        lengths[row] = length
+
+
+@compiled
+def scan(
+    first: int,
+    last: int,
+    tokens: np.ndarray,
+    lengths: np.ndarray,
+    eos: int,
+    max_depth: int,
+    ceiling: np.ndarray,
+    log_law: np.ndarray,
+    position: np.ndarray,
+    error: np.ndarray,
+    state: np.ndarray,
+    top: np.ndarray,
+    log_prob: np.ndarray,
+) -> None:
+    """Parse rows first..last of `tokens` (n, width) int64 up to `lengths` (n,) or to the first error.
+
+    `eos` is -1 where there is no such token. Writes, each (n,): `position` of the first error or -1; which
+    `error`; the `state` that follows; the type on `top` of the stack or -1; `log_prob`, -inf after an error.
+    """
+    types = log_law.shape[1] - 1
+    length = ceiling.size
+    stack = np.empty(length + 1, np.int64)
+    for row in range(first, last):
+        depth, total, wrong, at = 0, 0.0, DyckError.NONE, -1
+        for i in range(lengths[row]):
+            token = tokens[row, i]
+            kind = token >> 1
+            is_end = token >= 0 and token == eos
+            if is_end or i >= length:
+                if not is_end or i != length:
+                    wrong = DyckError.END_INCORRECT
+            elif token < 0 or kind >= types:
+                wrong = DyckError.NOT_A_BRACKET
+            elif token & 1 == 0:
+                before = _state(depth, ceiling[i])
+                if before != State.FORCED:
+                    total += log_law[before, kind]
+                    stack[depth] = kind
+                    depth += 1
+                elif depth == max_depth:
+                    wrong = DyckError.MAX_STACK_DEPTH_EXCEEDED
+                else:
+                    wrong = DyckError.STACK_DEPTH_EXCEEDS_REMAINING_LENGTH
+            elif depth == 0:
+                wrong = DyckError.STACK_UNDERFLOW
+            elif stack[depth - 1] != kind:
+                wrong = DyckError.INCORRECT_CLOSING_BRACKET
+            else:
+                total += log_law[_state(depth, ceiling[i]), types]
+                depth -= 1
+            if wrong != DyckError.NONE:
+                at, total = i, -np.inf
+                break
+        following = lengths[row]
+        stopped = wrong != DyckError.NONE or following >= length
+        position[row] = at
+        error[row] = wrong
+        state[row] = State.STOPPED if stopped else _state(depth, ceiling[following])
+        top[row] = stack[depth - 1] if depth > 0 else -1
+        log_prob[row] = total
+
+
+@compiled
+def match(first: int, last: int, tokens: np.ndarray, partner: np.ndarray) -> None:
+    """Write the position of each bracket's partner into rows first..last of `partner` (n, width), else -1.
+
+    A closing bracket takes the innermost open one off the stack; the two are partners if their types agree.
+    """
+    width = tokens.shape[1]
+    stack = np.empty(width + 1, np.int64)
+    for row in range(first, last):
+        depth = 0
+        for i in range(width):
+            partner[row, i] = -1
+            if tokens[row, i] & 1 == 0:
+                stack[depth] = i
+                depth += 1
+            elif depth > 0:
+                depth -= 1
+                opener = stack[depth]
+                if tokens[row, opener] >> 1 == tokens[row, i] >> 1:
+                    partner[row, i] = opener
+                    partner[row, opener] = i
