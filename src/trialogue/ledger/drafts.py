@@ -1,0 +1,161 @@
+"""An unfinished result: parts that are measured one by one, kept when the run is killed, and published
+together.
+
+Everything unfinished lies in the folder `work` inside the result's folder, which git ignores: the finished
+parts, and the artifacts (trained models) that parts of the same run share.
+"""
+
+import json
+import re
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from trialogue.errors import InputError
+from trialogue.ledger.provenance import session
+from trialogue.ledger.results import DONE, FILES, Result, digest, open_result, read_json
+from trialogue.storage import atomic_write, make_folder, writing
+
+Row = Mapping[str, Any]
+"""One measurement: text, number, truth value or None by name of column."""
+
+_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=+-]*")
+
+
+class Draft:
+    """An unfinished result in `folder`; hold it with `locked` while working on it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._work = folder / "work"
+        self._parts = self._work / "parts"
+        self.artifacts = self._work / "artifacts"
+
+    @cached_property
+    def _session(self) -> dict[str, object]:
+        return session()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Make the folders and keep other processes out; raises `InputError` where one is at work already."""
+        make_folder(self._work)
+        atomic_write(self._work / ".gitignore", "*\n")
+        make_folder(self.artifacts)
+        lock = FileLock(self._work / "lock", timeout=0)
+        try:
+            with writing(self._work):
+                lock.acquire()
+        except Timeout as error:
+            mend = "another process is running this config: wait for it, or stop it"
+            raise InputError("result", str(self.folder), mend) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def clear(self) -> None:
+        """Forget what was measured before, DONE first, so that no moment shows a finished result without rows."""
+        with writing(self.folder):
+            (self.folder / DONE).unlink(missing_ok=True)
+            for name in (*FILES, "report.html"):
+                (self.folder / name).unlink(missing_ok=True)
+            for folder in (self.folder / "figures", self._parts, self.artifacts):
+                shutil.rmtree(folder, ignore_errors=True)
+        make_folder(self.artifacts)
+
+    def register(self, config: Mapping[str, Any], claims: Mapping[str, Any]) -> None:
+        """Write the config and, unless an earlier session of this run has, the claims as they now stand."""
+        atomic_write(self.folder / "config.json", _pretty(config))
+        if not (self.folder / "claims.json").exists():
+            atomic_write(self.folder / "claims.json", _pretty(claims))
+
+    def has(self, part: str) -> bool:
+        """Whether the part is finished."""
+        return self._part(part).is_file()
+
+    def add(self, part: str, rows: Sequence[Row], started: float) -> None:
+        """Keep the rows of a finished part, begun at `started` (seconds since the epoch), in one atomic write."""
+        content = {
+            "started": started,
+            "finished": time.time(),
+            "session": self._session,
+            "rows": [_checked({"part": part, **row}, row) for row in rows],
+        }
+        atomic_write(self._part(part), json.dumps(content))
+
+    def publish(self, parts: Sequence[str], figures: Mapping[str, str]) -> Result:
+        """Write rows, provenance and `figures` (SVG by name), then DONE; forget the parts."""
+        contents = [self._read(part) for part in parts]
+        lines = [json.dumps(row) for content in contents for row in content["rows"]]
+        atomic_write(self.folder / "rows.jsonl", "".join(f"{line}\n" for line in lines))
+        atomic_write(self.folder / "provenance.json", _pretty(_provenance(parts, contents)))
+        for name, text in figures.items():
+            atomic_write(self.folder / "figures" / f"{name}.svg", text)
+        done = {name: digest(self.folder / name) for name in FILES}
+        atomic_write(self.folder / DONE, _pretty(done))
+        shutil.rmtree(self._parts, ignore_errors=True)
+        return open_result(self.folder)
+
+    def rows(self, parts: Sequence[str]) -> list[Row]:
+        """Rows of the finished `parts`, in that order."""
+        return [row for part in parts for row in self._read(part)["rows"]]
+
+    def _part(self, part: str) -> Path:
+        if not _PART.fullmatch(part):
+            raise InputError("part", part, "must be letters, digits and . _ = + - only, as it names a file")
+        return self._parts / f"{part}.json"
+
+    def _read(self, part: str) -> dict[str, Any]:
+        return read_json(self._part(part))
+
+
+def _provenance(parts: Sequence[str], contents: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    sessions: list[dict[str, Any]] = []
+    for content in contents:
+        if content["session"] not in sessions:
+            sessions.append(content["session"])
+    seconds = [content["finished"] - content["started"] for content in contents]
+    return {
+        "started": _clock(min(content["started"] for content in contents)),
+        "finished": _clock(max(content["finished"] for content in contents)),
+        "seconds": round(sum(seconds), 3),
+        "sessions": sessions,
+        "parts": {
+            part: {"seconds": round(spent, 3), "session": sessions.index(content["session"])}
+            for part, spent, content in zip(parts, seconds, contents, strict=True)
+        },
+    }
+
+
+def _clock(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=1) + "\n"
+
+
+def _checked(row: dict[str, Any], given: Row) -> dict[str, Any]:
+    if "part" in given:
+        raise InputError("row", dict(given), "the column 'part' is the engine's own: name yours otherwise")
+    return {name: _scalar(name, value) for name, value in row.items()}
+
+
+def _scalar(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value)
+    item = getattr(value, "item", None)
+    if item is not None and getattr(value, "ndim", 1) == 0:
+        return item()
+    raise InputError(name, value, "a row holds text, numbers, truth values and None only")

@@ -1,0 +1,65 @@
+"""Where a result comes from: the code, the command, the libraries and the machine of one session of a run."""
+
+import hashlib
+import platform
+import shlex
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import trialogue
+
+
+def session() -> dict[str, object]:
+    """What distinguishes this process from another that could have measured the same rows, as JSON holds it."""
+    return {
+        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "version": trialogue.__version__,
+        **_code(),
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        **_device(),
+        "libraries": _libraries(),
+    }
+
+
+def _code() -> dict[str, str]:
+    """Commit of the checkout the package runs from, and a hash of what differs from it; empty outside of one."""
+    package = Path(trialogue.__file__).parent
+
+    def git(*arguments: str) -> bytes:
+        command = ["git", "-C", str(package), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL).stdout
+
+    try:
+        # A package installed inside somebody else's checkout is not that checkout's code.
+        git("ls-files", "--error-unmatch", "__init__.py")
+        commit = git("rev-parse", "HEAD").decode().strip()
+        changes = git("diff", "HEAD", "--binary", "--", ".")
+        untracked = git("ls-files", "--others", "--exclude-standard", "-z", "--", ".").decode()
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    digest = hashlib.sha256(changes)
+    for name in filter(None, untracked.split("\0")):
+        digest.update(name.encode() + b"\0" + (package / name).read_bytes())
+    if not changes and not untracked:
+        return {"commit": commit}
+    return {"commit": commit, "changes_sha256": digest.hexdigest()}
+
+
+def _device() -> dict[str, object]:
+    # A study that never touched torch must not pay for its import here.
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return {"device": "cpu"}
+    cuda = torch.cuda.is_available()
+    return {"device": torch.cuda.get_device_name() if cuda else "cpu", "threads": torch.get_num_threads()}
+
+
+def _libraries() -> dict[str, str]:
+    """Version of every distribution of which a module is loaded."""
+    loaded = {name.partition(".")[0] for name in sys.modules}
+    distributions = metadata.packages_distributions()
+    names = {name for module in loaded for name in distributions.get(module, [])}
+    return {name: metadata.version(name) for name in sorted(names)}

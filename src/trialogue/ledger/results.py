@@ -1,0 +1,195 @@
+"""Finished results on disk, `<results>/<study>/<hash>/`, read back whole or not at all.
+
+config.json      study, version, preset and every value of the config; the folder's name is their hash
+claims.json      the claims as they were registered when the run began
+provenance.json  code, command, library versions, device and times
+rows.jsonl       one measurement a line, as Python's `json` writes it (NaN and Infinity as such)
+figures/*.svg    drawn from the rows
+DONE             SHA-256 of each of the four files above; written last, and without it there is no result
+"""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pandas import DataFrame
+
+from trialogue.errors import InputError
+
+PRESETS = ("smoke", "default", "paper")
+"""Names of presets, the larger the later."""
+
+FILES = ("config.json", "claims.json", "provenance.json", "rows.jsonl")
+"""What DONE vouches for."""
+
+DONE = "DONE"
+
+
+def config_values(config: Any) -> dict[str, Any]:
+    """Every value of a config dataclass as JSON holds it; raises `InputError` where JSON cannot."""
+    try:
+        values: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InputError("config", config, f"holds a value that JSON cannot: {error}") from error
+    return values
+
+
+def config_hash(study: str, version: int, values: Mapping[str, Any]) -> str:
+    """Twelve hexadecimal digits that name a config of a study; 1 and 1.0 are the same value."""
+    canonical = json.dumps([study, version, _plain(values)], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished result; `open_result` makes one after holding every file against DONE."""
+
+    folder: Path
+
+    @cached_property
+    def _config(self) -> dict[str, Any]:
+        return read_json(self.folder / "config.json")
+
+    @property
+    def study(self) -> str:
+        """Name of the study."""
+        return str(self._config["study"])
+
+    @property
+    def version(self) -> int:
+        """Version of the study that wrote the rows."""
+        return int(self._config["version"])
+
+    @property
+    def preset(self) -> str | None:
+        """The preset whose config this is, or None for a config of the user's own."""
+        preset = self._config["preset"]
+        return None if preset is None else str(preset)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Every value of the config."""
+        return dict(self._config["config"])
+
+    @property
+    def hash(self) -> str:
+        """Hash of study, version and config: the folder's name."""
+        return self.folder.name
+
+    @cached_property
+    def registered(self) -> dict[str, dict[str, object]]:
+        """Registration of each claim, by its id, as the run began."""
+        return read_json(self.folder / "claims.json")
+
+    @cached_property
+    def provenance(self) -> dict[str, Any]:
+        """Code, command, library versions, device and times of the run."""
+        return read_json(self.folder / "provenance.json")
+
+    @cached_property
+    def rows(self) -> DataFrame:
+        """The measurements, one a row; the column `part` names the part of the run."""
+        text = (self.folder / "rows.jsonl").read_text(encoding="utf-8")
+        return DataFrame([json.loads(line) for line in text.splitlines()])
+
+
+def corrupted(folder: Path, what: str) -> InputError:
+    """The error for a folder whose files do not belong together."""
+    return InputError("result", str(folder), f"corrupted, {what}: delete the folder and run the study again")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in a file of a result; raises `InputError` that names the folder where it cannot be read."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise corrupted(path.parent, f"{path.name} cannot be read") from error
+    if not isinstance(values, dict):
+        raise corrupted(path.parent, f"{path.name} is not a JSON object")
+    return values
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file of a result; raises `InputError` that names the folder where it cannot be read."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise corrupted(path.parent, f"{path.name} cannot be read") from error
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether the folder claims to hold a finished result."""
+    return (folder / DONE).is_file()
+
+
+def open_result(folder: Path) -> Result:
+    """Open a finished result; raises `InputError` where it is unfinished or a file is not what DONE says."""
+    if not is_finished(folder):
+        raise InputError("result", str(folder), "not a finished result: run the study to the end")
+    done = read_json(folder / DONE)
+    if sorted(done) != sorted(FILES):
+        raise corrupted(folder, "DONE does not list its files")
+    for name in FILES:
+        if digest(folder / name) != done[name]:
+            raise corrupted(folder, f"{name} is not the file that DONE vouches for")
+    result = Result(folder.resolve())
+    if config_hash(result.study, result.version, result.config) != result.hash:
+        raise corrupted(folder, "its name is not the hash of its config")
+    return result
+
+
+def finished_results(results: Path, study: str = "*") -> list[Result]:
+    """All finished results under `results`, of one study or of all, in the order of their paths."""
+    return [open_result(done.parent) for done in sorted(results.glob(f"{study}/*/{DONE}"))]
+
+
+def find_result(reference: str | Path, results: str | Path = "results") -> Result:
+    """The finished result that `reference` names: a folder, the beginning of a hash, `study@hash` or a study.
+
+    A study's name alone means its newest version at its largest preset. Raises `InputError` where nothing or
+    more than one result answers to the reference.
+    """
+    if Path(reference).is_dir():
+        return open_result(Path(reference))
+    name = str(reference)
+    study, at, prefix = name.rpartition("@")
+    everything = finished_results(Path(results))
+    found = [
+        result for result in everything if result.hash.startswith(prefix) and study in ("", result.study)
+    ]
+    if not at:
+        of_study = [result for result in everything if result.study == name]
+        best = max(map(_rank, of_study), default=None)
+        found = [result for result in of_study if _rank(result) == best] or found
+    if not found:
+        raise InputError(
+            "result", name, f"no finished result in {results} answers to this: see `trialogue ledger`"
+        )
+    if len(found) > 1:
+        choices = ", ".join(f"{result.study}@{result.hash}" for result in found)
+        raise InputError("result", name, f"ambiguous, name one of {choices}")
+    return found[0]
+
+
+def _rank(result: Result) -> tuple[int, int]:
+    return result.version, PRESETS.index(result.preset) if result.preset in PRESETS else -1
+
+
+def load_rows(reference: str | Path, results: str | Path = "results") -> DataFrame:
+    """Rows of the finished result that `reference` names (see `find_result`), one measurement a row."""
+    return find_result(reference, results).rows

@@ -1,0 +1,68 @@
+"""The studies: built-in ones, one line each, and those that installed packages register.
+
+A package of the user's own adds a study by an entry point of the group `trialogue.studies`, whose name is the
+study's and whose value is the module that binds `STUDY`. Modules are imported only when their study is used.
+"""
+
+import ast
+import difflib
+import importlib
+import importlib.util
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trialogue.errors import InputError
+
+if TYPE_CHECKING:
+    from trialogue.studies.study import Study
+
+GROUP = "trialogue.studies"
+
+BUILT_IN: dict[str, str] = {}
+"""Module by name of study."""
+
+
+def modules() -> dict[str, str]:
+    """Module of every study, by name: the built-in ones first, then the registered ones in order of their names."""
+    registered = sorted(metadata.entry_points(group=GROUP), key=lambda entry: entry.name)
+    return BUILT_IN | {entry.name: entry.module for entry in registered if entry.name not in BUILT_IN}
+
+
+def find(name: str) -> "Study[Any]":
+    """Import the study `name`; raises `InputError` that suggests the closest names where there is none."""
+    known = modules()
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+        hint = f"did you mean {' or '.join(close)}?" if close else "see `trialogue list`"
+        raise InputError("study", name, f"no such study: {hint}")
+    try:
+        module = importlib.import_module(known[name])
+    except ModuleNotFoundError as error:
+        raise InputError("study", name, f"its module {known[name]} cannot be imported: {error}") from error
+    study: Study[Any] | None = getattr(module, "STUDY", None)
+    if study is None:
+        raise InputError("study", name, f"its module {known[name]} does not bind STUDY")
+    if study.name != name:
+        raise InputError("study", name, f"is registered under this name but calls itself {study.name!r}")
+    return study
+
+
+def questions() -> dict[str, str]:
+    """The question of every study, by name, read from the module's source without importing it."""
+    return {name: _question(module) for name, module in modules().items()}
+
+
+def _question(module: str) -> str:
+    try:
+        spec = importlib.util.find_spec(module)
+    except ModuleNotFoundError:
+        spec = None
+    if spec is None or spec.origin is None:
+        return f"(module {module} is not installed)"
+    return question_of(ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))))
+
+
+def question_of(doc: str | None) -> str:
+    """The first paragraph of a study's docstring, on one line."""
+    return " ".join((doc or "").strip().partition("\n\n")[0].split())
