@@ -12,14 +12,16 @@ from typing import TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+from trialogue.compilation import compiled
+from trialogue.errors import InputError
 
 Choose = Callable[[Tensor, Tensor], Tensor]
 """`choose(log_weights (n, k), rows (n,)) -> index (n,)`, never an index whose weight is zero."""
 
-_GAMMA = 0x9E3779B97F4A7C15 - (1 << 64)
-_MIX_1 = 0xBF58476D1CE4E5B9 - (1 << 64)
-_MIX_2 = 0x94D049BB133111EB - (1 << 64)
+GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 Result = TypeVar("Result")
 
@@ -40,25 +42,75 @@ def numpy_generator(seed: int, *names: object) -> np.random.Generator:
     return np.random.default_rng(seed_of(seed, *names))
 
 
-def _mix(x: Tensor) -> Tensor:
-    x = (x ^ ((x >> 30) & 0x3FFFFFFFF)) * _MIX_1
-    x = (x ^ ((x >> 27) & 0x1FFFFFFFFF)) * _MIX_2
-    return x ^ ((x >> 31) & 0x1FFFFFFFF)
+@compiled
+def mix(x: np.uint64) -> np.uint64:
+    """Scramble 64 bits: the output function of SplitMix64."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@compiled
+def _spread(seed: np.uint64, keys: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+    for index in range(len(keys)):
+        out[index] = np.int64(mix(mix(np.uint64(keys[index]) + np.uint64(1)) * GAMMA + seed))
+
+
+@compiled
+def _invert(uniform: float, cumulative: NDArray[np.float64]) -> int:
+    """The first index whose cumulative weight exceeds `uniform` of the total; -1 where the total is not positive.
+
+    An index of weight zero repeats the cumulative weight before it, so that it is never the first.
+    """
+    total = cumulative[-1]
+    if not total > 0:
+        return -1
+    target = uniform * total
+    index = np.searchsorted(cumulative, target, side="right")
+    if index == len(cumulative):
+        # Rounding lifted the target to the total: the last index of positive weight is meant.
+        index = np.searchsorted(cumulative, total, side="left")
+    return index
+
+
+@compiled
+def _invert_rows(
+    uniforms: NDArray[np.float64], cumulative: NDArray[np.float64], out: NDArray[np.int64]
+) -> int:
+    smallest = 0
+    for row in range(len(uniforms)):
+        out[row] = _invert(uniforms[row], cumulative[row])
+        smallest = min(smallest, out[row])
+    return smallest
 
 
 def index_of(uniform: Tensor, log_weights: Tensor) -> Tensor:
     """The index (n,) that `uniform` (n,) in [0, 1) picks from `log_weights` (n, k) by inverting the CDF.
 
-    An index of weight zero is never picked. Raises `ZeroDivisionError` where all weights of a row are zero.
+    An index of weight zero is never picked. Raises `InputError` where all weights of a row are zero.
     """
-    top = log_weights.max(-1, keepdim=True).values
-    if not bool(torch.isfinite(top).all()):
-        raise ZeroDivisionError("every choice has weight zero")
-    cumulative = (log_weights - top).double().exp().cumsum(-1)
-    total = cumulative[:, -1:]
-    # Rounding can lift uniform * total to total itself, past the last index of positive weight.
-    target = (uniform[:, None] * total).clamp_max(torch.nextafter(total, torch.zeros_like(total)))
-    return torch.searchsorted(cumulative, target, right=True)[:, 0]
+    index = torch.empty(len(uniform), dtype=torch.int64)
+    cumulative = log_weights.double().softmax(-1).cumsum(-1)
+    if _invert_rows(uniform.numpy(), cumulative.numpy(), index.numpy()) < 0:
+        raise no_choice()
+    return index
+
+
+def no_choice() -> InputError:
+    """What is wrong where every option has weight zero."""
+    return InputError(
+        "log_weights", -math.inf, "every choice has probability zero: give one a positive weight"
+    )
+
+
+@compiled
+def _uniforms(
+    keys: NDArray[np.int64], counters: NDArray[np.int64], rows: NDArray[np.int64], out: NDArray[np.float64]
+) -> None:
+    for index in range(len(rows)):
+        counters[rows[index]] += 1
+        bits = mix(np.uint64(keys[rows[index]]) + np.uint64(counters[rows[index]]) * GAMMA)
+        out[index] = np.float64(bits >> np.uint64(11)) * 2.0**-53
 
 
 class Streams:
@@ -68,16 +120,15 @@ class Streams:
     """
 
     def __init__(self, seed: int, keys: Tensor) -> None:
-        self._seed = seed_of(seed, "streams")
-        self.keys = _mix(_mix(keys + 1) * _GAMMA + self._seed)
+        self.keys = torch.empty_like(keys)
+        _spread(np.uint64(seed_of(seed, "streams")), keys.numpy(), self.keys.numpy())
         self.counters = torch.zeros_like(keys)
 
     def uniform(self, rows: Tensor) -> Tensor:
         """The next number in [0, 1) of each row in `rows` (n,), float64."""
-        counters = self.counters[rows] + 1
-        self.counters[rows] = counters
-        bits = _mix(self.keys[rows] + counters * _GAMMA)
-        return ((bits >> 11) & ((1 << 53) - 1)).double() * 2.0**-53
+        uniform = torch.empty(len(rows), dtype=torch.float64)
+        _uniforms(self.keys.numpy(), self.counters.numpy(), rows.numpy(), uniform.numpy())
+        return uniform
 
     def choose(self, log_weights: Tensor, rows: Tensor) -> Tensor:
         """Draw one index per row (`Choose`)."""
@@ -116,7 +167,7 @@ class Enumeration:
         group, member = rows // self._members, rows % self._members
         law = log_weights.double().log_softmax(-1)
         if bool(torch.isnan(law).any()):
-            raise ZeroDivisionError("every choice has weight zero")
+            raise no_choice()
         index = digits[member]
         log_p = law.gather(1, index[:, None])[:, 0]
         self._log_weight.index_add_(0, group, log_p)

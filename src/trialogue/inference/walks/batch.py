@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
+from trialogue.inference.walks import kernels
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.tree import Memory, NodeTable, PrefixTree
 from trialogue.oracles import Autoregressive, Context, ends
@@ -41,7 +42,7 @@ class Knowledge:
     def __init__(self, vocab_size: int, memory: int) -> None:
         self.tree = PrefixTree(vocab_size)
         self.memory = Memory(memory)
-        self.asked = NodeTable(self.tree, -1, torch.int64)
+        self.asked = NodeTable(self.tree, False, torch.bool)
         self.verified = NodeTable(self.tree, float("nan"), torch.float64)
 
 
@@ -68,7 +69,7 @@ class Batch:
         self._forked_from: tuple[Batch, Tensor] | None = None
         self._evaluated = torch.full((slots, capacity + 1), -1)
         self._slot = torch.zeros(0, dtype=torch.int64)
-        self._owner = self._slot
+        self._rows = self._owner = self._slot
         self.tokens = torch.zeros(0, capacity, dtype=torch.int64)
         self.path = torch.zeros(0, capacity + 1, dtype=torch.int64)
         self.lengths = self.start = self.limit = self._slot
@@ -83,7 +84,14 @@ class Batch:
         """Ask for the next-token law (n, vocab) of each row, cut to `lengths` (n,): one query per row asked."""
         lengths = self.lengths[rows] if lengths is None else lengths
         nodes = self.path[rows, lengths]
-        self._count_queries(nodes, self._owner[rows])
+        meter, asked = self.meter, self.knowledge.asked.values
+        kernels.count(
+            nodes.numpy(),
+            self._owner[rows].numpy(),
+            asked.numpy(),
+            meter.queries.numpy(),
+            meter.distinct_queries.numpy(),
+        )
         return self._current_context.log_probs(self._features(rows, lengths, nodes)).to(self.tokens.device)
 
     def hidden(self, layer: int, rows: Tensor) -> Tensor:
@@ -105,11 +113,11 @@ class Batch:
         child.vocab_size, child.eos, child.knowledge = self.vocab_size, self.eos, self.knowledge
         child.meter, child._owner = self.meter, self._owner[rows]
         child._context, child._forked_from = None, (self, rows)
-        child._slot = torch.arange(len(rows))
+        child._slot = child._rows = torch.arange(len(rows))
         child._evaluated = self._evaluated[self._slot[rows]]
         child.tokens, child.path = self.tokens[rows], self.path[rows]
         child.lengths, child.start, child.limit = self.lengths[rows], self.start[rows], self.limit[rows]
-        child._append(tokens, torch.arange(len(rows)))
+        child._advance(child.lengths, tokens)
         return child
 
     def add(self, tokens: Tensor, lengths: Tensor, start: Tensor, limit: Tensor) -> None:
@@ -118,7 +126,7 @@ class Batch:
         free[self._slot] = False
         path = self._path(tokens, lengths, start)
         self._slot = torch.cat((self._slot, free.nonzero()[: len(tokens), 0]))
-        self._owner = torch.arange(len(self._slot))
+        self._rows = self._owner = torch.arange(len(self._slot))
         self.tokens, self.path = torch.cat((self.tokens, tokens)), torch.cat((self.path, path))
         self.lengths = torch.cat((self.lengths, lengths))
         self.start, self.limit = torch.cat((self.start, start)), torch.cat((self.limit, limit))
@@ -129,7 +137,7 @@ class Batch:
         """Keep `rows`, in that order; the storage of the others is free for new ones."""
         for name in ("_slot", "tokens", "path", "lengths", "start", "limit", "complete"):
             setattr(self, name, getattr(self, name)[rows])
-        self._owner = torch.arange(len(rows))
+        self._rows = self._owner = torch.arange(len(rows))
         self.meter.select(rows)
         slots = len(self._evaluated)
         if len(rows) and int(self._slot.max()) >= 2 * len(rows):
@@ -142,21 +150,16 @@ class Batch:
 
     def apply(self, moves: Moves) -> None:
         """Move the rows: continue from their sources, cut, append."""
-        source, rows = moves.source, torch.arange(len(self.lengths))
-        moved = (source != rows).nonzero()[:, 0]
-        if len(moved):
+        source = moves.source
+        if not torch.equal(source, self._rows):
+            moved = (source != self._rows).nonzero()[:, 0]
             self._copy(source[moved], moved, moves.length[moved])
-        self.lengths = moves.length
-        grown = (moves.token >= 0).nonzero()[:, 0]
-        self._append(moves.token[grown], grown)
+        self._advance(moves.length, moves.token)
 
-    def _append(self, tokens: Tensor, rows: Tensor) -> None:
-        lengths = self.lengths[rows]
-        nodes = self.knowledge.tree.children(self.path[rows, lengths], tokens)
-        self.tokens[rows, lengths] = tokens
-        self.path[rows, lengths + 1] = nodes
-        self.lengths = self.lengths.index_copy(0, rows, lengths + 1)
-        self.complete = ends(self.tokens, self.lengths, self.limit, self.eos)
+    def _advance(self, kept: Tensor, appended: Tensor) -> None:
+        self.lengths, self.complete = self.knowledge.tree.advance(
+            self.tokens, self.path, self.limit, self.eos, kept, appended
+        )
 
     def _copy(self, source: Tensor, rows: Tensor, lengths: Tensor) -> None:
         self.tokens[rows], self.path[rows] = self.tokens[source], self.path[source]
@@ -178,15 +181,6 @@ class Batch:
             path[rows, position + 1] = tree.children(path[rows, position], tokens[rows, position])
         return path
 
-    def _count_queries(self, nodes: Tensor, owners: Tensor) -> None:
-        asked = self.knowledge.asked.values
-        turn = torch.arange(len(nodes))
-        new = asked[nodes] < 0
-        asked[nodes] = turn  # of several rows that ask for one new node, one asks first
-        new &= asked[nodes] == turn
-        self.meter.queries.index_add_(0, owners, torch.ones_like(owners))
-        self.meter.distinct_queries.index_add_(0, owners, new.long())
-
     @property
     def _current_context(self) -> Context:
         if self._context is None:
@@ -197,17 +191,16 @@ class Batch:
 
     def _features(self, rows: Tensor, lengths: Tensor, nodes: Tensor) -> Tensor:
         memory = self.knowledge.memory
-        found = memory.find(nodes)
-        if bool(found.all()):
+        found, total = memory.find(nodes)
+        if total == len(nodes):
             return memory.features(nodes)
-        if not bool(found.any()):
+        if total == 0:
             features = self._evaluate(rows, lengths, nodes)
             memory.store(nodes, features)
             return features
-        missing = (~found).nonzero()[:, 0]
+        missing, known = (~found).nonzero()[:, 0], found.nonzero()[:, 0]
         computed = self._evaluate(rows[missing], lengths[missing], nodes[missing])
         features = computed.new_empty(len(rows), computed.shape[1])
-        known = found.nonzero()[:, 0]
         features[known] = memory.features(nodes[known])
         features[missing] = computed
         memory.store(nodes[missing], computed)
@@ -215,15 +208,20 @@ class Batch:
 
     def _evaluate(self, rows: Tensor, lengths: Tensor, nodes: Tensor) -> Tensor:
         """Evaluate each row from its first position that is not evaluated yet."""
-        slots = self._slot[rows]
-        positions = torch.arange(self.path.shape[1])
-        stale = (self._evaluated[slots] != self.path[rows]) & (positions <= lengths[:, None])
-        start = torch.where(stale.any(1), stale.int().argmax(1), lengths)
-        single = start == lengths
-        if bool(single.all()):
+        slots, start = self._slot[rows], torch.empty_like(lengths)
+        singles = kernels.stale(
+            self.path.numpy(),
+            self._evaluated.numpy(),
+            rows.numpy(),
+            slots.numpy(),
+            lengths.numpy(),
+            start.numpy(),
+        )
+        if singles == len(rows):
             return self._run(rows, start, lengths, slots)
+        single = start == lengths
         features: list[tuple[Tensor, Tensor]] = []
-        if bool(single.any()):
+        if singles:
             some = single.nonzero()[:, 0]
             features.append((some, self._run(rows[some], start[some], lengths[some], slots[some])))
         several = (~single).nonzero()[:, 0]
@@ -246,15 +244,18 @@ class Batch:
         return result
 
     def _run(self, rows: Tensor, start: Tensor, stop: Tensor, slots: Tensor) -> Tensor:
-        everything = len(rows) == len(self.tokens) and bool((rows == torch.arange(len(rows))).all())
+        everything = len(rows) == len(self._rows) and torch.equal(rows, self._rows)
         tokens = self.tokens if everything else self.tokens[rows]
         features = self._current_context.features(tokens, start, stop, slots)
-        path = self.path if everything else self.path[rows]
-        positions = torch.arange(path.shape[1])
-        new = (positions >= start[:, None]) & (positions <= stop[:, None])
-        self._evaluated[slots] = torch.where(new, path, self._evaluated[slots])
+        self.meter.positions += kernels.mark(
+            self.path.numpy(),
+            self._evaluated.numpy(),
+            rows.numpy(),
+            slots.numpy(),
+            start.numpy(),
+            stop.numpy(),
+        )
         self.meter.forward_passes += 1
-        self.meter.positions += int((stop - start + 1).sum())
         return features
 
 

@@ -220,7 +220,7 @@ class _Run(Generic[StateT]):
         self._state = walk.init(self._batch)
         self._streams = Streams(seed, torch.zeros(0, dtype=torch.int64))
         self._sample = torch.zeros(0, dtype=torch.int64)  # of each group, the place of its sample
-        self._steps = self._sample
+        self._admitted, self._first_admitted, self._now = self._sample, 0, 0  # in steps of this run
         self._waiting = 0
         self._trace: list[tuple[Tensor, ...]] | None = [] if trace else None
         self._tokens = torch.zeros(samples, capacity, dtype=torch.int64)
@@ -240,18 +240,24 @@ class _Run(Generic[StateT]):
                 if self._trace is not None:
                     self._trace.append(self._moved(moves))
                 self._batch.apply(moves)
-                regrouped = bool((moves.source != torch.arange(len(moves.source))).any())
-                self._state = take(state, moves.source) if regrouped else state
-                self._steps = self._steps + 1
-                finished = moves.done.view(-1, members).all(1)
-                stopped = finished | (self._steps >= self._max_steps)
-                if self._max_queries is not None:
-                    stopped |= self._batch.meter.queries.view(-1, members).sum(1) >= self._max_queries
+                self._state = take(state, moves.source) if members > 1 else state
+                self._now += 1
+                finished = moves.done if members == 1 else moves.done.view(-1, members).all(1)
+                stopped = self._out_of_budget(finished)
                 if bool(stopped.any()):
                     self._file(stopped.nonzero()[:, 0], finished)
                     bar.update(int(stopped.sum()))
                     self._keep((~stopped).nonzero()[:, 0])
         return self._result(time.perf_counter() - began)
+
+    def _out_of_budget(self, finished: Tensor) -> Tensor:
+        """Which groups stop here: those that have finished, and those that have used up their budget."""
+        if self._now - self._first_admitted >= self._max_steps:
+            finished = finished | (self._now - self._admitted >= self._max_steps)
+        if self._max_queries is not None:
+            queries = self._batch.meter.queries.view(-1, self._members).sum(1)
+            finished = finished | (queries >= self._max_queries)
+        return finished
 
     def _admit(self) -> None:
         room = min(self._groups - len(self._sample), len(self._ids) - self._waiting)
@@ -273,14 +279,16 @@ class _Run(Generic[StateT]):
         member = torch.arange(self._members).repeat(room)
         self._streams.extend(Streams(self._seed, self._ids[rows] * self._members + member))
         self._sample = torch.cat((self._sample, new))
-        self._steps = torch.cat((self._steps, torch.zeros_like(new)))
+        self._admitted = torch.cat((self._admitted, torch.full_like(new, self._now)))
+        self._first_admitted = int(self._admitted.min())
 
     def _keep(self, groups: Tensor) -> None:
         rows = (groups[:, None] * self._members + torch.arange(self._members)).flatten()
         self._batch.select(rows)
         self._state = take(self._state, rows)
         self._streams.select(rows)
-        self._sample, self._steps = self._sample[groups], self._steps[groups]
+        self._sample, self._admitted = self._sample[groups], self._admitted[groups]
+        self._first_admitted = int(self._admitted.min()) if len(groups) else self._now
 
     def _file(self, groups: Tensor, finished: Tensor) -> None:
         batch, members = self._batch, self._members
@@ -300,7 +308,7 @@ class _Run(Generic[StateT]):
         meter = batch.meter
         for row, count in enumerate((meter.queries, meter.distinct_queries, meter.verifier_calls)):
             self._counts[row, samples] = count.view(-1, members).sum(1)[groups]
-        steps = self._steps[groups].tolist()
+        steps = (self._now - self._admitted[groups]).tolist()
         for index, sample in enumerate(samples.tolist()):
             if bool(finished[groups[index]]):
                 self._stopped[sample] = "" if bool(complete[index]) else "failed"

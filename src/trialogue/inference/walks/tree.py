@@ -1,7 +1,10 @@
 """The tree of prefixes a run has visited: one id per prefix, and what is remembered of each."""
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from trialogue.inference.walks import kernels
 
 _FIRST_NODES = 1024
 
@@ -16,7 +19,8 @@ class PrefixTree:
     def __init__(self, vocab_size: int) -> None:
         self._vocab = vocab_size
         self._roots: dict[tuple[int, ...], int] = {}
-        self._children: dict[int, int] = {}
+        self._keys = np.full(4 * _FIRST_NODES, -1, dtype=np.int64)
+        self._ids = np.empty_like(self._keys)
         self.size = 0
 
     def root(self, prompt: tuple[int, ...]) -> int:
@@ -27,17 +31,45 @@ class PrefixTree:
 
     def children(self, nodes: Tensor, tokens: Tensor) -> Tensor:
         """Ids (n,) of the children of `nodes` (n,) along `tokens` (n,)."""
-        keys: list[int] = (nodes * self._vocab + tokens).tolist()
-        children = self._children
-        ids = [children.get(key, -1) for key in keys]
-        if -1 in ids:
-            size = self.size
-            for index, node in enumerate(ids):
-                if node < 0:
-                    ids[index] = node = children.setdefault(keys[index], size)
-                    size += node == size
-            self.size = size
-        return torch.tensor(ids, dtype=torch.int64)
+        self._make_room(len(nodes))
+        ids = torch.empty_like(nodes)
+        self.size = kernels.children(
+            self._keys, self._ids, self._vocab, self.size, nodes.numpy(), tokens.numpy(), ids.numpy()
+        )
+        return ids
+
+    def advance(
+        self, tokens: Tensor, path: Tensor, limit: Tensor, eos: int | None, kept: Tensor, appended: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Cut rows to `kept` (rows,) tokens and append `appended` (rows,), -1 for none.
+
+        Writes to `tokens` (rows, capacity) and to their nodes `path` (rows, capacity + 1); returns the new lengths and
+        which rows are complete, both (rows,).
+        """
+        self._make_room(len(kept))
+        lengths, complete = torch.empty_like(kept), torch.empty(len(kept), dtype=torch.bool)
+        self.size = kernels.advance(
+            self._keys,
+            self._ids,
+            self._vocab,
+            self.size,
+            tokens.numpy(),
+            path.numpy(),
+            limit.numpy(),
+            -1 if eos is None else eos,
+            kept.numpy(),
+            appended.numpy(),
+            lengths.numpy(),
+            complete.numpy(),
+        )
+        return lengths, complete
+
+    def _make_room(self, more: int) -> None:
+        if 2 * (self.size + more) > len(self._keys):
+            wider = np.full(1 << (4 * (self.size + more)).bit_length(), -1, dtype=np.int64)
+            ids = np.empty_like(wider)
+            kernels.rehash(self._keys, self._ids, wider, ids)
+            self._keys, self._ids = wider, ids
 
 
 class NodeTable:
@@ -60,27 +92,25 @@ class Memory:
     """The features of the nodes computed last, up to `limit` of them; the oldest node makes room first."""
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._nodes = torch.full((limit,), -1)
+        self._nodes = np.full(limit, -1, dtype=np.int64)
         self._features: Tensor | None = None
 
-    def find(self, nodes: Tensor) -> Tensor:
-        """Which of `nodes` (n,) are remembered."""
-        return self._nodes[nodes % self._limit] == nodes
+    def find(self, nodes: Tensor) -> tuple[Tensor, int]:
+        """Which of `nodes` (n,) are remembered, and how many of them."""
+        found = torch.empty(len(nodes), dtype=torch.bool)
+        return found, kernels.find(self._nodes, nodes.numpy(), found.numpy())
 
     def features(self, nodes: Tensor) -> Tensor:
         """Features (n, features) of remembered nodes."""
         assert self._features is not None
-        return self._features[nodes % self._limit]
+        return self._features[(nodes % len(self._nodes)).to(self._features.device)]
 
     def store(self, nodes: Tensor, features: Tensor) -> None:
         """Remember `features` (n, features) of `nodes` (n,)."""
         if self._features is None:
-            self._features = features.new_empty(self._limit, features.shape[1])
-        slots = nodes % self._limit
-        self._nodes[slots] = nodes
-        # Of nodes that share a slot only the one that kept it may leave its features there.
-        kept = self._nodes[slots] == nodes
-        if not bool(kept.all()):
-            slots, features = slots[kept], features[kept]
-        self._features[slots] = features
+            self._features = features.new_empty(len(self._nodes), features.shape[1])
+        slots = torch.empty_like(nodes)
+        if kernels.place(self._nodes, nodes.numpy(), slots.numpy()) < len(nodes):
+            kept = (slots >= 0).nonzero()[:, 0]
+            slots, features = slots[kept], features[kept.to(features.device)]
+        self._features.index_copy_(0, slots.to(features.device), features)

@@ -1,0 +1,141 @@
+"""Compiled bookkeeping of the engine: which nodes rows stand on, what is evaluated, what is remembered.
+
+One pass over the rows each; for a handful of rows the same steps as tensor operations cost several times what a
+small model's forward pass does.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trialogue.compilation import compiled
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+_EMPTY = -1
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(24)
+
+
+@compiled
+def _child(keys: Ints, ids: Ints, key: int, size: int) -> int:
+    """Id of `key` in an open-addressing table; a key that is not there gets the id `size`."""
+    mask = np.uint64(len(keys) - 1)
+    place = ((np.uint64(key) * _SPREAD) >> _SHIFT) & mask
+    while keys[place] != _EMPTY and keys[place] != key:
+        place = (place + np.uint64(1)) & mask
+    if keys[place] == _EMPTY:
+        keys[place] = key
+        ids[place] = size
+    return ids[place]
+
+
+@compiled
+def rehash(keys: Ints, ids: Ints, wider_keys: Ints, wider_ids: Ints) -> None:
+    """Move every entry of a table into a wider, empty one."""
+    for place in range(len(keys)):
+        if keys[place] != _EMPTY:
+            _child(wider_keys, wider_ids, keys[place], ids[place])
+
+
+@compiled
+def children(keys: Ints, ids: Ints, vocab: int, size: int, nodes: Ints, tokens: Ints, out: Ints) -> int:
+    """Ids of the children of `nodes` along `tokens` into `out`; returns the new number of nodes."""
+    for index in range(len(nodes)):
+        node = _child(keys, ids, nodes[index] * vocab + tokens[index], size)
+        size = max(size, node + 1)
+        out[index] = node
+    return size
+
+
+@compiled
+def advance(
+    keys: Ints,
+    ids: Ints,
+    vocab: int,
+    size: int,
+    tokens: Ints,
+    path: Ints,
+    limit: Ints,
+    eos: int,
+    kept: Ints,
+    appended: Ints,
+    lengths: Ints,
+    complete: Flags,
+) -> int:
+    """Cut each row to `kept` tokens and append `appended` (-1: none); returns the new number of nodes."""
+    for row in range(len(kept)):
+        length, token = kept[row], appended[row]
+        if token >= 0:
+            node = _child(keys, ids, path[row, length] * vocab + token, size)
+            size = max(size, node + 1)
+            tokens[row, length] = token
+            length += 1
+            path[row, length] = node
+        lengths[row] = length
+        complete[row] = length >= limit[row] or (length > 0 and tokens[row, length - 1] == eos)
+    return size
+
+
+@compiled
+def count(nodes: Ints, owners: Ints, asked: Flags, queries: Ints, distinct: Ints) -> None:
+    """Count one query per node for its owner, and those of nodes never asked about before."""
+    for index in range(len(nodes)):
+        queries[owners[index]] += 1
+        if not asked[nodes[index]]:
+            asked[nodes[index]] = True
+            distinct[owners[index]] += 1
+
+
+@compiled
+def stale(path: Ints, evaluated: Ints, rows: Ints, slots: Ints, lengths: Ints, start: Ints) -> int:
+    """First position of each row whose keys are not those of its prefix, at most its length, into `start`.
+
+    Returns how many rows have only their last position to evaluate.
+    """
+    single = 0
+    for index in range(len(rows)):
+        row, slot, position = rows[index], slots[index], 0
+        while position < lengths[index] and evaluated[slot, position] == path[row, position]:
+            position += 1
+        start[index] = position
+        single += position == lengths[index]
+    return single
+
+
+@compiled
+def mark(path: Ints, evaluated: Ints, rows: Ints, slots: Ints, start: Ints, stop: Ints) -> int:
+    """Note that positions `start..stop` of each row are evaluated; returns how many they are."""
+    positions = 0
+    for index in range(len(rows)):
+        for position in range(start[index], stop[index] + 1):
+            evaluated[slots[index], position] = path[rows[index], position]
+        positions += stop[index] + 1 - start[index]
+    return positions
+
+
+@compiled
+def find(remembered: Ints, nodes: Ints, found: Flags) -> int:
+    """Which `nodes` are remembered, into `found`; returns how many."""
+    total = 0
+    for index in range(len(nodes)):
+        found[index] = remembered[nodes[index] % len(remembered)] == nodes[index]
+        total += found[index]
+    return total
+
+
+@compiled
+def place(remembered: Ints, nodes: Ints, slots: Ints) -> int:
+    """Slot of each node in a memory that forgets the oldest first, into `slots`; -1 where a later one took it.
+
+    Returns how many kept theirs.
+    """
+    for index in range(len(nodes)):
+        remembered[nodes[index] % len(remembered)] = nodes[index]
+    kept = 0
+    for index in range(len(nodes)):
+        slot = nodes[index] % len(remembered)
+        own = remembered[slot] == nodes[index]
+        slots[index] = slot if own else -1
+        kept += own
+    return kept
