@@ -246,7 +246,7 @@ class _Chain:
         output = tuple(tokens[0, : int(lengths[0])].tolist())
         log_weight = getattr(state, "log_weight", None)
         value = 0.0 if log_weight is None else float(log_weight[0])
-        ended = self._batch.eos is not None and output[self._start :][-1:] == (self._batch.eos,)
+        ended = self._batch.eos is not None and output[-1:] == (self._batch.eos,)
         if len(output) < self._limit and not ended:
             self._branches.failures[index] = self._branches.failures.get(index, 0.0) + weight
         else:
