@@ -37,7 +37,9 @@ class Rejection:
             accepted = verifier.values(complete) > 0
             moves.done[complete] = accepted
             moves.length[complete] = torch.where(accepted, moves.length[complete], decoding.start[complete])
-        asking = (~moves.done & (moves.length < decoding.limit)).nonzero()[:, 0]
+        # A prompt that is complete as it stands has no other completion: the row waits for ever.
+        hopeless = decoding.complete & (decoding.lengths == decoding.start)
+        asking = (~moves.done & ~hopeless).nonzero()[:, 0]
         if len(asking):
             moves.token[asking] = choose(decoding.log_probs(asking, moves.length[asking]), asking)
         return moves, state
