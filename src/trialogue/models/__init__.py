@@ -1,0 +1,5 @@
+"""Models that answer with conditionals: networks, trained here or elsewhere."""
+
+from trialogue.models.transformer import Transformer, TransformerConfig
+
+__all__ = ["Transformer", "TransformerConfig"]

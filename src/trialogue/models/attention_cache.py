@@ -1,0 +1,226 @@
+"""Incremental evaluation of a causal `Transformer`: keys and values stored by row and position.
+
+Rows grow, shrink and are copied independently. A position is only ever attended up to the length that is asked
+for, so whatever lies beyond it is harmless, and a rewind costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from trialogue.errors import InputError
+
+if TYPE_CHECKING:
+    from trialogue.models.transformer import Transformer
+
+# One query per row, on a CPU: the fused kernel has the least overhead; from this many rows on, one matrix product
+# per row over all heads at once is faster. It multiplies by zeros, which pays while heads are few.
+_PRODUCT_ROWS = 16
+_PRODUCT_HEADS = 8
+
+_Stored = Callable[[int], tuple[Tensor, Tensor]]
+
+
+class _Weights(NamedTuple):
+    """Weight and bias of each part of a block: looking them up in modules takes as long as using them on one row."""
+
+    attention_norm: tuple[Tensor, Tensor]
+    queries: tuple[Tensor, Tensor]
+    keys_values: tuple[Tensor, Tensor]
+    projection: tuple[Tensor, Tensor]
+    mlp_norm: tuple[Tensor, Tensor]
+    up: tuple[Tensor, Tensor]
+    down: tuple[Tensor, Tensor]
+
+
+def _weights(block: nn.Module) -> _Weights:
+    modules = (
+        getattr(block, name) for name in ("attention_norm", "qkv", "projection", "mlp_norm", "up", "down")
+    )
+    norm, (qkv, bias), *others = ((module.weight.detach(), module.bias.detach()) for module in modules)
+    width = len(qkv) // 3
+    return _Weights(norm, (qkv[:width], bias[:width]), (qkv[width:], bias[width:]), *others)
+
+
+class AttentionCache:
+    """A `trialogue.oracles.Context`; position 0 of every row is BOS, position i its i-th token.
+
+    Features are (n, width * (1 + len(layers))): what the head reads, then the residual stream of each of `layers`,
+    in the dtype and on the device of the model, which must stay as they are while the context is open.
+    """
+
+    def __init__(
+        self, model: Transformer, rows: int, capacity: int, layers: Sequence[int], store: Tensor | None = None
+    ) -> None:
+        self._model, self._capacity, self._layers = model, capacity, tuple(layers)
+        self._width, self._heads = model.config.width, model.config.heads
+        self._blocks = [_weights(block) for block in model.blocks]
+        self._final_norm = (model.final_norm.weight.detach(), model.final_norm.bias.detach())
+        self._head = model.head.weight.detach()
+        positions, device = capacity + 1, self._head.device
+        # Keys and values lie apart: a row's keys stream from memory about twice as fast as when interleaved.
+        shape = (2 * len(self._blocks), rows, positions, self._width)
+        with torch.inference_mode(False):  # a context may be opened in inference mode and used outside of it
+            self._store = self._head.new_zeros(shape) if store is None else store.clone()
+        self._split = (self._heads, self._width // self._heads)
+        self._by_head = self._store.unflatten(3, self._split).transpose(2, 3)
+        self._flat = self._store.view(len(self._blocks), -1, self._width).unbind(0)
+        self._values_offset = torch.tensor([0, rows * positions], device=device)
+        self._rows = torch.arange(rows, device=device)
+        self._future = self._head.new_full((positions, positions), -torch.inf).triu(1)
+        heads = torch.eye(self._heads, dtype=self._head.dtype, device=device)
+        self._scaled_heads = heads.repeat_interleave(self._split[1], 1) / math.sqrt(self._split[1])
+        self._products = device.type == "cpu" and self._heads <= _PRODUCT_HEADS
+
+    @torch.no_grad()
+    def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
+        """Evaluate positions `start..stop` of each row (see `trialogue.oracles.Context`).
+
+        The cost is that of the positions asked for, however ragged they are: only attention is padded. Raises
+        `InputError` where `stop` exceeds the capacity.
+        """
+        n = len(rows)
+        if n == 0:
+            return self._head.new_zeros(0, self._width * (1 + len(self._layers)))
+        first, last = (int(stop), int(stop)) if n == 1 else (int(bound) for bound in torch.aminmax(stop))
+        if last > self._capacity:
+            raise InputError(
+                "capacity", self._capacity, f"length {last} was asked for; open a larger context"
+            )
+        if start is not stop and not torch.equal(start, stop):
+            self._fill(tokens, start, stop, rows)
+        ids = tokens[:, last - 1] if 0 < first == last else self._ids(tokens, stop)
+        x = self._model.embed(ids, stop)
+        where = self._where(rows, stop)
+        product = self._products and n >= _PRODUCT_ROWS
+        attend = self._attend_by_product if product else self._attend_once
+        stored = self._stored(self._store if product else self._by_head, rows, last + 1)
+        future = None if first == last else self._future.index_select(0, stop)[:, None, : last + 1]
+        kept = {0: x}
+        for layer, weights in enumerate(self._blocks):
+            q = self._write(layer, weights, x, where)
+            x = kept[layer + 1] = _feed(weights, x, attend(q, *stored(layer), future))
+        read = kept[-1] = _normed(x, self._final_norm)
+        return torch.cat([read, *(kept[layer] for layer in self._layers)], 1) if self._layers else read
+
+    @torch.no_grad()
+    def log_probs(self, features: Tensor) -> Tensor:
+        """Log-probabilities (n, data tokens + EOS) of the next token, in float32 (float64 for a float64 model)."""
+        logits = F.linear(self.hidden(features, -1), self._head)
+        return torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
+
+    def hidden(self, features: Tensor, layer: int) -> Tensor:
+        """Residual stream (n, width) after `layer` blocks; -1 is what the head reads, after the final LayerNorm.
+
+        Raises `InputError` where the context was not opened with that layer.
+        """
+        if layer == -1:
+            return features[:, : self._width] if self._layers else features
+        if layer not in self._layers:
+            raise InputError("layer", layer, f"not recorded; open the context with layers=({layer},)")
+        return features.unflatten(1, (-1, self._width))[:, 1 + self._layers.index(layer)]
+
+    @torch.no_grad()
+    def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
+        """Make positions `start..stop` of `rows` those of `source` (both (n,)), as they were before the call."""
+        moved = source != rows
+        span = self._store[:, :, start : stop + 1]
+        span[:, rows[moved]] = span[:, source[moved]]
+
+    def fork(self, rows: Tensor) -> AttentionCache:
+        """Return an independent context whose row i starts as this context's row `rows[i]`."""
+        store = self._store[:, rows]
+        return AttentionCache(self._model, len(rows), self._capacity, self._layers, store)
+
+    def _fill(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> None:
+        """Write keys and values of positions `start..stop - 1` of each row, packed into one list of positions."""
+        pending = (start < stop).nonzero()[:, 0]
+        tokens, start, rows = tokens[pending], start[pending], rows[pending]
+        counts = stop[pending] - start
+        longest, reach = int(counts.max()), int(stop[pending].max())
+        offsets = torch.arange(longest, device=tokens.device)
+        row, offset = (offsets < counts[:, None]).nonzero(as_tuple=True)
+        positions = start[row] + offset
+        slots = row * longest + offset
+        future = self._future[(start[:, None] + offsets).clamp_max(reach - 1), :reach]
+        x = self._model.embed(self._ids(tokens[row], positions), positions)
+        where = self._where(rows[row], positions)
+        stored = self._stored(self._by_head, rows, reach)
+        for layer, weights in enumerate(self._blocks):
+            q = self._write(layer, weights, x, where)
+            if layer + 1 == len(self._blocks):
+                break  # features are those of the last position, which is not among these
+            padded = q.new_zeros(len(rows) * longest, self._width).index_copy_(0, slots, q)
+            attended = self._attend(padded.view(len(rows), longest, -1), *stored(layer), future)
+            x = _feed(weights, x, attended.flatten(0, 1).index_select(0, slots))
+
+    def _ids(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """Input ids (n,) at `positions` (n,) of `tokens` (n, capacity): BOS, then the tokens."""
+        if not tokens.shape[1]:
+            return torch.full_like(positions, self._model.bos)
+        ids = tokens.gather(1, (positions - 1).clamp_min(0)[:, None])[:, 0]
+        return torch.where(positions == 0, self._model.bos, ids)
+
+    def _where(self, rows: Tensor, positions: Tensor) -> Tensor:
+        """Where a block's store keeps key and value, in turn, of each position (n,): (2 * n,) flat."""
+        return ((rows * (self._capacity + 1) + positions)[:, None] + self._values_offset).view(-1)
+
+    def _write(self, layer: int, weights: _Weights, x: Tensor, where: Tensor) -> Tensor:
+        """Store keys and values of the residual stream `x` (n, width); return its queries (n, width)."""
+        x = _normed(x, weights.attention_norm)
+        self._flat[layer].index_copy_(0, where, F.linear(x, *weights.keys_values).view(-1, self._width))
+        return F.linear(x, *weights.queries)
+
+    def _stored(self, store: Tensor, rows: Tensor, reach: int) -> _Stored:
+        """Keys and values (n, ..., reach, ...) of `rows`, by layer; views where the rows are consecutive."""
+        n, first = len(rows), int(rows[0])
+        store = store.narrow(-2, 0, reach)
+        if n == 1 or torch.equal(rows, self._rows[first : first + n]):
+            views = store.narrow(1, first, n).unbind(0)
+            return lambda layer: (views[2 * layer], views[2 * layer + 1])
+        return lambda layer: (
+            store[2 * layer].index_select(0, rows),
+            store[2 * layer + 1].index_select(0, rows),
+        )
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, future: Tensor) -> Tensor:
+        """Attention (n, m, width) of queries (n, m, width) over keys and values (n, heads, reach, size of a head).
+
+        `future` (n, m, reach) is added to the scores.
+        """
+        q = q.unflatten(2, self._split).transpose(1, 2)
+        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=future[:, None])
+        return attended.transpose(1, 2).flatten(2)
+
+    def _attend_once(self, q: Tensor, k: Tensor, v: Tensor, future: Tensor | None) -> Tensor:
+        """`_attend` with one query (n, width) per row; `future` is (n, 1, reach), or None where all is past."""
+        mask = None if future is None else future[:, None]
+        attended = F.scaled_dot_product_attention(
+            q.view(-1, self._heads, 1, self._split[1]), k, v, attn_mask=mask
+        )
+        return attended.view(q.shape)
+
+    def _attend_by_product(self, q: Tensor, k: Tensor, v: Tensor, future: Tensor | None) -> Tensor:
+        """`_attend_once` over keys and values (n, reach, width), all heads of a row in one matrix product."""
+        scores = torch.bmm(q[:, None] * self._scaled_heads, k.transpose(1, 2))
+        if future is not None:
+            scores += future
+        mixed = torch.bmm(scores.softmax(-1), v).unflatten(2, self._split)
+        # Every head mixed the values of all heads; its own are on the diagonal.
+        return mixed.diagonal(dim1=1, dim2=2).transpose(1, 2).reshape(q.shape)
+
+
+def _normed(x: Tensor, norm: tuple[Tensor, Tensor]) -> Tensor:
+    return torch.layer_norm(x, x.shape[-1:], *norm)
+
+
+def _feed(weights: _Weights, x: Tensor, attended: Tensor) -> Tensor:
+    """The residual stream (n, width) after what attention read, and after the MLP."""
+    x = x + F.linear(attended, *weights.projection)
+    return x + F.linear(F.gelu(F.linear(_normed(x, weights.mlp_norm), *weights.up)), *weights.down)

@@ -1,0 +1,166 @@
+"""A plain pre-norm transformer, causal or bidirectional, and itself an autoregressive oracle when causal.
+
+Blocks are those of GPT-2 (Radford et al. 2019): LayerNorm, attention, residual, LayerNorm, GELU MLP, residual.
+The beginning and the end of a sequence lie beyond the tokens of the data: token `vocab_size` of the config is EOS,
+`vocab_size + 1` is BOS, which is read at position 0 and never predicted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from trialogue.errors import InputError
+from trialogue.models.attention_cache import AttentionCache
+from trialogue.randomness import generator
+
+Positions = Literal["learned", "linear", "none"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig:
+    """Shape of a `Transformer`. Raises `InputError` where a field is out of range.
+
+    `vocab_size` counts the tokens of the data, without BOS and EOS; `max_length` is the number of data tokens of
+    the longest sequence. `positions`: "learned" adds one vector per position 0..max_length + 1; "linear" appends
+    the scalar position / (max_length + 1) as the last coordinate of the embedding, whose tokens then have
+    width - 1 coordinates; "none" adds nothing.
+    """
+
+    vocab_size: int
+    layers: int = 2
+    heads: int = 4
+    width: int = 64
+    mlp_width: int = 256
+    max_length: int = 32
+    positions: Positions = "learned"
+    causal: bool = True
+
+    def __post_init__(self) -> None:
+        for field in ("vocab_size", "layers", "heads", "width", "mlp_width", "max_length"):
+            value = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InputError(field, value, "must be an integer, at least 1")
+        if self.width % self.heads:
+            raise InputError("width", self.width, f"must be a multiple of heads={self.heads}")
+        if self.positions not in get_args(Positions):
+            raise InputError("positions", self.positions, f"must be one of {', '.join(get_args(Positions))}")
+        if self.positions == "linear" and self.width < 2:
+            raise InputError("width", self.width, "linear positions take one coordinate: use at least 2")
+
+
+class Block(nn.Module):
+    """Pre-norm attention and MLP, each added to the residual stream."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.heads = config.heads
+        self.attention_norm = nn.LayerNorm(config.width)
+        self.qkv = nn.Linear(config.width, 3 * config.width)
+        self.projection = nn.Linear(config.width, config.width)
+        self.mlp_norm = nn.LayerNorm(config.width)
+        self.up = nn.Linear(config.width, config.mlp_width)
+        self.down = nn.Linear(config.mlp_width, config.width)
+
+    def forward(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+        """Residual stream (n, T, width) to the next; `mask` is boolean, True where a key may be attended."""
+        n, length, width = x.shape
+        qkv = self.qkv(self.attention_norm(x)).view(n, length, 3, self.heads, width // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
+        x = x + self.projection(attended.transpose(1, 2).reshape(n, length, width))
+        return x + self.down(F.gelu(self.up(self.mlp_norm(x))))
+
+
+class Transformer(nn.Module):
+    """The network of `config`, initialised as GPT-2 is, from the stream of `seed`.
+
+    A causal one satisfies `trialogue.oracles.Autoregressive`: there `vocab_size` counts the data's tokens and EOS,
+    and `max_length` (None where positions have no bound) counts the longest sequence with its EOS.
+    """
+
+    def __init__(self, config: TransformerConfig, seed: int = 0) -> None:
+        super().__init__()
+        self.config = config
+        self.vocab_size = config.vocab_size + 1
+        self.eos = config.vocab_size
+        self.bos = config.vocab_size + 1
+        self.max_length = config.max_length + 1 if config.positions == "learned" else None
+        token_width = config.width - (config.positions == "linear")
+        self.token_embedding = nn.Embedding(config.vocab_size + 2, token_width)
+        if config.positions == "learned":
+            self.position_embedding = nn.Embedding(config.max_length + 2, config.width)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.final_norm = nn.LayerNorm(config.width)
+        self.head = nn.Linear(config.width, self.vocab_size, bias=False)
+        self._initialise(seed)
+
+    @torch.no_grad()
+    def _initialise(self, seed: int) -> None:
+        for name, parameter in self.named_parameters():
+            if parameter.ndim == 1:
+                parameter.fill_(float(name.endswith("norm.weight")))
+                continue
+            residual = name.endswith(("projection.weight", "down.weight"))
+            std = 0.02 / math.sqrt(2 * self.config.layers) if residual else 0.02
+            # One stream per parameter, so that a weight does not depend on which others the model has.
+            parameter.normal_(std=std, generator=generator(seed, "transformer", name))
+
+    def embed(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """Residual stream (..., width) at layer 0 of input ids `tokens` (...) at `positions` (...)."""
+        x = F.embedding(tokens, self.token_embedding.weight)
+        if self.config.positions == "learned":
+            x = x + F.embedding(positions, self.position_embedding.weight)
+        elif self.config.positions == "linear":
+            scalar = positions[..., None] / (self.config.max_length + 1)
+            x = torch.cat((x, scalar.to(x.dtype).expand(*x.shape[:-1], 1)), -1)
+        return x
+
+    def hidden_states(self, tokens: Tensor, lengths: Tensor | None = None) -> list[Tensor]:
+        """Residual streams (n, T, width) after 0, 1, ..., layers blocks, and last the final LayerNorm's output.
+
+        `tokens` (n, T) are input ids with BOS first; `lengths` (n,) count the ids that are real, so that a
+        bidirectional model does not attend to padding (a causal one never sees what lies to its right).
+        Raises `InputError` where T is longer than the learned positions.
+        """
+        length = tokens.shape[1]
+        if self.max_length is not None and length > self.max_length + 1:
+            mend = (
+                f"the model has {self.max_length + 1} positions, BOS and EOS included; give shorter sequences"
+            )
+            raise InputError("tokens", tuple(tokens.shape), mend)
+        positions = torch.arange(length, device=tokens.device)
+        mask = None
+        if lengths is not None and not self.config.causal:
+            mask = (positions < lengths[:, None])[:, None, None]
+        streams = [self.embed(tokens, positions)]
+        for block in self.blocks:
+            streams.append(block(streams[-1], mask, self.config.causal))
+        return [*streams, self.final_norm(streams[-1])]
+
+    def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Logits (n, T, data tokens + EOS) for input ids `tokens` (n, T); see `hidden_states`."""
+        logits: Tensor = self.head(self.hidden_states(tokens, lengths)[-1])
+        return logits
+
+    def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> AttentionCache:
+        """Make room for `rows` sequences of up to `capacity` tokens, recording the hidden states of `layers`.
+
+        Raises `InputError` where the model is bidirectional, the capacity exceeds the learned positions, or a
+        layer is neither -1 (what the head reads) nor in 0..layers (the residual stream after that many blocks).
+        """
+        if not self.config.causal:
+            raise InputError("causal", False, "a bidirectional model has no next-token law; use a causal one")
+        if self.max_length is not None and capacity > self.max_length:
+            mend = f"the model reads at most {self.max_length} tokens (EOS included); shorten prompts or max_length"
+            raise InputError("capacity", capacity, mend)
+        for layer in layers:
+            if not -1 <= layer <= self.config.layers:
+                raise InputError("layers", layer, f"must be -1 or in 0..{self.config.layers}")
+        return AttentionCache(self, rows, capacity, tuple(layers))

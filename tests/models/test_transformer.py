@@ -1,0 +1,118 @@
+import pytest
+import torch
+from random_transformer import small
+
+from trialogue.errors import InputError
+from trialogue.models import Transformer, TransformerConfig
+from trialogue.oracles import Autoregressive
+from trialogue.randomness import generator
+
+POSITIONS = ["learned", "linear", "none"]
+
+
+def draw_ids(model: Transformer, n: int, length: int, seed: int = 1) -> torch.Tensor:
+    ids = torch.randint(0, model.vocab_size, (n, length), generator=generator(seed))
+    ids[:, 0] = model.bos
+    return ids
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_a_causal_model_does_not_look_ahead(positions: str) -> None:
+    model = small(positions=positions)
+    streams = model.embed(draw_ids(model, 1, 8), torch.arange(8)).detach().requires_grad_()
+    x = streams
+    for block in model.blocks:
+        x = block(x, None, True)
+    for position in range(8):
+        (gradient,) = torch.autograd.grad(x[0, position].square().sum(), streams, retain_graph=True)
+        seen = gradient[0].abs().sum(-1) > 0
+        assert seen.tolist() == [other <= position for other in range(8)]
+
+
+def test_a_bidirectional_model_looks_everywhere_but_at_padding() -> None:
+    model = small(causal=False)
+    ids, lengths = draw_ids(model, 3, 9), torch.tensor([4, 9, 6])
+    logits = model(ids, lengths)
+    for row, length in enumerate(lengths.tolist()):
+        alone = model(ids[row : row + 1, :length])
+        torch.testing.assert_close(logits[row : row + 1, :length], alone, atol=1e-5, rtol=1e-5)
+    changed = ids.clone()
+    changed[0, 3] = (changed[0, 3] + 1) % 3
+    assert (model(changed, lengths)[0, 0] - logits[0, 0]).abs().max() > 1e-4
+    # Without the lengths, padding is read: the check above can fail.
+    assert (model(ids)[0, :4] - logits[0, :4]).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_rows_are_independent_and_right_padding_is_not_read(positions: str) -> None:
+    model = small(positions=positions)
+    ids = draw_ids(model, 5, 9)
+    order = torch.tensor([3, 1, 4, 0, 2])
+    torch.testing.assert_close(model(ids[order]), model(ids)[order], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(model(ids[:, :6]), model(ids)[:, :6], atol=1e-5, rtol=1e-5)
+
+
+def test_positions_are_told_apart_only_where_there_are_any() -> None:
+    repeated = torch.tensor([[4, 1, 1, 1, 1]])
+    assert small(positions="none").hidden_states(repeated)[0][0, 1:].std(0).max() < 1e-6
+    linear = small(positions="linear").hidden_states(repeated)[0][0]
+    torch.testing.assert_close(linear[:, -1], torch.arange(5) / 11)
+    assert small(positions="learned").hidden_states(repeated)[0][0, 1:].std(0).max() > 0.1
+
+
+def test_hidden_states_are_embeddings_blocks_and_what_the_head_reads() -> None:
+    model = small()
+    ids = draw_ids(model, 2, 7)
+    states = model.hidden_states(ids)
+    assert [state.shape for state in states] == [(2, 7, 8)] * 4
+    torch.testing.assert_close(model.head(states[-1]), model(ids))
+    torch.testing.assert_close(model.final_norm(states[-2]), states[-1])
+
+
+def test_initialisation_is_that_of_gpt2_and_follows_the_seed() -> None:
+    config = TransformerConfig(vocab_size=100, layers=8, width=128, mlp_width=512)
+    first, again, other = Transformer(config, 3), Transformer(config, 3), Transformer(config, 4)
+    for name, parameter in first.named_parameters():
+        assert torch.equal(parameter, again.get_parameter(name))
+        if parameter.ndim == 2:
+            assert not torch.equal(parameter, other.get_parameter(name))
+            residual = name.endswith(("projection.weight", "down.weight"))
+            assert parameter.std().item() == pytest.approx(0.005 if residual else 0.02, rel=0.06)
+        else:
+            assert torch.equal(parameter, torch.full_like(parameter, float(name.endswith("norm.weight"))))
+
+
+def test_the_oracle_counts_the_end_of_sequence() -> None:
+    model = small()
+    assert isinstance(model, Autoregressive)
+    assert (model.vocab_size, model.eos, model.bos, model.max_length) == (4, 3, 4, 11)
+    assert model(draw_ids(model, 1, 12)).shape == (1, 12, 4)
+    assert small(positions="none").max_length is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("vocab_size", 0), ("layers", 0), ("heads", 3), ("width", 0), ("mlp_width", -1), ("max_length", 1.5),
+     ("positions", "rotary"), ("layers", True)],
+)  # fmt: skip
+def test_a_field_out_of_range_is_named(field: str, value: object) -> None:
+    with pytest.raises(InputError) as error:
+        TransformerConfig(**({"vocab_size": 3, "heads": 2, "width": 8} | {field: value}))  # type: ignore[arg-type]
+    assert error.value.field == ("width" if field == "heads" else field)
+
+
+def test_linear_positions_need_a_coordinate_of_their_own() -> None:
+    with pytest.raises(InputError, match="coordinate"):
+        TransformerConfig(vocab_size=3, heads=1, width=1, positions="linear")
+
+
+def test_what_the_model_cannot_read_is_refused() -> None:
+    model = small()
+    with pytest.raises(InputError, match="12 positions"):
+        model(draw_ids(model, 1, 13))
+    with pytest.raises(InputError, match="at most 11 tokens"):
+        model.open(1, 12)
+    with pytest.raises(InputError, match=r"-1 or in 0\.\.2"):
+        model.open(1, 5, layers=(3,))
+    with pytest.raises(InputError, match="bidirectional"):
+        small(causal=False).open(1, 5)
