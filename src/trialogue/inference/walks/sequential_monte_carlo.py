@@ -27,7 +27,8 @@ class SequentialMonteCarlo:
 
     Multinomial resampling when the effective sample size falls below `ess_threshold` times the particles. The
     output is one particle drawn by weight; its `log_weight` is the logarithm of the mean weight, so that
-    E[exp(log_weight) f(output)] = sum over complete x of p(x) V(x) f(x) for any f: properly weighted.
+    E[exp(log_weight) f(output)] = sum over complete x of p(x) V(x) f(x) for any f: properly weighted, provided that
+    a prefix of value zero has no continuation of positive value.
     """
 
     particles: int = 8

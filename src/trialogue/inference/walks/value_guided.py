@@ -19,7 +19,8 @@ class ValueGuided:
 
     `lazy` waits with probability 1/2 before each move, which makes the walk aperiodic. By default the walk stops at the
     first leaf, as in the experiments; with `stop_at_leaf=False` it walks on, and a run of `max_steps=T` returns
-    y^(T), whose law given that it is a leaf tends to the restricted law whatever the values inside the tree.
+    y^(T), whose law given that it is a leaf tends to the restricted law whatever the positive values inside the tree.
+    The first leaf has the restricted law only where the values inside are exact and all leaves are equally deep.
     A row none of whose neighbours has weight fails.
     """
 
