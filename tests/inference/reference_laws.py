@@ -1,0 +1,158 @@
+"""Output laws and costs in plain Python, by recursion over the definitions: no tensors, no engine."""
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Callable
+
+from inference.random_trees import Law, Prefix, RandomTree
+
+Rule = Callable[[Prefix], float | bool]
+
+
+def normalised(law: Law) -> Law:
+    total = math.fsum(law.values())
+    return {x: weight / total for x, weight in law.items() if weight > 0}
+
+
+def restricted(tree: RandomTree, rule: Rule, prompt: Prefix = ()) -> Law:
+    """p(x) V(x) / sum of p V over the completions of `prompt`."""
+    return normalised({x: p * rule(x) for x, p in tree.law(prompt).items()})
+
+
+def rejection_queries(tree: RandomTree, rule: Rule, prompt: Prefix = ()) -> float:
+    """Expected length of a completion over the probability that it is accepted (Wald)."""
+    law = tree.law(prompt)
+    length = math.fsum(p * (len(x) - len(prompt)) for x, p in law.items())
+    return length / math.fsum(p for x, p in law.items() if rule(x))
+
+
+def tokenwise(
+    tree: RandomTree, rule: Rule, prefix: Prefix = (), mass: float = 1.0
+) -> tuple[Law, float, float]:
+    """Law q, expected queries C, and the mass that reaches a prefix with no accepted child.
+
+    q(s) = prod p(s_t|s_<t) 1[V(s_<=t)] / a(s_<t) with a(s) = P_{t ~ O(s)}[V(s o t)], and C = sum over the reachable
+    prefixes of q(s) / a(s).
+    """
+    if tree.complete(prefix):
+        return {prefix: mass}, 0.0, 0.0
+    accepted = [(child, p) for child, p in tree.children(prefix) if rule(child)]
+    if not accepted:
+        return {}, math.inf, mass
+    total = math.fsum(p for _, p in accepted)
+    law, queries, stuck = {}, mass / total, 0.0
+    for child, p in accepted:
+        below, more, lost = tokenwise(tree, rule, child, mass * p / total)
+        law |= below
+        queries, stuck = queries + more, stuck + lost
+    return law, queries, stuck
+
+
+def backtracking(
+    tree: RandomTree,
+    rule: Rule,
+    quota: int,
+    stride: int,
+    *,
+    argmax_redo: bool = True,
+    erase_prompt: bool = False,
+    prompt: Prefix = (),
+) -> tuple[Law, float]:
+    """Thesis Algorithm 1 line by line; returns the law of x o s and the expected number of calls to O.
+
+    A redo ends early at the end of sequence or the horizon. With `erase_prompt` the erasing counts from the end of
+    x o s; else it stops at x.
+    """
+    law: dict[Prefix, float] = defaultdict(float)
+    queries = 0.0
+
+    def loop(s: Prefix, left: int, mass: float, calls: int) -> None:
+        nonlocal queries
+        if tree.complete(s):
+            law[s] += mass
+            queries += mass * calls
+            return
+        for drawn, probability in tree.children(s):
+            if left > 0 and not rule(drawn):
+                kept = max(len(drawn) - stride, 0 if erase_prompt else len(prompt))
+                again, redone = drawn[:kept], 0
+                while argmax_redo and redone < stride and not tree.complete(again):
+                    conditional = tree.conditional(again)
+                    again, redone = (*again, conditional.index(max(conditional))), redone + 1
+                loop(again, left - 1, mass * probability, calls + 1 + redone)
+            else:
+                loop(drawn, left, mass * probability, calls + 1)
+
+    loop(prompt, quota, 1.0, 0)
+    return dict(law), queries
+
+
+def best_of(tree: RandomTree, rule: Rule, n: int) -> Law:
+    """The first of the greatest among n independent draws: by all n-tuples."""
+    law: dict[Prefix, float] = defaultdict(float)
+    for draws in itertools.product(tree.law().items(), repeat=n):
+        best = max((x for x, _ in draws), key=rule)
+        law[best] += math.prod(p for _, p in draws)
+    return dict(law)
+
+
+def best_of_closed_form(tree: RandomTree, rule: Rule, n: int) -> Law:
+    """P(x) = p(x) (F(v)^n - F(v-)^n) / p(V = v), where v = V(x) and F is the law of the value."""
+    free = tree.law()
+    law = {}
+    for x, p in free.items():
+        below = math.fsum(q for y, q in free.items() if rule(y) < rule(x))
+        level = math.fsum(q for y, q in free.items() if rule(y) == rule(x))
+        law[x] = p * ((below + level) ** n - below**n) / level
+    return law
+
+
+def first_leaf(tree: RandomTree, value: Rule) -> Law:
+    """First leaf that the value-guided walk reaches: G(child) / sum of G over siblings, all the way down.
+
+    c(y) = p(y) V(y) is the conductance of the edge above y; G(leaf) = c, G(y) = c(y) in series with the sum of
+    its children's G.
+    """
+    reach = {}
+
+    def conductance(y: Prefix, p: float) -> float:
+        above = p * float(value(y))
+        if tree.complete(y):
+            reach[y] = above
+        else:
+            below = math.fsum([conductance(child, p * q) for child, q in tree.children(y)])
+            reach[y] = above * below / (above + below) if above + below > 0 and y else below
+        return reach[y]
+
+    conductance((), 1.0)
+    law: Law = {}
+
+    def descend(y: Prefix, mass: float) -> None:
+        if tree.complete(y):
+            law[y] = mass
+            return
+        total = math.fsum(reach[child] for child, _ in tree.children(y))
+        for child, _ in tree.children(y):
+            if reach[child] > 0:
+                descend(child, mass * reach[child] / total)
+
+    descend((), 1.0)
+    return law
+
+
+def expected_value(tree: RandomTree, rule: Rule) -> Callable[[Prefix], float]:
+    """V*(y) = E[V(x) | y], the value function that the rule on complete sequences implies."""
+
+    def value(prefix: Prefix) -> float:
+        if tree.complete(prefix):
+            return float(rule(prefix))
+        return math.fsum(p * value(child) for child, p in tree.children(prefix))
+
+    return value
+
+
+def largest_difference(first: Law, second: Law) -> float:
+    """Greatest absolute difference of two laws over the outcomes of either."""
+    outcomes = first.keys() | second.keys()
+    return max((abs(first.get(x, 0.0) - second.get(x, 0.0)) for x in outcomes), default=0.0)

@@ -1,0 +1,1 @@
+"""Code broken on purpose: what the tests must reject."""

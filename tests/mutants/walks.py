@@ -1,0 +1,302 @@
+"""Walks broken on purpose, one plausible mistake each: every one must fail the check of the walk it breaks."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trialogue.inference import (
+    Ancestral,
+    Backtracking,
+    BestOfN,
+    Rejection,
+    SequentialMonteCarlo,
+    TokenwiseRejection,
+    ValueGuided,
+)
+from trialogue.inference.walks.moves import Moves
+
+
+@dataclass
+class Altered:
+    """`part` with some of its methods replaced."""
+
+    part: Any
+    methods: dict[str, Callable[..., Any]]
+
+    def __getattr__(self, name: str) -> Any:
+        return self.methods[name] if name in self.methods else getattr(self.part, name)
+
+
+def support_only(decoding: Any) -> Altered:
+    """A decoding that forgets the oracle's probabilities and remembers which tokens can occur."""
+
+    def log_probs(*arguments: Tensor) -> Tensor:
+        answer = decoding.log_probs(*arguments)
+        return torch.zeros_like(answer).masked_fill(answer == -math.inf, -math.inf)
+
+    return Altered(decoding, {"log_probs": log_probs})
+
+
+class UniformAncestral(Ancestral):
+    def step(self, decoding, state, verifier, choose):
+        return super().step(support_only(decoding), state, verifier, choose)
+
+
+class TwiceAskingAncestral(Ancestral):
+    def step(self, decoding, state, verifier, choose):
+        rows = (~decoding.complete).nonzero()[:, 0]
+        if len(rows):
+            decoding.log_probs(rows)
+        return super().step(decoding, state, verifier, choose)
+
+
+class EarlyAncestral(Ancestral):
+    """Takes the sequence as complete one token too early."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, state = super().step(decoding, state, verifier, choose)
+        early = decoding.lengths >= decoding.limit - 1
+        return moves._replace(token=moves.token.masked_fill(early, -1), done=moves.done | early), state
+
+
+class UniformRejection(Rejection):
+    def step(self, decoding, state, verifier, choose):
+        return super().step(support_only(decoding), state, verifier, choose)
+
+
+class CredulousRejection(Rejection):
+    """Accepts whatever is complete."""
+
+    def step(self, decoding, state, verifier, choose):
+        yes = Altered(verifier, {"values": lambda rows: torch.ones(len(rows), dtype=torch.float64)})
+        return super().step(decoding, state, yes, choose)
+
+
+class ResumingRejection(Rejection):
+    """Takes back the last token only, where the whole completion was rejected."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves = Moves.stay(decoding)
+        complete = decoding.complete.nonzero()[:, 0]
+        if len(complete):
+            accepted = verifier.values(complete) > 0
+            moves.done[complete] = accepted
+            moves.length[complete] -= (~accepted).long()
+        asking = (~moves.done).nonzero()[:, 0]
+        if len(asking):
+            moves.token[asking] = choose(decoding.log_probs(asking, moves.length[asking]), asking)
+        return moves, state
+
+
+class EarlyCheckingRejection(Rejection):
+    """Also rejects prefixes: fewer queries than the definition counts, the same law under a perfect verifier."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves = Moves.stay(decoding)
+        accepted = verifier.values(torch.arange(len(decoding.lengths))) > 0
+        moves.done.copy_(decoding.complete & accepted)
+        moves.length.copy_(torch.where(accepted, decoding.lengths, decoding.start))
+        asking = (~moves.done).nonzero()[:, 0]
+        if len(asking):
+            moves.token[asking] = choose(decoding.log_probs(asking, moves.length[asking]), asking)
+        return moves, state
+
+
+class UniformTokenwise(TokenwiseRejection):
+    def step(self, decoding, state, verifier, choose):
+        return super().step(support_only(decoding), state, verifier, choose)
+
+
+class LastUncheckedTokenwise(TokenwiseRejection):
+    """Does not verify the token that completes the sequence."""
+
+    def step(self, decoding, state, verifier, choose):
+        complete = decoding.complete
+
+        def values(rows: Tensor) -> Tensor:
+            return torch.where(complete[rows], 1.0, verifier.values(rows))
+
+        def children(rows: Tensor, support: Tensor) -> Tensor:
+            last = decoding.lengths[rows] == decoding.limit[rows] - 1
+            return torch.where(last[:, None], support.double(), verifier.children(rows, support))
+
+        lenient = Altered(verifier, {"values": values, "children": children})
+        return super().step(decoding, state, lenient, choose)
+
+
+class UnweightedMask(TokenwiseRejection):
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        return moves, state if hasattr(after, "log_weight") else after
+
+
+class InverseWeightMask(TokenwiseRejection):
+    """Proposal over target in place of target over proposal."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        if not hasattr(after, "log_weight"):
+            return moves, after
+        return moves, after._replace(log_weight=2 * state.log_weight - after.log_weight)
+
+
+class UnlimitedBacktracking(Backtracking):
+    """Does not use up its quota."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        return moves, after._replace(quota=state.quota)
+
+
+class ShortStrideBacktracking(Backtracking):
+    def step(self, decoding, state, verifier, choose):
+        shorter = Backtracking(self.quota, max(1, self.stride - 1), self.argmax_redo, self.erase_prompt)
+        return shorter.step(decoding, state, verifier, choose)
+
+
+class ShortRedoBacktracking(Backtracking):
+    """Redoes fewer tokens than Algorithm 1."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        return moves, after._replace(redo=(after.redo - 1).clamp_min(0))
+
+
+class RedoVerifyingBacktracking(Backtracking):
+    """Judges redone tokens too."""
+
+    def step(self, decoding, state, verifier, choose):
+        judged = state._replace(sampled=decoding.lengths > decoding.start)
+        return super().step(decoding, judged, verifier, choose)
+
+
+class CompletionSparingBacktracking(Backtracking):
+    """Does not judge complete sequences."""
+
+    def step(self, decoding, state, verifier, choose):
+        spared = state._replace(sampled=state.sampled & ~decoding.complete)
+        return super().step(decoding, spared, verifier, choose)
+
+
+class ContraryRedoBacktracking(Backtracking):
+    """Redoes where it should sample on, and the other way round."""
+
+    def step(self, decoding, state, verifier, choose):
+        contrary = replace(self, argmax_redo=not self.argmax_redo)
+        return Backtracking.step(contrary, decoding, state, verifier, choose)
+
+
+class PromptErasingBacktracking(Backtracking):
+    """Erases the prompt where it may not, and does not where it may."""
+
+    def step(self, decoding, state, verifier, choose):
+        contrary = replace(self, erase_prompt=not self.erase_prompt)
+        return Backtracking.step(contrary, decoding, state, verifier, choose)
+
+
+class HighestTieBacktracking(Backtracking):
+    """Redoes the highest index among equally probable tokens."""
+
+    def step(self, decoding, state, verifier, choose):
+        def log_probs(*arguments: Tensor) -> Tensor:
+            answer = decoding.log_probs(*arguments)
+            return answer + 1e-12 * torch.arange(answer.shape[1])
+
+        return super().step(Altered(decoding, {"log_probs": log_probs}), state, verifier, choose)
+
+
+class LastBestOfN(BestOfN):
+    """Takes the last of those with the greatest value."""
+
+    def step(self, decoding, state, verifier, choose):
+        n = self.n
+
+        def values(rows: Tensor) -> Tensor:
+            return verifier.values(rows) + 1e-12 * (rows % n)
+
+        return super().step(decoding, state, Altered(verifier, {"values": values}), choose)
+
+
+class IndifferentBestOfN(BestOfN):
+    def step(self, decoding, state, verifier, choose):
+        blind = Altered(verifier, {"values": lambda rows: torch.zeros(len(rows))})
+        return super().step(decoding, state, blind, choose)
+
+
+class WorstOfN(BestOfN):
+    def step(self, decoding, state, verifier, choose):
+        contrary = Altered(verifier, {"values": lambda rows: -verifier.values(rows)})
+        return super().step(decoding, state, contrary, choose)
+
+
+class ForgetfulMonteCarlo(SequentialMonteCarlo):
+    """Weighs by V(new prefix) without dividing by V(old prefix)."""
+
+    def step(self, decoding, state, verifier, choose):
+        forgot = state._replace(log_value=torch.zeros_like(state.log_value))
+        return super().step(decoding, forgot, verifier, choose)
+
+
+class LosingMeanMonteCarlo(SequentialMonteCarlo):
+    """Forgets the mean weight when it resamples."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        groups = after.log_weight.view(-1, self.particles)
+        equal = (groups == groups[:, :1]).all(1, keepdim=True) & (groups[:, :1] > -math.inf)
+        return moves, after._replace(log_weight=torch.where(equal, 0.0, groups).flatten())
+
+
+class FirstParticleMonteCarlo(SequentialMonteCarlo):
+    """Returns the first particle in place of one drawn by weight."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        rows = torch.arange(len(moves.source))
+        first = torch.where(moves.done, rows // self.particles * self.particles, moves.source)
+        length = torch.where(moves.done, decoding.lengths[first], moves.length)
+        return moves._replace(source=first, length=length), after
+
+
+class SumWeightMonteCarlo(SequentialMonteCarlo):
+    """Gives the sum of the weights in place of their mean."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        more = torch.where(moves.done, math.log(self.particles), 0.0)
+        return moves, after._replace(log_weight=after.log_weight + more)
+
+
+class ActionLevelGuided(ValueGuided):
+    """Never goes up: value-guided sampling without backtracking."""
+
+    def step(self, decoding, state, verifier, choose):
+        never = Altered(verifier, {"values": lambda rows: torch.zeros(len(rows), dtype=torch.float64)})
+        return super().step(decoding, state, never, choose)
+
+
+class HalfParentGuided(ValueGuided):
+    """Goes up with half the weight."""
+
+    def step(self, decoding, state, verifier, choose):
+        half = Altered(verifier, {"values": lambda rows: verifier.values(rows) / 2})
+        return super().step(decoding, state, half, choose)
+
+
+class BlindChildrenGuided(ValueGuided):
+    """Goes down by the oracle alone."""
+
+    def step(self, decoding, state, verifier, choose):
+        blind = Altered(verifier, {"children": lambda rows, support: support.double()})
+        return super().step(decoding, state, blind, choose)
+
+
+class UniformGuided(ValueGuided):
+    """Goes down by the values alone."""
+
+    def step(self, decoding, state, verifier, choose):
+        return super().step(support_only(decoding), state, verifier, choose)
