@@ -29,12 +29,14 @@ _ADMIT_SHARE = 8
 
 @dataclass(frozen=True)
 class Trace:
-    """What the moves of a run were, one entry per row and step in which it went back or appended.
+    """What the moves of a run were, one entry per row and step in which it changed, in the order of the steps.
 
-    All (moves,) int64: the sample, the member of its group, the length before, the member it continued from, the
-    length it kept of that, and the token it appended (-1 for none).
+    All (moves,) int64: the step of the run, the sample, the member of its group, the length before, the member it
+    continued from, the length it kept of that, and the token it appended (-1 for none). Entries of one step happen
+    at once: a source is meant as it was before the step.
     """
 
+    step: Tensor
     sample: Tensor
     member: Tensor
     length: Tensor
@@ -114,6 +116,8 @@ def generate(
     zero.
     """
     tokens, lengths = _prompt_tensors(prompts)
+    if not len(lengths):
+        raise InputError("prompts", [], "give at least one prompt, which may be empty")
     walk = Ancestral() if walk is None else walk
     if walk.needs_verifier and verifier is None:
         raise InputError("verifier", None, f"{type(walk).__name__} needs one")
@@ -176,9 +180,10 @@ def _prompt_tensors(prompts: Prompts | None) -> tuple[Tensor, Tensor]:
     if isinstance(prompts, tuple) and len(prompts) == 2 and isinstance(prompts[0], Tensor):
         tokens, lengths = prompts
         assert isinstance(lengths, Tensor)
-        if tokens.ndim != 2 or lengths.shape != tokens.shape[:1] or bool((lengths > tokens.shape[1]).any()):
+        fits = tokens.ndim == 2 and lengths.shape == tokens.shape[:1]
+        if not fits or bool(((lengths < 0) | (lengths > tokens.shape[1])).any()):
             raise InputError(
-                "prompts", tuple(tokens.shape), "give tokens (n, width) and lengths (n,) <= width"
+                "prompts", tuple(tokens.shape), "give tokens (n, width) and lengths (n,) from 0 to width"
             )
         return tokens.long(), lengths.long()
     try:
@@ -317,8 +322,10 @@ class _Run(Generic[StateT]):
 
     def _moved(self, moves: Moves) -> tuple[Tensor, ...]:
         lengths, members = self._batch.lengths, self._members
-        rows = ((moves.token >= 0) | (moves.length != lengths)).nonzero()[:, 0]
+        elsewhere = moves.source != torch.arange(len(lengths))
+        rows = ((moves.token >= 0) | (moves.length != lengths) | elsewhere).nonzero()[:, 0]
         return (
+            torch.full_like(rows, self._now),
             self._sample[rows // members],
             rows % members,
             lengths[rows],
