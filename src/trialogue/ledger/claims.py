@@ -128,7 +128,7 @@ def interval(estimates: Sequence[float], alpha: float) -> tuple[float, float, fl
     if len(values) < 2:
         return mean, -math.inf, math.inf
     error = float(values.std(ddof=1)) / math.sqrt(len(values))
-    half = float(special.stdtrit(len(values) - 1, 1 - alpha / 2)) * error
+    half = -float(special.stdtrit(len(values) - 1, alpha / 2)) * error
     return mean, mean - half, mean + half
 
 
@@ -149,7 +149,7 @@ def power(claim: Claim, alpha: float) -> float:
     if error == 0:
         return float(decide(mean, mean, claim) != "undecided")
     bottom, top = claim.region
-    critical = float(special.stdtrit(n - 1, 1 - alpha / 2))
+    critical = -float(special.stdtrit(n - 1, alpha / 2))
 
     def decided(quantile: float) -> float:
         half = critical * error * math.sqrt(2 * float(special.gammaincinv((n - 1) / 2, quantile)) / (n - 1))

@@ -49,12 +49,12 @@ class Draft:
         atomic_write(self._work / ".gitignore", "*\n")
         make_folder(self.artifacts)
         lock = FileLock(self._work / "lock", timeout=0)
-        try:
-            with writing(self._work):
+        with writing(self._work):
+            try:
                 lock.acquire()
-        except Timeout as error:
-            mend = "another process is running this config: wait for it, or stop it"
-            raise InputError("result", str(self.folder), mend) from error
+            except Timeout as error:
+                mend = "another process is running this config: wait for it, or stop it"
+                raise InputError("result", str(self.folder), mend) from error
         try:
             yield
         finally:

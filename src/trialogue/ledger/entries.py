@@ -28,6 +28,11 @@ class Subject(Protocol):
         ...
 
     @property
+    def background(self) -> str:
+        """What a reader must know besides the question."""
+        ...
+
+    @property
     def source(self) -> str:
         """Where the claims come from."""
         ...

@@ -1,0 +1,37 @@
+# make demo   run the flagship study and print the published numbers beside ours
+# make test   run the tests
+# make lint   check style; make types: check types
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test lint types clean
+
+demo: $(VENV)/installed
+	$(BIN)/trialogue run dyck-backtracking --preset default
+
+test: $(VENV)/installed-test
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/installed-test
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+
+types: $(VENV)/installed-test
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/installed-test: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) --editable '.[test]'
+	@touch $@ $(VENV)/installed

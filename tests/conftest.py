@@ -1,0 +1,17 @@
+"""One thread per test process, so that two processes share two cores, and the same defaults on every machine."""
+
+import os
+
+import pytest
+
+# The libraries read these when they load; processes that a test starts inherit them.
+os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    import torch
+    from hypothesis import settings
+
+    torch.set_num_threads(1)
+    settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
+    settings.load_profile("fixed")

@@ -1,0 +1,172 @@
+"""A run resumes, ends whole or not at all, and is never measured twice."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import biased_coin
+import numpy as np
+import pytest
+from biased_coin import STUDY, Config
+
+from trialogue.errors import InputError
+from trialogue.ledger.drafts import Draft
+from trialogue.ledger.results import DONE, FILES, open_result
+from trialogue.studies.execution import execute
+from trialogue.studies.study import Study
+
+CONFIG = Config(flips=50, seeds=(0, 1, 2))
+
+
+@pytest.fixture(autouse=True)
+def runs() -> Iterator[list[str]]:
+    biased_coin.RUNS.clear()
+    yield biased_coin.RUNS
+    biased_coin.RUNS.clear()
+
+
+def failing(at: str, error: BaseException) -> Study[Config]:
+    """The study, but its part `at` fails after its first row."""
+
+    def run(config: Config, part: str, artifacts: Path) -> Iterator[dict[str, object]]:
+        rows = biased_coin.run(config, part, artifacts)
+        yield next(rows)
+        if part == at:
+            raise error
+        yield from rows
+
+    return replace(STUDY, run=run)
+
+
+def test_a_run_writes_everything_and_done(tmp_path: Path, runs: list[str]) -> None:
+    told: list[str] = []
+    result = execute(STUDY, CONFIG, tmp_path, progress=told.append)
+    assert result.folder == STUDY.folder(CONFIG, tmp_path)
+    assert sorted(path.name for path in result.folder.iterdir()) == sorted([*FILES, DONE, "figures", "work"])
+    assert (result.folder / "figures" / "heads.svg").read_text(encoding="utf-8").startswith("<?xml")
+    assert (result.folder / "work" / ".gitignore").read_text(encoding="utf-8") == "*\n"
+    assert list(result.rows.part) == ["seed-0", "seed-0", "seed-1", "seed-1", "seed-2", "seed-2"]
+    assert list(result.rows.columns) == ["part", "seed", "kind", "heads"]
+    assert (result.config["flips"], result.config["seeds"], result.preset) == (50, [0, 1, 2], None)
+    assert runs == ["seed-0", "seed-1", "seed-2"]
+    assert len(told) == 3
+    provenance = result.provenance
+    assert set(provenance["parts"]) == set(runs)
+    assert {"command", "version", "python", "device", "libraries"} <= set(provenance["sessions"][0])
+    assert provenance["sessions"][0]["libraries"]["numpy"] == np.__version__
+    assert provenance["seconds"] >= 0
+    assert list(result.registered) == [claim.id for claim in STUDY.claims]
+
+
+def test_a_finished_run_is_not_measured_again(tmp_path: Path, runs: list[str]) -> None:
+    first = execute(STUDY, CONFIG, tmp_path).rows
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    runs.clear()
+    assert execute(STUDY, CONFIG, tmp_path).rows.equals(first)
+    assert runs == []
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_another_config_is_another_result(tmp_path: Path) -> None:
+    folders = {execute(STUDY, replace(CONFIG, flips=flips), tmp_path).folder for flips in (50, 51)}
+    folders.add(execute(replace(STUDY, version=2), CONFIG, tmp_path).folder)
+    assert len(folders) == 3
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("killed"), InputError("x", 1, "mend")])
+def test_a_killed_run_resumes(error: BaseException, tmp_path: Path, runs: list[str]) -> None:
+    with pytest.raises(type(error)):
+        execute(failing("seed-1", error), CONFIG, tmp_path)
+    folder = STUDY.folder(CONFIG, tmp_path)
+    with pytest.raises(InputError, match="not a finished result"):
+        open_result(folder)
+    assert runs == ["seed-0", "seed-1"]
+    told: list[str] = []
+    result = execute(STUDY, CONFIG, tmp_path, progress=told.append)
+    assert runs == ["seed-0", "seed-1", "seed-1", "seed-2"]
+    assert "kept from an earlier run" in told[0]
+    assert result.rows.equals(execute(STUDY, CONFIG, tmp_path / "at once").rows)
+
+
+def test_ctrl_c_says_what_is_kept(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt, match=r"1 of 3 parts are kept in .*; the same command resumes"):
+        execute(failing("seed-1", KeyboardInterrupt()), CONFIG, tmp_path)
+
+
+def test_the_claims_are_registered_when_the_run_begins(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        execute(failing("seed-1", KeyboardInterrupt()), CONFIG, tmp_path)
+    later = replace(STUDY, claims=[replace(STUDY.claims[0], threshold=0.1)])
+    registered = execute(later, CONFIG, tmp_path).registered
+    assert registered["more-heads"]["threshold"] == 0.5
+    assert len(registered) == len(STUDY.claims)
+
+
+def test_force_measures_anew(tmp_path: Path, runs: list[str]) -> None:
+    execute(STUDY, CONFIG, tmp_path)
+    folder = execute(replace(STUDY, claims=STUDY.claims[:1]), CONFIG, tmp_path, force=True).folder
+    assert len(runs) == 6
+    assert len(open_result(folder).registered) == 1
+
+
+def test_a_forced_run_that_is_killed_leaves_no_result(tmp_path: Path) -> None:
+    folder = execute(STUDY, CONFIG, tmp_path).folder
+    with pytest.raises(KeyboardInterrupt):
+        execute(failing("seed-0", KeyboardInterrupt()), CONFIG, tmp_path, force=True)
+    assert not (folder / DONE).exists()
+
+
+def test_artifacts_are_shared_by_parts_and_sessions(tmp_path: Path) -> None:
+    seen: list[list[str]] = []
+
+    def run(config: Config, part: str, artifacts: Path) -> Iterator[dict[str, object]]:
+        seen.append(sorted(path.name for path in artifacts.iterdir()))
+        yield from biased_coin.run(config, part, artifacts)
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(failing("seed-1", KeyboardInterrupt()), CONFIG, tmp_path)
+    execute(replace(STUDY, run=run), CONFIG, tmp_path)
+    assert seen == [["seed-0", "seed-1"], ["seed-0", "seed-1"]]
+
+
+def test_a_corrupted_part_is_named(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        execute(failing("seed-1", KeyboardInterrupt()), CONFIG, tmp_path)
+    part = STUDY.folder(CONFIG, tmp_path) / "work" / "parts" / "seed-0.json"
+    part.write_text(part.read_text(encoding="utf-8")[:-9], encoding="utf-8")
+    with pytest.raises(InputError, match=r"seed-0\.json cannot be read"):
+        execute(STUDY, CONFIG, tmp_path)
+
+
+def test_two_processes_do_not_run_the_same_config(tmp_path: Path) -> None:
+    with (
+        Draft(STUDY.folder(CONFIG, tmp_path)).locked(),
+        pytest.raises(InputError, match="another process is running this config"),
+    ):
+        execute(STUDY, CONFIG, tmp_path)
+
+
+def rows_of(*rows: dict[str, object]) -> Study[Config]:
+    return replace(STUDY, run=lambda config, part, artifacts: rows, figures=())
+
+
+def test_rows_keep_their_values(tmp_path: Path) -> None:
+    row = {"f": np.float32(0.5), "i": np.int64(3), "b": np.bool_(True), "n": None, "s": "≤", "x": -np.inf}
+    result = execute(rows_of(row), CONFIG, tmp_path)
+    line = (result.folder / "rows.jsonl").read_text(encoding="utf-8").splitlines()[0]
+    assert json.loads(line) == {
+        "part": "seed-0", "f": 0.5, "i": 3, "b": True, "n": None, "s": "≤", "x": -np.inf
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("row", [{"x": [1, 2]}, {"x": np.zeros(1)}, {"part": "mine"}, {"x": object()}])
+def test_rows_hold_plain_values_only(row: dict[str, object], tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        execute(rows_of(row), CONFIG, tmp_path)
+
+
+@pytest.mark.parametrize("parts", [[], ["a", "a"], ["../a"], ["a/b"], [""]])
+def test_parts_must_be_names_of_files(parts: list[str], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="part"):
+        execute(replace(STUDY, parts=lambda config: parts), CONFIG, tmp_path)

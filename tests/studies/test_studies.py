@@ -1,0 +1,85 @@
+"""Finding studies, and what a study must be."""
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from biased_coin import STUDY, Config
+
+from trialogue import studies
+from trialogue.errors import InputError
+
+
+@pytest.mark.parametrize("name", studies.modules())
+def test_every_study_can_be_found_and_is_whole(name: str) -> None:
+    study = studies.find(name)
+    assert study.question.endswith("?")
+    assert study.question == studies.questions()[name]
+    assert study.claims
+    for preset in study.presets.values():
+        assert study.parts(preset)
+
+
+def test_a_package_of_the_user_s_own_registers() -> None:
+    assert studies.find("biased-coin") is STUDY
+
+
+def test_an_unknown_study_suggests_the_closest() -> None:
+    with pytest.raises(InputError, match="did you mean biased-coin"):
+        studies.find("biased_coins")
+    with pytest.raises(InputError, match="trialogue list"):
+        studies.find("zzz")
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("import nowhere_to_be_found", "cannot be imported"),
+        ("study = 1", "does not bind STUDY"),
+        ("from biased_coin import STUDY", "calls itself 'biased-coin'"),
+    ],
+)
+def test_a_broken_module_is_one_line(
+    source: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_study.py").write_text(source, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(studies.BUILT_IN, "broken", "broken_study")
+    monkeypatch.delitem(sys.modules, "broken_study", raising=False)
+    with pytest.raises(InputError, match=told):
+        studies.find("broken")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reserved:
+    force: bool = False
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": "Not a name"},
+        {"presets": {"smoke": Config()}},
+        {"presets": {"default": Config(), "huge": Config()}},
+        {"presets": {"default": {"flips": 1}}},
+        {"presets": {"default": Reserved()}},
+        {"claims": STUDY.claims[:1] * 2},
+        {"figures": (*STUDY.figures, *STUDY.figures)},
+    ],
+)
+def test_a_study_that_makes_no_sense_is_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        replace(STUDY, **changes)  # type: ignore[arg-type]
+
+
+def test_presets_by_name_and_by_value() -> None:
+    assert STUDY.preset_of(STUDY.preset("paper")) == "paper"
+    assert STUDY.preset_of(Config(flips=7)) is None
+    with pytest.raises(InputError, match="choose one of smoke, default, paper"):
+        STUDY.preset("large")
+
+
+def test_the_docstring_gives_question_and_background() -> None:
+    assert STUDY.question == "Does a coin of bias b show heads with probability b?"
+    assert STUDY.background.startswith("A study of a user's own package")

@@ -1,0 +1,205 @@
+"""The command line: what it prints, and one clear line for every bad input."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from biased_coin import STUDY, Config
+
+import trialogue
+from trialogue import cli
+
+
+class Told(NamedTuple):
+    """What a command answered."""
+
+    code: int
+    out: str
+    err: str
+
+
+Say = Callable[..., Told]
+SMOKE = ("run", "biased-coin", "--preset", "smoke")
+
+
+@pytest.fixture
+def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Say:
+    """Run a command in an empty folder, in this process."""
+    monkeypatch.chdir(tmp_path)
+
+    def said(*tokens: str) -> Told:
+        try:
+            code = cli.main(tokens)
+        except SystemExit as error:
+            code = int(error.code or 0)
+        return Told(code, *capfd.readouterr())
+
+    return said
+
+
+def start(*tokens: str, folder: Path) -> "subprocess.Popen[str]":
+    paths = [
+        str(Path(trialogue.__file__).parents[1]),
+        str(Path(sys.modules["biased_coin"].__file__ or "").parent),
+    ]
+    return subprocess.Popen(
+        [sys.executable, "-m", "trialogue.cli", *tokens],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+BAD = {
+    "unknown study": (("run", "biased-con"), "did you mean biased-coin?"),
+    "no study": (("run",), "trialogue list"),
+    "unknown preset": (("run", "biased-coin", "--preset", "big"), "smoke, default, paper"),
+    "unknown field": ((*SMOKE, "--flps", "3"), "did you mean flips?"),
+    "unknown field, nothing close": ((*SMOKE, "--zzz", "3"), "the fields are bias, flips, seeds, pause"),
+    "stray word": ((*SMOKE, "word"), "no such field"),
+    "wrong type": ((*SMOKE, "--flips", "many"), "--flips: invalid literal for int()"),
+    "no value": ((*SMOKE, "--flips"), "Missing value for argument '--flips'"),
+    "out of range": ((*SMOKE, "--bias", "1.5"), "bias=1.5: must lie strictly between 0 and 1"),
+    "negative": ((*SMOKE, "--flips", "-3"), "flips=-3: must be 1 or more"),
+    "unknown command": (("rnu",), "invalid choice: 'rnu'"),
+    "no command": ((), "COMMAND"),
+    "unknown option": (("ledger", "--jsn"), "unrecognized arguments: --jsn"),
+    "unknown result": (("compare", "a", "b"), "no finished result"),
+    "a file in the way": ((*SMOKE, "--results", "file/below"), "a parent of this path is a file"),
+    "a page that cannot be written": (("report", "--out", "file/page.html"), "choose another folder"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_code_2(case: str, say: Say, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    tokens, words = BAD[case]
+    told = say(*tokens)
+    assert told.code == 2
+    assert told.out == ""
+    assert told.err.startswith("trialogue: error: ")
+    assert told.err.count("\n") == 1
+    assert words in told.err
+
+
+def test_a_corrupted_folder_is_one_line_for_every_command(say: Say) -> None:
+    assert say(*SMOKE).code == 0
+    folder = STUDY.folder(STUDY.presets["smoke"], "results")
+    (folder / "rows.jsonl").write_text("", encoding="utf-8")
+    for tokens in (SMOKE, ("ledger",), ("report",), ("compare", "biased-coin", str(folder))):
+        told = say(*tokens)
+        assert told.code == 2
+        assert told.err.count("\n") == 1
+        assert "corrupted" in told.err
+    assert say(*SMOKE, "--force").code == 0
+    assert say("ledger").code == 0
+
+
+def test_a_run_prints_tables_verdicts_and_the_report(say: Say) -> None:
+    told = say("run", "biased-coin")
+    assert told.code == 0
+    for words in ("published", "0.700", "0.3 or so", "more-heads", "refuted", "not tested"):
+        assert words in told.out
+    report = Path(told.out.splitlines()[-1].removeprefix("report: "))
+    assert report.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    before = report.read_bytes()
+    again = say("run", "biased-coin")
+    assert (again.out, again.err) == (told.out, "")
+    assert report.read_bytes() == before
+
+
+def test_overrides_have_the_types_of_the_config(say: Say) -> None:
+    told = say(*SMOKE, "--seeds", "4", "5", "--bias", "0.25")
+    assert told.code == 0
+    folder = STUDY.folder(Config(flips=10, seeds=(4, 5), bias=0.25), "results")
+    assert json.loads((folder / "config.json").read_text(encoding="utf-8"))["config"]["seeds"] == [4, 5]
+
+
+def test_the_ledger_as_text_and_as_json(say: Say) -> None:
+    say("run", "biased-coin")
+    records = json.loads(say("ledger", "--json").out)
+    mine = {record["claim"]: record for record in records if record["study"] == "biased-coin"}
+    assert {name: record["verdict"] for name, record in mine.items()}["fewer-heads"] == "refuted"
+    assert mine["blind"]["power"] is None
+    assert "fewer-heads" in say("ledger").out
+
+
+def test_the_report_is_the_same_twice(say: Say, tmp_path: Path) -> None:
+    say(*SMOKE)
+    assert say("report").out == "results/report.html\n"
+    first = (tmp_path / "results" / "report.html").read_bytes()
+    assert say("report", "--out", "again.html").code == 0
+    assert (tmp_path / "again.html").read_bytes() == first
+    assert say("report", "biased-coin", "--out", "one.html").code == 0
+
+
+def test_compare_prints_differences(say: Say) -> None:
+    say(*SMOKE)
+    say(*SMOKE, "--bias", "0.4")
+    first, second = (
+        STUDY.folder(Config(flips=10, seeds=(0, 1), bias=bias), "results").name for bias in (0.7, 0.4)
+    )
+    told = say("compare", first, f"biased-coin@{second}")
+    assert told.code == 0
+    assert "-0.300" in told.out
+
+
+def test_help_shows_the_fields(say: Say) -> None:
+    for tokens, words in (
+        (("--help",), "compare"),
+        (("run", "--help"), "STUDY"),
+        (("run", "biased-coin", "--help"), "Probability of heads"),
+        (("--version",), trialogue.__version__),
+    ):
+        told = say(*tokens)
+        assert told.code == 0
+        assert words in told.out
+
+
+def test_ctrl_c_is_one_line_and_code_130_and_keeps_finished_parts(tmp_path: Path) -> None:
+    tokens = ("run", "biased-coin", "--seeds", "1", "2", "3", "--pause", "0.4")
+    process = start(*tokens, folder=tmp_path)
+    assert process.stderr is not None
+    assert "seed-1" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.strip().count("\n") == 0
+    assert "1 of 3 parts are kept" in err
+    resumed = start(*tokens, folder=tmp_path)
+    _, err = resumed.communicate(timeout=60)
+    assert resumed.returncode == 0
+    assert "kept from an earlier run" in err.splitlines()[0]
+
+
+def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
+    process = start("run", "biased-coin", "--preset", "smoke", folder=tmp_path)
+    assert process.stdout is not None
+    process.stdout.close()
+    _, err = process.communicate(timeout=60)
+    assert "Traceback" not in err
+    assert "Error" not in err
+
+
+def test_listing_imports_nothing_heavy(tmp_path: Path) -> None:
+    code = (
+        "import sys; from trialogue import cli; cli.main(['list']); "
+        "assert not {'torch', 'pandas', 'numpy', 'scipy', 'matplotlib', 'rich'} & set(sys.modules)"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(Path(trialogue.__file__).parents[1])},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr

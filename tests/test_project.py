@@ -1,0 +1,40 @@
+"""The project's own files agree with each other."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+GROUPS = (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
+REQUIRED = list({line: Requirement(line) for group in GROUPS for line in group}.values())
+PINS = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").split())
+TESTED = {canonicalize_name(name): version for name, version in PINS.items()}
+
+
+@pytest.mark.parametrize("requirement", REQUIRED, ids=str)
+def test_every_requirement_admits_its_tested_version(requirement: Requirement) -> None:
+    assert requirement.specifier.contains(TESTED[canonicalize_name(requirement.name)])
+
+
+def test_no_requirement_has_an_upper_bound() -> None:
+    assert all(spec.operator == ">=" for requirement in REQUIRED for spec in requirement.specifier)
+
+
+def test_the_project_names_no_index() -> None:
+    for name in ("Makefile", "constraints.txt", "pyproject.toml", ".ci/run"):
+        assert not re.search(r"index-url|find-links|https?://", (ROOT / name).read_text(encoding="utf-8")), (
+            name
+        )
+
+
+def test_ci_runs_what_a_developer_runs() -> None:
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = [target for line in re.findall(r"^make (.+)$", script, re.MULTILINE) for target in line.split()]
+    assert targets == ["test", "lint", "types"]
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in [*targets, "demo", "clean"])

@@ -1,0 +1,82 @@
+"""A file is whole, old or new, whatever happens to its writer."""
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from trialogue.errors import InputError
+from trialogue.storage import atomic_write, make_folder
+
+Write = Callable[[Path, bytes], object]
+
+
+def survives_a_full_disk(write: Write, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether `write`, interrupted by a full disk, leaves the old content, no other file, and one clear error."""
+    target = folder / "file"
+    write(target, b"old")
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        try:
+            write(target, b"new")
+        except InputError as error:
+            told = str(target) in str(error) and "no space" in str(error)
+        except OSError:
+            told = False
+        else:
+            told = False
+    return told and target.read_bytes() == b"old" and list(folder.iterdir()) == [target]
+
+
+def write_in_place(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        os.fsync(file.fileno())
+
+
+def write_and_leave_the_neighbour(path: Path, content: bytes) -> None:
+    temporary = path.with_suffix(".partial")
+    write_in_place(temporary, content)
+    temporary.replace(path)
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert survives_a_full_disk(atomic_write, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("mutant", [write_in_place, write_and_leave_the_neighbour])
+def test_the_check_rejects_mutants(mutant: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not survives_a_full_disk(mutant, tmp_path, monkeypatch)
+
+
+def test_text_is_utf8_and_parents_are_made(tmp_path: Path) -> None:
+    path = atomic_write(tmp_path / "a" / "b", "≤ 1\n")
+    assert path.read_bytes() == "≤ 1\n".encode()
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EIO])
+def test_every_error_of_the_system_is_one_line(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object, **settings: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(InputError, match=r"^path=") as caught:
+        make_folder(tmp_path / "new")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_in_the_way(tmp_path: Path) -> None:
+    atomic_write(tmp_path / "file", "")
+    for path in (tmp_path / "file" / "below", tmp_path / "file" / "further" / "below"):
+        with pytest.raises(InputError, match="choose another folder"):
+            atomic_write(path, "")
+    with pytest.raises(InputError, match="choose another name"):
+        atomic_write(tmp_path, "")
