@@ -119,6 +119,11 @@ class Decoding(Protocol):
         """Ids (rows,) int64 of the prefixes; equal ids are equal prefixes of the same prompt."""
         ...
 
+    @property
+    def growing(self) -> Tensor:
+        """The rows (n,) that are not complete."""
+        ...
+
     def log_probs(self, rows: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Ask for the next-token law (n, vocab) of each row, cut to `lengths` (n,): one query per row asked."""
         ...

@@ -28,7 +28,7 @@ class Ancestral:
         """Append one token to every incomplete row."""
         del verifier
         moves = Moves.stay(decoding)
-        growing = (~decoding.complete).nonzero()[:, 0]
+        growing = decoding.growing
         if len(growing):
             moves.token[growing] = choose(decoding.log_probs(growing), growing)
         return moves._replace(done=decoding.complete), state

@@ -73,32 +73,34 @@ class Batch:
         self.tokens = torch.zeros(0, capacity, dtype=torch.int64)
         self.path = torch.zeros(0, capacity + 1, dtype=torch.int64)
         self.lengths = self.start = self.limit = self._slot
-        self.complete = torch.zeros(0, dtype=torch.bool)
+        self.complete, self._completed = torch.zeros(0, dtype=torch.bool), 0
 
     @property
     def node(self) -> Tensor:
         """Node ids (rows,) of the rows' prefixes."""
         return self.path.gather(1, self.lengths[:, None])[:, 0]
 
+    @property
+    def growing(self) -> Tensor:
+        """The rows (n,) that are not complete."""
+        return self._rows if not self._completed else (~self.complete).nonzero()[:, 0]
+
     def log_probs(self, rows: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Ask for the next-token law (n, vocab) of each row, cut to `lengths` (n,): one query per row asked."""
-        lengths = self.lengths[rows] if lengths is None else lengths
-        nodes = self.path[rows, lengths]
+        nodes, features = self._features(rows, lengths)
         meter, asked = self.meter, self.knowledge.asked.values
         kernels.count(
             nodes.numpy(),
-            self._owner[rows].numpy(),
+            self._chosen(self._owner, rows).numpy(),
             asked.numpy(),
             meter.queries.numpy(),
             meter.distinct_queries.numpy(),
         )
-        return self._current_context.log_probs(self._features(rows, lengths, nodes)).to(self.tokens.device)
+        return self._current_context.log_probs(features).to(self.tokens.device)
 
     def hidden(self, layer: int, rows: Tensor) -> Tensor:
         """Hidden state (n, width) after `layer` blocks at the last position of each row."""
-        lengths = self.lengths[rows]
-        features = self._features(rows, lengths, self.path[rows, lengths])
-        return self._current_context.hidden(features, layer)
+        return self._current_context.hidden(self._features(rows)[1], layer)
 
     def count_verifier_calls(self, rows: Tensor) -> None:
         """Count one verifier call per row in `rows` (n,)."""
@@ -131,6 +133,7 @@ class Batch:
         self.lengths = torch.cat((self.lengths, lengths))
         self.start, self.limit = torch.cat((self.start, start)), torch.cat((self.limit, limit))
         self.complete = ends(self.tokens, self.lengths, self.limit, self.eos)
+        self._completed = int(self.complete.sum())
         self.meter.extend(len(tokens))
 
     def select(self, rows: Tensor) -> None:
@@ -138,6 +141,7 @@ class Batch:
         for name in ("_slot", "tokens", "path", "lengths", "start", "limit", "complete"):
             setattr(self, name, getattr(self, name)[rows])
         self._rows = self._owner = torch.arange(len(rows))
+        self._completed = int(self.complete.sum())
         self.meter.select(rows)
         slots = len(self._evaluated)
         if len(rows) and int(self._slot.max()) >= 2 * len(rows):
@@ -157,7 +161,7 @@ class Batch:
         self._advance(moves.length, moves.token)
 
     def _advance(self, kept: Tensor, appended: Tensor) -> None:
-        self.lengths, self.complete = self.knowledge.tree.advance(
+        self.lengths, self.complete, self._completed = self.knowledge.tree.advance(
             self.tokens, self.path, self.limit, self.eos, kept, appended
         )
 
@@ -189,64 +193,78 @@ class Batch:
             self._context = parent._current_context.fork(parent._slot[rows])
         return self._context
 
-    def _features(self, rows: Tensor, lengths: Tensor, nodes: Tensor) -> Tensor:
-        memory = self.knowledge.memory
-        found, total = memory.find(nodes)
-        if total == len(nodes):
-            return memory.features(nodes)
-        if total == 0:
-            features = self._evaluate(rows, lengths, nodes)
-            memory.store(nodes, features)
-            return features
-        missing, known = (~found).nonzero()[:, 0], found.nonzero()[:, 0]
-        computed = self._evaluate(rows[missing], lengths[missing], nodes[missing])
-        features = computed.new_empty(len(rows), computed.shape[1])
-        features[known] = memory.features(nodes[known])
-        features[missing] = computed
-        memory.store(nodes[missing], computed)
-        return features
+    def _chosen(self, values: Tensor, rows: Tensor) -> Tensor:
+        """`values[rows]`, without a copy where that is all of them."""
+        return values if rows is self._rows else values[rows]
 
-    def _evaluate(self, rows: Tensor, lengths: Tensor, nodes: Tensor) -> Tensor:
-        """Evaluate each row from its first position that is not evaluated yet."""
-        slots, start = self._slot[rows], torch.empty_like(lengths)
-        singles = kernels.stale(
+    def _features(self, rows: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Nodes (n,) and features (n, features) of `rows` cut to `lengths`, evaluated where not remembered."""
+        lengths = self._chosen(self.lengths, rows) if lengths is None else lengths
+        memory, count = self.knowledge.memory, rows.shape[0]
+        nodes, start, found = (
+            torch.empty_like(rows),
+            torch.empty_like(rows),
+            torch.empty(count, dtype=torch.bool),
+        )
+        known, several = kernels.survey(
             self.path.numpy(),
             self._evaluated.numpy(),
+            self._slot.numpy(),
+            memory.nodes,
             rows.numpy(),
-            slots.numpy(),
             lengths.numpy(),
+            nodes.numpy(),
+            found.numpy(),
             start.numpy(),
         )
-        if singles == len(rows):
-            return self._run(rows, start, lengths, slots)
-        single = start == lengths
-        features: list[tuple[Tensor, Tensor]] = []
-        if singles:
-            some = single.nonzero()[:, 0]
-            features.append((some, self._run(rows[some], start[some], lengths[some], slots[some])))
-        several = (~single).nonzero()[:, 0]
-        # Rows at the same node hold the same prefix: it is evaluated once and its keys are copied.
-        _, inverse = torch.unique(nodes[several], return_inverse=True)
-        first = torch.full((int(inverse.max()) + 1,), len(several)).scatter_reduce(
-            0, inverse, torch.arange(len(several)), "amin"
-        )
-        leaders = several[first]
-        led = self._run(rows[leaders], start[leaders], lengths[leaders], slots[leaders])
-        features.append((several, led[inverse]))
-        others = several[first[inverse] != torch.arange(len(several))]
-        if len(others):
-            there = slots[several[first[inverse]]][first[inverse] != torch.arange(len(several))]
-            self._current_context.copy(there, slots[others], 0, int(lengths[others].max()))
-            self._evaluated[slots[others]] = self._evaluated[there]
-        result = features[0][1].new_empty(len(rows), features[0][1].shape[1])
-        for index, values in features:
-            result[index] = values
+        if known == count:
+            return nodes, memory.features(nodes)
+        if known == 0:
+            features = self._evaluate(rows, start, lengths, nodes, several)
+            memory.store(nodes, features)
+            return nodes, features
+        missing, remembered = (~found).nonzero()[:, 0], found.nonzero()[:, 0]
+        new = nodes[missing]
+        computed = self._evaluate(rows[missing], start[missing], lengths[missing], new, several)
+        features = computed.new_empty(count, computed.shape[1])
+        features[remembered] = memory.features(nodes[remembered])
+        features[missing] = computed
+        memory.store(new, computed)
+        return nodes, features
+
+    def _evaluate(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor, several: int) -> Tensor:
+        """Evaluate positions `start..stop` of each row; `several` of them have more than one."""
+        if not several:
+            return self._run(rows, start, stop)
+        if several == rows.shape[0]:
+            return self._run_shared(rows, start, stop, nodes)
+        single = start == stop
+        result: Tensor | None = None
+        for some, run in ((single.nonzero()[:, 0], self._run), ((~single).nonzero()[:, 0], None)):
+            chosen = rows[some], start[some], stop[some]
+            features = self._run_shared(*chosen, nodes[some]) if run is None else run(*chosen)
+            result = features.new_empty(rows.shape[0], features.shape[1]) if result is None else result
+            result[some] = features
+        assert result is not None
         return result
 
-    def _run(self, rows: Tensor, start: Tensor, stop: Tensor, slots: Tensor) -> Tensor:
-        everything = len(rows) == len(self._rows) and torch.equal(rows, self._rows)
-        tokens = self.tokens if everything else self.tokens[rows]
-        features = self._current_context.features(tokens, start, stop, slots)
+    def _run_shared(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor) -> Tensor:
+        """As `_run`; rows at the same node hold the same prefix, which is evaluated once and whose keys are copied."""
+        _, group = torch.unique(nodes, return_inverse=True)
+        index = torch.arange(len(rows))
+        first = torch.full((int(group.max()) + 1,), len(rows)).scatter_reduce(0, group, index, "amin")
+        features = self._run(rows[first], start[first], stop[first])[group]
+        leader = first[group]
+        led = (leader != index).nonzero()[:, 0]
+        if len(led):
+            here, there = self._slot[rows[led]], self._slot[rows[leader[led]]]
+            self._current_context.copy(there, here, 0, int(stop[led].max()))
+            self._evaluated[here] = self._evaluated[there]
+        return features
+
+    def _run(self, rows: Tensor, start: Tensor, stop: Tensor) -> Tensor:
+        slots = self._chosen(self._slot, rows)
+        features = self._current_context.features(self._chosen(self.tokens, rows), start, stop, slots)
         self.meter.positions += kernels.mark(
             self.path.numpy(),
             self._evaluated.numpy(),

@@ -39,7 +39,7 @@ class BestOfN:
     ) -> tuple[Moves, NoState]:
         """Append one token to every incomplete row; select in the groups that are complete."""
         moves = Moves.stay(decoding)
-        growing = (~decoding.complete).nonzero()[:, 0]
+        growing = decoding.growing
         if len(growing):
             moves.token[growing] = choose(decoding.log_probs(growing), growing)
         finished = decoding.complete.view(-1, self.n).all(1).nonzero()[:, 0]

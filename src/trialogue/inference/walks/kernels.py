@@ -62,8 +62,12 @@ def advance(
     appended: Ints,
     lengths: Ints,
     complete: Flags,
-) -> int:
-    """Cut each row to `kept` tokens and append `appended` (-1: none); returns the new number of nodes."""
+) -> tuple[int, int]:
+    """Cut each row to `kept` tokens and append `appended` (-1: none).
+
+    Returns the new number of nodes, and how many rows are complete.
+    """
+    completed = 0
     for row in range(len(kept)):
         length, token = kept[row], appended[row]
         if token >= 0:
@@ -74,7 +78,8 @@ def advance(
             path[row, length] = node
         lengths[row] = length
         complete[row] = length >= limit[row] or (length > 0 and tokens[row, length - 1] == eos)
-    return size
+        completed += complete[row]
+    return size, completed
 
 
 @compiled
@@ -88,19 +93,36 @@ def count(nodes: Ints, owners: Ints, asked: Flags, queries: Ints, distinct: Ints
 
 
 @compiled
-def stale(path: Ints, evaluated: Ints, rows: Ints, slots: Ints, lengths: Ints, start: Ints) -> int:
-    """First position of each row whose keys are not those of its prefix, at most its length, into `start`.
+def survey(
+    path: Ints,
+    evaluated: Ints,
+    slots: Ints,
+    remembered: Ints,
+    rows: Ints,
+    lengths: Ints,
+    nodes: Ints,
+    found: Flags,
+    start: Ints,
+) -> tuple[int, int]:
+    """Where `rows`, cut to `lengths`, stand: their nodes, which are remembered, and where to evaluate from.
 
-    Returns how many rows have only their last position to evaluate.
+    `start` is the first position whose keys are not those of the row's prefix, at most its length. Returns how many
+    are remembered, and of the others how many have more than their last position to evaluate.
     """
-    single = 0
+    known, several = 0, 0
     for index in range(len(rows)):
-        row, slot, position = rows[index], slots[index], 0
-        while position < lengths[index] and evaluated[slot, position] == path[row, position]:
+        row, length, position = rows[index], lengths[index], 0
+        node = path[row, length]
+        nodes[index] = node
+        found[index] = remembered[node % len(remembered)] == node
+        if found[index]:
+            known += 1
+            continue
+        while position < length and evaluated[slots[row], position] == path[row, position]:
             position += 1
         start[index] = position
-        single += position == lengths[index]
-    return single
+        several += position < length
+    return known, several
 
 
 @compiled
@@ -112,16 +134,6 @@ def mark(path: Ints, evaluated: Ints, rows: Ints, slots: Ints, start: Ints, stop
             evaluated[slots[index], position] = path[rows[index], position]
         positions += stop[index] + 1 - start[index]
     return positions
-
-
-@compiled
-def find(remembered: Ints, nodes: Ints, found: Flags) -> int:
-    """Which `nodes` are remembered, into `found`; returns how many."""
-    total = 0
-    for index in range(len(nodes)):
-        found[index] = remembered[nodes[index] % len(remembered)] == nodes[index]
-        total += found[index]
-    return total
 
 
 @compiled

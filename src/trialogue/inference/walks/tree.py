@@ -40,15 +40,15 @@ class PrefixTree:
 
     def advance(
         self, tokens: Tensor, path: Tensor, limit: Tensor, eos: int | None, kept: Tensor, appended: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, int]:
         """Cut rows to `kept` (rows,) tokens and append `appended` (rows,), -1 for none.
 
         Writes to `tokens` (rows, capacity) and to their nodes `path` (rows, capacity + 1); returns the new lengths and
-        which rows are complete, both (rows,).
+        which rows are complete, both (rows,), and how many are.
         """
         self._make_room(len(kept))
         lengths, complete = torch.empty_like(kept), torch.empty(len(kept), dtype=torch.bool)
-        self.size = kernels.advance(
+        self.size, completed = kernels.advance(
             self._keys,
             self._ids,
             self._vocab,
@@ -62,7 +62,7 @@ class PrefixTree:
             lengths.numpy(),
             complete.numpy(),
         )
-        return lengths, complete
+        return lengths, complete, completed
 
     def _make_room(self, more: int) -> None:
         if 2 * (self.size + more) > len(self._keys):
@@ -92,25 +92,20 @@ class Memory:
     """The features of the nodes computed last, up to `limit` of them; the oldest node makes room first."""
 
     def __init__(self, limit: int) -> None:
-        self._nodes = np.full(limit, -1, dtype=np.int64)
+        self.nodes = np.full(limit, -1, dtype=np.int64)  # of each slot
         self._features: Tensor | None = None
-
-    def find(self, nodes: Tensor) -> tuple[Tensor, int]:
-        """Which of `nodes` (n,) are remembered, and how many of them."""
-        found = torch.empty(len(nodes), dtype=torch.bool)
-        return found, kernels.find(self._nodes, nodes.numpy(), found.numpy())
 
     def features(self, nodes: Tensor) -> Tensor:
         """Features (n, features) of remembered nodes."""
         assert self._features is not None
-        return self._features[(nodes % len(self._nodes)).to(self._features.device)]
+        return self._features[(nodes % len(self.nodes)).to(self._features.device)]
 
     def store(self, nodes: Tensor, features: Tensor) -> None:
         """Remember `features` (n, features) of `nodes` (n,)."""
         if self._features is None:
-            self._features = features.new_empty(len(self._nodes), features.shape[1])
+            self._features = features.new_empty(len(self.nodes), features.shape[1])
         slots = torch.empty_like(nodes)
-        if kernels.place(self._nodes, nodes.numpy(), slots.numpy()) < len(nodes):
+        if kernels.place(self.nodes, nodes.numpy(), slots.numpy()) < len(nodes):
             kept = (slots >= 0).nonzero()[:, 0]
             slots, features = slots[kept], features[kept.to(features.device)]
         self._features.index_copy_(0, slots.to(features.device), features)
