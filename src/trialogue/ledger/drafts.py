@@ -1,5 +1,4 @@
-"""An unfinished result: parts that are measured one by one, kept when the run is killed, and published
-together.
+"""An unfinished result: parts measured one by one, kept when the run is killed, published together.
 
 Everything unfinished lies in the folder `work` inside the result's folder, which git ignores: the finished
 parts, and the artifacts (trained models) that parts of the same run share.
