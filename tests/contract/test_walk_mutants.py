@@ -1,0 +1,74 @@
+"""The contract of walks rejects walks, streams and judges that are broken on purpose."""
+
+import pytest
+
+from contract import test_walks as contract
+from mutants import judges, streams
+from mutants import walks as mutants
+from trialogue.inference import (
+    Ancestral,
+    Backtracking,
+    BestOfN,
+    Rejection,
+    SequentialMonteCarlo,
+    TokenwiseRejection,
+    ValueGuided,
+)
+from trialogue.inference.walks import engine
+
+
+@pytest.mark.parametrize(
+    ("mutant", "walk"),
+    [
+        (mutants.UniformAncestral(), Ancestral()),
+        (mutants.EarlyAncestral(), Ancestral()),
+        (mutants.CredulousRejection(), Rejection()),
+        (mutants.UniformTokenwise(), TokenwiseRejection()),
+        (mutants.LastUncheckedTokenwise("mask"), TokenwiseRejection("mask")),
+        (mutants.ShortStrideBacktracking(1, 2), Backtracking(1, 2)),
+        (mutants.ContraryRedoBacktracking(2, 2), Backtracking(2, 2)),
+        (mutants.IndifferentBestOfN(2), BestOfN(2)),
+        (mutants.WorstOfN(2), BestOfN(2)),
+        (mutants.FirstParticleMonteCarlo(2), SequentialMonteCarlo(2)),
+        (mutants.BlindChildrenGuided(), ValueGuided()),
+        (mutants.UniformGuided(), ValueGuided()),
+    ],
+    ids=lambda walk: type(walk).__name__,
+)
+def test_frequencies_reject(mutant, walk):
+    assert contract.frequency_excess(mutant, walk) > 0
+
+
+@pytest.mark.parametrize("broken", [streams.EqualStreams, streams.StandingStreams])
+def test_frequencies_reject_streams(monkeypatch, broken):
+    monkeypatch.setattr(engine, "Streams", broken)
+    assert contract.frequency_excess(Ancestral(), Ancestral()) > 0
+
+
+@pytest.mark.parametrize(
+    "broken", [streams.PlaceKeyedStreams, streams.MisplacedStreams, streams.SharedStreams]
+)
+@pytest.mark.parametrize(
+    "walk", [Rejection(), Backtracking(), BestOfN(2)], ids=lambda walk: type(walk).__name__
+)
+def test_batch_independence_rejects(monkeypatch, broken, walk):
+    monkeypatch.setattr(engine, "Streams", broken)
+    with pytest.raises(AssertionError):
+        contract.test_samples_do_not_depend_on_the_batch(walk)
+
+
+def test_a_judge_that_asks_twice_is_told_apart(monkeypatch):
+    monkeypatch.setattr(engine, "Judge", judges.ForgetfulJudge)
+    with pytest.raises(AssertionError):
+        contract.test_a_verifier_judges_each_prefix_once(TokenwiseRejection())
+
+
+def test_a_trace_without_a_move_is_told_apart(monkeypatch):
+    whole = engine._Run._moved
+
+    def gaps(run, moves):
+        return tuple(column[1:] for column in whole(run, moves))
+
+    monkeypatch.setattr(engine._Run, "_moved", gaps)
+    with pytest.raises(AssertionError):
+        contract.test_its_trace_replays_to_its_samples(BestOfN(2))

@@ -1,0 +1,227 @@
+"""What every walk must satisfy, run over the registry: a new walk is tested by being registered."""
+
+import math
+from dataclasses import fields, replace
+
+import pytest
+import torch
+
+from inference.frequencies import l1_distance, weissman_radius
+from inference.random_trees import TREES, VIABLE, RandomTree
+from inference.trace_replay import replayed
+from trialogue.errors import InputError
+from trialogue.inference import WALKS, generate
+from trialogue.inference.laws import exact_law
+from trialogue.inference.walks.walk import Walk
+from trialogue.oracles import Verifier
+from trialogue.randomness import generator
+
+PAIRS = [
+    (name, method)
+    for name, walk in WALKS.items()
+    for method in (("redraw", "mask") if "method" in {field.name for field in fields(walk)} else (None,))
+]
+
+
+def build(name: str, method: str | None = None) -> Walk:
+    """The walk at its defaults, except that a group has two rows, which an exact law can enumerate."""
+    walk = WALKS[name]() if method is None else WALKS[name](method=method)
+    size = [field.name for field in fields(walk) if getattr(walk, field.name) == walk.rows_per_sample > 2]
+    return replace(walk, **dict.fromkeys(size, 2))
+
+
+@pytest.fixture(params=PAIRS, ids=lambda pair: "-".join(filter(None, pair)))
+def walk(request) -> Walk:
+    return build(*request.param)
+
+
+def ruled(tree: RandomTree):
+    """A verifier that forbids what the tree's rule forbids and values the rest unequally."""
+    return lambda prefix: tree.value(prefix) * tree.allows(prefix)
+
+
+LONG = RandomTree(61, horizon=6, eos=1)
+RAGGED = [(), (0,), (0, 0), (0, 0, 0), (), (0, 0), (0, 0, 0, 0)]
+EVENTS = ("max_queries", "max_steps", "failed", "")
+
+
+def assert_same(first, second, order=None) -> None:
+    """Samples of two runs are equal bit by bit; `order` says where the second has those of the first."""
+    order = torch.arange(len(first.lengths)) if order is None else order
+    for name in ("lengths", "prompt_lengths", "accepted", "log_weight", "queries"):
+        assert torch.equal(getattr(first, name), getattr(second, name)[order]), name
+    assert first.sequences() == [second.sequences()[place] for place in order.tolist()]
+    assert first.stopped == [second.stopped[place] for place in order.tolist()]
+
+
+def test_it_is_a_walk(walk):
+    assert isinstance(walk, Walk)
+    assert type(walk).__doc__
+    assert hash(walk) == hash(replace(walk))
+
+
+@pytest.mark.parametrize("tree", [tree for tree in TREES if len(tree.law()) <= 16], ids=str)
+def test_its_law_sums_to_one(walk, tree):
+    for verifier in (tree.allows, tree.judges, tree.value, lambda prefix: False):
+        law = exact_law(walk, tree.table(), verifier)
+        total = math.fsum(law.probabilities.values()) + law.failed + law.never_halts
+        assert total == pytest.approx(1, abs=1e-12)
+        assert set(law.weights) == set(law.probabilities) <= set(tree.law())
+        assert (law.expected_queries == math.inf) <= (law.never_halts > 0)
+
+
+def test_samples_do_not_depend_on_the_batch(walk):
+    settings = {"walk": walk, "verifier": ruled(LONG), "num_samples": 10, "seed": 3, "max_steps": 300}
+    whole = generate(LONG.table(), RAGGED, **settings)
+    for batch_size in (1, 3, 64):
+        part = generate(LONG.table(), RAGGED, batch_size=batch_size, **settings)
+        assert_same(whole, part)
+        # Which row asks first about a prefix that rows share depends on the batch; how many there are does not.
+        assert int(whole.distinct_queries.sum()) == int(part.distinct_queries.sum())
+        assert int(whole.verifier_calls.sum()) == int(part.verifier_calls.sum())
+
+
+def test_samples_follow_their_ids_in_any_order(walk):
+    prompts = [prompt for prompt in RAGGED for _ in range(5)]
+    order = torch.randperm(len(prompts), generator=generator(4, "order of the samples"))
+    settings = {"walk": walk, "verifier": ruled(LONG), "batch_size": 8, "seed": 4, "max_steps": 300}
+    straight = generate(LONG.table(), prompts, **settings)
+    inverse = torch.argsort(order)
+    permuted = generate(
+        LONG.table(), [prompts[place] for place in order.tolist()], sample_ids=order.tolist(), **settings
+    )
+    assert_same(straight, permuted, inverse)
+
+
+def test_single_rows_give_the_same_samples(walk):
+    settings = {"walk": walk, "verifier": ruled(LONG), "seed": 5, "max_steps": 300}
+    whole = generate(LONG.table(), RAGGED, **settings)
+    for place, prompt in enumerate(RAGGED):
+        alone = generate(LONG.table(), [prompt], sample_ids=[place], **settings)
+        assert alone.sequences() == [whole.sequences()[place]]
+        assert int(alone.queries[0]) == int(whole.queries[place])
+        assert float(alone.log_weight[0]) == float(whole.log_weight[place])
+
+
+def test_samples_keep_their_prompts_and_are_complete(walk):
+    run = generate(LONG.table(), RAGGED, walk=walk, verifier=LONG.value, num_samples=5)
+    prompts = [prompt for prompt in RAGGED for _ in range(5)]
+    assert run.prompt_lengths.tolist() == [len(prompt) for prompt in prompts]
+    for prompt, sequence in zip(prompts, run.sequences(), strict=True):
+        assert sequence[: len(prompt)] == prompt
+        assert LONG.complete(sequence)
+        assert not any(LONG.complete(sequence[:length]) for length in range(len(sequence)))
+    assert set(run.stopped) == {""}
+    assert bool(run.accepted.all())
+
+
+def frequency_excess(walk, reference) -> float:
+    """By how much the L1 distance of the samples of `walk` from the exact law of `reference` exceeds its bound."""
+    tree, samples = VIABLE[0], 20_000
+    law = exact_law(reference, tree.table(), ruled(tree)).probabilities
+    run = generate(tree.table(), walk=walk, verifier=ruled(tree), num_samples=samples, batch_size=4096)
+    radius = weissman_radius(len(law) + 1, samples)
+    assert radius < 0.055  # a law further away than this in total variation is rejected but for 1 in 10^9
+    return l1_distance((x if tree.complete(x) else () for x in run.sequences()), law) - radius
+
+
+def test_frequencies_agree_with_the_exact_law(walk):
+    assert frequency_excess(walk, walk) < 0
+
+
+def test_its_trace_replays_to_its_samples(walk):
+    run = generate(
+        LONG.table(),
+        RAGGED,
+        walk=walk,
+        verifier=ruled(LONG),
+        num_samples=4,
+        batch_size=6,
+        max_steps=300,
+        trace=True,
+    )
+    prompts = [prompt for prompt in RAGGED for _ in range(4)]
+    assert replayed(run.trace, prompts, walk.rows_per_sample) == run.sequences()
+
+
+@pytest.mark.parametrize("budget", ["max_queries", "max_steps"])
+def test_no_run_outlives_its_budget(walk, budget):
+    def never(prefix):
+        return False
+
+    run = generate(LONG.table(), walk=walk, verifier=never, num_samples=8, batch_size=4, **{budget: 7})
+    assert set(run.stopped) <= set(EVENTS)
+    assert not bool(run.accepted.any())
+    if budget == "max_queries":
+        assert int(run.queries.max()) < 7 + walk.rows_per_sample
+    else:
+        assert int(run.queries.max()) <= 7 * walk.rows_per_sample
+    for stopped, sequence in zip(run.stopped, run.sequences(), strict=True):
+        assert stopped or LONG.complete(sequence)
+
+
+def test_the_default_budget_ends_what_never_halts(walk):
+    tree = TREES[0]
+    run = generate(tree.table(), walk=walk, verifier=lambda prefix: False, max_new_tokens=1)
+    assert not bool(run.accepted.any())
+    assert int(run.queries[0]) <= 1000 * walk.rows_per_sample
+
+
+def test_a_missing_verifier_is_named(walk):
+    if not walk.needs_verifier:
+        assert len(generate(LONG.table(), walk=walk).sequences()) == 1
+        return
+    for call in (generate, lambda table, walk: exact_law(walk, table)):
+        with pytest.raises(InputError, match="verifier=None"):
+            call(LONG.table(), walk=walk)
+
+
+@pytest.mark.parametrize("answer", [math.nan, math.inf, -1.0])
+def test_a_verifier_out_of_range_is_named(walk, answer):
+    if walk.needs_verifier:
+        with pytest.raises(InputError, match=f"verifier={answer}"):
+            generate(LONG.table(), walk=walk, verifier=lambda prefix: answer)
+
+
+def test_a_verifier_of_the_wrong_shape_is_named(walk):
+    class Flat:
+        scope, layers = "sequence", ()
+
+        def values(self, decoding, rows):
+            return torch.ones(len(rows), 2)
+
+        def children(self, decoding, rows):
+            return None
+
+    assert isinstance(Flat(), Verifier)
+    if walk.needs_verifier:
+        with pytest.raises(InputError, match=r"verifier=\(.*, 2\)"):
+            generate(LONG.table(), walk=walk, verifier=Flat())
+
+
+def test_a_verifier_judges_each_prefix_once(walk):
+    judged = []
+
+    def verifier(prefix):
+        judged.append(prefix)
+        return LONG.value(prefix)
+
+    run = generate(LONG.table(), walk=walk, verifier=verifier, num_samples=20, batch_size=8)
+    assert len(judged) == len(set(judged)) == int(run.verifier_calls.sum())
+
+
+def test_an_oracle_without_a_next_token_is_named(walk):
+    class Silent(type(LONG.table())):
+        def next_log_probs(self, tokens, lengths):
+            return torch.full((len(lengths), 2), -math.inf)
+
+    silent = Silent(lambda prefix: [0.5, 0.5], 2, max_length=3)
+
+    def outcome():
+        try:
+            return generate(silent, walk=walk, verifier=lambda prefix: True).stopped
+        except InputError as error:
+            return str(error)
+
+    # Walks that weigh the children themselves see that there is no way on; the others ask for a draw.
+    assert outcome() == ["failed"] or "probability zero" in outcome()

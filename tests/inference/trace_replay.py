@@ -1,0 +1,21 @@
+"""What sequences a trace of moves leads to, in plain Python."""
+
+from collections.abc import Sequence
+
+from inference.random_trees import Prefix
+from trialogue.inference import Trace
+
+
+def replayed(trace: Trace, prompts: Sequence[Prefix], members: int) -> list[Prefix]:
+    """The first row of each sample's group after all moves; the moves of one step happen at once."""
+    groups = [[prompt] * members for prompt in prompts]
+    columns = (trace.step, trace.sample, trace.member, trace.length, trace.source, trace.kept, trace.token)
+    now, before = -1, [list(group) for group in groups]
+    for step, sample, member, length, source, kept, token in zip(
+        *(column.tolist() for column in columns), strict=True
+    ):
+        if step != now:
+            now, before = step, [list(group) for group in groups]
+        assert len(before[sample][member]) == length
+        groups[sample][member] = before[sample][source][:kept] + ((token,) if token >= 0 else ())
+    return [group[0] for group in groups]

@@ -1,0 +1,213 @@
+"""Named streams: exact inversion, independence of the batch, uniformity; and enumeration of choices."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from mutants import streams as mutants
+from trialogue.errors import InputError
+from trialogue.randomness import Enumeration, Streams, generator, index_of, numpy_generator, seed_of
+
+ALPHA = 1e-9
+INF = math.inf
+
+
+def weights(*rows):
+    return torch.tensor(rows, dtype=torch.float64).log()
+
+
+def test_seeds_depend_on_every_name():
+    seeds = {
+        seed_of(seed, *names) for seed in (0, 1) for names in ((), ("a",), ("b",), ("a", "b"), ("ab",), (1,))
+    }
+    assert len(seeds) == 12
+    assert all(0 <= seed < 2**63 for seed in seeds)
+    assert seed_of(3, "a", 1) == seed_of(3, "a", 1)
+
+
+def test_generators_are_those_of_their_names():
+    first, again, other = (torch.rand(3, generator=generator(1, name)) for name in "aab")
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert numpy_generator(1, "a").random() == numpy_generator(1, "a").random()
+    assert numpy_generator(1, "a").random() != numpy_generator(2, "a").random()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_index_of_inverts_the_cumulative_distribution(dtype):
+    uniform = torch.arange(0, 1, 1 / 512, dtype=torch.float64) + 1 / 1024
+    for row in ([1.0, 2.0, 4.0, 1.0], [0.0, 3.0, 0.0, 1.0], [1.0], [5.0, 0.0, 0.0]):
+        log_weights = weights(row).to(dtype).expand(len(uniform), -1)
+        shares = np.cumsum(row) / np.sum(row)
+        expected = np.searchsorted(shares, uniform.numpy(), side="right")
+        for shift in (0.0, 300.0, -300.0):
+            assert index_of(uniform, log_weights + shift).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("uniform", [0.0, 2.0**-53, 0.5, 1 - 2.0**-53, math.nextafter(1, 0)])
+def test_index_of_never_picks_weight_zero(uniform):
+    rows = [row for row in product((0.0, 1e-300, 0.1, 1 / 3, 1.0), repeat=4) if any(row)]
+    index = index_of(torch.full((len(rows),), uniform, dtype=torch.float64), weights(*rows))
+    assert all(row[place] > 0 for row, place in zip(rows, index.tolist(), strict=True))
+
+
+def test_index_of_stays_within_many_weights():
+    # Sums of many rounded weights are where the last index could be missed.
+    log_weights = torch.randn(64, 1000, generator=generator(5, "weights"), dtype=torch.float64)
+    log_weights[:, 900:] = -INF
+    index = index_of(torch.full((64,), 1 - 2.0**-53, dtype=torch.float64), log_weights)
+    assert bool((index < 900).all())
+
+
+@pytest.mark.parametrize("row", [[-INF, -INF], [math.nan, 0.0], [INF, 0.0]])
+def test_index_of_names_weights_that_cannot_be_drawn_from(row):
+    log_weights = torch.tensor([[0.0, 0.0], row], dtype=torch.float64)
+    with pytest.raises(InputError, match="log_weights"):
+        index_of(torch.full((2,), 0.5, dtype=torch.float64), log_weights)
+
+
+def numbers(streams_type, samples=2_000, length=20, seed=1):
+    """Numbers (samples, length) of the first samples' streams."""
+    streams, rows = streams_type(seed, torch.arange(samples)), torch.arange(samples)
+    return torch.stack([streams.uniform(rows) for _ in range(length)], 1)
+
+
+def follows_its_key(streams_type) -> bool:
+    """Whether a stream's numbers stay the same in another order, alone, and when rows leave and join."""
+    whole = numbers(streams_type, 12, 6)
+    order = torch.tensor([5, 1, 11, 0, 7])
+    streams = streams_type(1, order)
+    same = [torch.equal(streams.uniform(torch.arange(5)), whole[order, 0])]
+    same.append(torch.equal(streams.uniform(torch.tensor([3, 1])), whole[order[[3, 1]], 1]))
+    streams.select(torch.tensor([3, 0]))
+    streams.extend(streams_type(1, torch.tensor([9])))
+    mixed = streams.uniform(torch.arange(3))
+    same.append(mixed.tolist() == [float(whole[0, 2]), float(whole[5, 1]), float(whole[9, 0])])
+    return all(same)
+
+
+def uniformity(streams_type) -> float:
+    """p-value of a chi-square test of all numbers and of serial pairs, pooled to expected counts above 20."""
+    drawn = numbers(streams_type).numpy()
+    cells = np.floor(drawn * 1024).astype(int).ravel()
+    pairs = (np.floor(drawn[:, :-1] * 32) * 32 + np.floor(drawn[:, 1:] * 32)).astype(int).ravel()
+    fine = np.floor(drawn * 2.0**18 % 1024).astype(int).ravel()
+    counts = (np.bincount(values, minlength=1024) for values in (cells, pairs, fine))
+    return min(float(stats.chisquare(count).pvalue) for count in counts)
+
+
+def correlation(streams_type) -> float:
+    """Greatest |correlation| in standard errors: serial at lags 1 to 3, and between neighbouring streams."""
+    drawn = numbers(streams_type).numpy() - 0.5
+    products = [drawn[:, lag:] * drawn[:, :-lag] for lag in (1, 2, 3)]
+    products += [drawn[lag:] * drawn[:-lag] for lag in (1, 2)]
+    products += [drawn[1:, :-1] * drawn[:-1, 1:]]
+    return max(abs(float(p.mean())) * 12 * math.sqrt(p.size) for p in products)
+
+
+BOUND = float(stats.norm.isf(ALPHA / 2))
+
+
+def test_streams_follow_their_keys_and_are_uniform_and_uncorrelated():
+    assert follows_its_key(Streams)
+    assert uniformity(Streams) > ALPHA
+    assert correlation(Streams) < BOUND
+    drawn = numbers(Streams)
+    assert bool(((drawn >= 0) & (drawn < 1)).all())
+    assert drawn.unique().numel() == drawn.numel()
+    assert not torch.equal(drawn, numbers(Streams, seed=2))
+
+
+@pytest.mark.parametrize(
+    "mutant", [mutants.PlaceKeyedStreams, mutants.MisplacedStreams, mutants.SharedStreams]
+)
+def test_streams_that_leave_their_keys_are_told_apart(mutant):
+    assert not follows_its_key(mutant)
+
+
+@pytest.mark.parametrize("mutant", [mutants.StandingStreams, mutants.EqualStreams, mutants.CorrelatedStreams])
+def test_correlated_streams_are_told_apart(mutant):
+    assert correlation(mutant) > BOUND
+
+
+def test_coarse_numbers_are_told_apart():
+    assert uniformity(mutants.CoarseStreams) < ALPHA
+
+
+def test_choose_draws_by_the_stream_of_each_row():
+    drawn, streams = Streams(1, torch.arange(4)), Streams(1, torch.arange(4))
+    rows, log_weights = torch.tensor([2, 0]), weights([1.0, 3.0, 0.0], [2.0, 0.0, 1.0])
+    assert torch.equal(streams.choose(log_weights, rows), index_of(drawn.uniform(rows), log_weights))
+
+
+def test_branches_of_nested_choices_sum_to_one():
+    """Group 0 chooses once or twice, group 1 always twice: the second choice depends on the first."""
+    enumeration = Enumeration(2, 1)
+    law = [{}, {}]
+    second = weights([0.5, 0.5, 0.0], [0.1, 0.2, 0.7])
+
+    def run():
+        first = enumeration.choose(weights([0.3, 0.7], [0.6, 0.4]), torch.arange(2))
+        asking = torch.tensor([row for row in range(2) if row == 1 or first[row] == 1])
+        after = torch.full((2,), -1)
+        after[asking] = enumeration.choose(second[asking], asking)
+        return torch.stack((first, after), 1).tolist()
+
+    for probabilities, results in enumeration.branches(run):
+        for group, p in enumerate(probabilities.tolist()):
+            if p:
+                outcome = tuple(results[group])
+                law[group][outcome] = law[group].get(outcome, 0.0) + p
+    assert law[0] == pytest.approx({(0, -1): 0.3, (1, 0): 0.35, (1, 1): 0.35})
+    assert law[1] == pytest.approx(
+        {(a, b): p * q for (a, p), (b, q) in product(enumerate((0.6, 0.4)), enumerate((0.1, 0.2, 0.7)))}
+    )
+
+
+def test_branches_of_groups_with_absent_members_sum_to_one():
+    enumeration = Enumeration(3, 2)
+    present = torch.tensor([0, 1, 2, 5])  # both members of group 0, one each of groups 1 and 2
+    law = [{}, {}, {}]
+
+    def run():
+        index = torch.full((6,), -1)
+        index[present] = enumeration.choose(
+            weights([0.25, 0.75], [0.5, 0.5], [0.1, 0.9], [1.0, 0.0]), present
+        )
+        return index.view(3, 2).tolist()
+
+    for probabilities, results in enumeration.branches(run):
+        for group, p in enumerate(probabilities.tolist()):
+            if p:
+                law[group][tuple(results[group])] = law[group].get(tuple(results[group]), 0.0) + p
+    assert law[0] == pytest.approx({(0, 0): 0.125, (0, 1): 0.125, (1, 0): 0.375, (1, 1): 0.375})
+    assert law[1] == pytest.approx({(0, -1): 0.1, (1, -1): 0.9})
+    assert law[2] == pytest.approx({(-1, 0): 1.0})
+
+
+def test_a_branch_that_no_group_takes_is_not_run_further():
+    enumeration, runs = Enumeration(1, 1), 0
+
+    def run():
+        nonlocal runs
+        runs += 1
+        rows = torch.zeros(1, dtype=torch.int64)
+        enumeration.choose(weights([1.0, 0.0, 0.0]), rows)
+        enumeration.choose(weights([0.5, 0.5]), rows)
+
+    assert sum(float(p[0]) for p, _ in enumeration.branches(run)) == pytest.approx(1.0)
+    assert runs == 4  # two branches, and one run each for the options that cannot be drawn
+
+
+def test_a_run_without_choices_is_one_branch():
+    assert [(p.tolist(), result) for p, result in Enumeration(2, 1).branches(lambda: 7)] == [([1.0, 1.0], 7)]
+
+
+def test_enumeration_names_weights_that_cannot_be_drawn_from():
+    enumeration = Enumeration(1, 1)
+    with pytest.raises(InputError, match="log_weights"):
+        enumeration.choose(torch.full((1, 2), -INF), torch.zeros(1, dtype=torch.int64))
