@@ -52,9 +52,20 @@ class Autoregressive(Protocol):
     a length, is complete as it stands.
     """
 
-    vocab_size: int
-    eos: int | None
-    max_length: int | None
+    @property
+    def vocab_size(self) -> int:
+        """Number of tokens the oracle answers for."""
+        ...
+
+    @property
+    def eos(self) -> int | None:
+        """The token that ends a sequence."""
+        ...
+
+    @property
+    def max_length(self) -> int | None:
+        """The longest sequence, in tokens."""
+        ...
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
         """Make room for `rows` sequences of up to `capacity` tokens, recording the hidden states of `layers`."""

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 GROUP = "trialogue.studies"
 
-BUILT_IN: dict[str, str] = {}
+BUILT_IN: dict[str, str] = {
+    "dyck-backtracking": "trialogue.studies.dyck_backtracking",
+}
 """Module by name of study."""
 
 

@@ -10,14 +10,13 @@ Deviations: the models of the presets smoke and default are small and train for 
 error-inducing prompts of Tables 3.1, 3.2 and 3.4 are errors that the probe was not trained on.
 """
 
-import dataclasses
 import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -35,12 +34,13 @@ from trialogue.inference.walks.walk import Walk
 from trialogue.models.probe import hidden_states
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.oracles import Autoregressive, Verifier
-from trialogue.randomness import generator, seed_of
+from trialogue.randomness import seed_of
 from trialogue.storage import atomic_write
 from trialogue.studies.dyck_backtracking_claims import CLAIMS, FIGURES, TABLES
 from trialogue.studies.study import Study
 from trialogue.training.checkpoints import load_model, save_model
-from trialogue.training.loop import TrainingConfig, train
+from trialogue.training.config import TrainingConfig
+from trialogue.training.loop import train
 from trialogue.training.probes import ProbeConfig, train_probe
 
 STRIDES_FORCED = (1, 2, 4, 8)
@@ -71,6 +71,9 @@ class Config:
     learning_rate: float = 3e-3
     weight_decay: float = 0.1
     warmup_steps: int = 100
+    schedule: Literal["cosine", "linear", "constant"] = "cosine"
+    ema: Literal["none", "constant", "power"] = "none"
+    """Average of the weights; the thesis uses "power"."""
     probe_errors: int = 441
     """Errors, and as many correct prefixes, to train the probe on."""
     inducing_errors: int = 164
@@ -130,6 +133,8 @@ class Config:
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             warmup_steps=min(self.warmup_steps, self.steps),
+            schedule=self.schedule,
+            ema=self.ema,
             seed=seed,
         )
 
@@ -170,6 +175,8 @@ PRESETS = {
         steps=9375,
         batch_size=32,
         learning_rate=3e-4,
+        schedule="linear",
+        ema="power",
         max_prompts=400_000,
         unseen_prompts=10_000,
         draws=5,
@@ -385,6 +392,7 @@ def _model(config: Config, seed: int, artifacts: Path) -> Transformer:
         config.training(seed),
         checkpoint_dir=artifacts / f"training-{seed}",
     )
+    assert isinstance(result.model, Transformer)
     save_model(result.model, path)
     return result.model
 

@@ -4,9 +4,9 @@ Claims and thresholds were fixed before the reported runs; the pilots are runs o
 training seeds 100 to 104.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame, Series
@@ -44,7 +44,7 @@ def _closing(rows: DataFrame, data: str) -> "Series[float]":
 
 def _log_ratio(first: "Series[float]", second: "Series[float]") -> "Series[float]":
     """Logarithm of a ratio of error counts; half an error is added to each, as counts can be zero."""
-    return np.log((first + 0.5) / (second + 0.5))
+    return ((first + 0.5) / (second + 0.5)).map(math.log)
 
 
 def _reduction(rows: DataFrame, top_p: float) -> "Series[float]":
@@ -62,10 +62,6 @@ def _share(rows: DataFrame, condition: Callable[[DataFrame], "Series[bool]"]) ->
 
 def _diversity(rows: DataFrame, decoding: str) -> "Series[float]":
     return _by_seed(_rows(rows, "diversity", decoding=decoding), "distinct")
-
-
-def _mean_over_cells(rows: DataFrame, walk: str) -> "Series[float]":
-    return _inducing(rows, walk)
 
 
 ALGORITHM, LOW = "Q=4, B=4, top-p 1.0", "Q=4, B=4, top-p 1.0, low threshold"
@@ -322,7 +318,7 @@ def _table(
     title: str,
     source: str,
     cells: Callable[[DataFrame], dict[str, dict[str, "Series[float]"]]],
-    published: dict[str, dict[str, float | str]],
+    published: Mapping[str, Mapping[str, float]],
     note: str = "± one standard deviation over trainings",
     rows_are: str = "",
 ) -> Table:
