@@ -116,3 +116,9 @@ def test_what_the_model_cannot_read_is_refused() -> None:
         model.open(1, 5, layers=(3,))
     with pytest.raises(InputError, match="bidirectional"):
         small(causal=False).open(1, 5)
+
+
+def test_making_a_network_leaves_the_global_generator_alone() -> None:
+    before = torch.get_rng_state()
+    Transformer(TransformerConfig(vocab_size=3))
+    assert torch.equal(torch.get_rng_state(), before)

@@ -93,12 +93,15 @@ class Transformer(nn.Module):
         self.bos = config.vocab_size + 1
         self.max_length = config.max_length + 1 if config.positions == "learned" else None
         token_width = config.width - (config.positions == "linear")
-        self.token_embedding = nn.Embedding(config.vocab_size + 2, token_width)
-        if config.positions == "learned":
-            self.position_embedding = nn.Embedding(config.max_length + 2, config.width)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
-        self.final_norm = nn.LayerNorm(config.width)
-        self.head = nn.Linear(config.width, self.vocab_size, bias=False)
+        # Weights that torch would draw by itself would come from the global generator.
+        with torch.device("meta"):
+            self.token_embedding = nn.Embedding(config.vocab_size + 2, token_width)
+            if config.positions == "learned":
+                self.position_embedding = nn.Embedding(config.max_length + 2, config.width)
+            self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+            self.final_norm = nn.LayerNorm(config.width)
+            self.head = nn.Linear(config.width, self.vocab_size, bias=False)
+        self.to_empty(device=torch.get_default_device())
         self._initialise(seed)
 
     @torch.no_grad()
@@ -110,7 +113,8 @@ class Transformer(nn.Module):
             residual = name.endswith(("projection.weight", "down.weight"))
             std = 0.02 / math.sqrt(2 * self.config.layers) if residual else 0.02
             # One stream per parameter, so that a weight does not depend on which others the model has.
-            parameter.normal_(std=std, generator=generator(seed, "transformer", name))
+            drawn = torch.empty(parameter.shape, device="cpu")
+            parameter.copy_(drawn.normal_(std=std, generator=generator(seed, "transformer", name)))
 
     def embed(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """Residual stream (..., width) at layer 0 of input ids `tokens` (...) at `positions` (...)."""

@@ -1,0 +1,136 @@
+"""Weights and training states on disk: safetensors, written whole or not at all, never pickled."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from trialogue.errors import InputError
+from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.storage import atomic_write
+
+_MODEL = "trialogue transformer 1"
+_TRAINING = "trialogue training 1"
+
+
+def save_model(model: Transformer, path: str | PathLike[str]) -> Path:
+    """Write weights and config of `model` to the safetensors file `path`; raises `InputError` if it cannot."""
+    tensors = {name: parameter.detach().cpu() for name, parameter in model.named_parameters()}
+    return _write(path, _MODEL, tensors, {"config": dataclasses.asdict(model.config)})
+
+
+def load_model(path: str | PathLike[str], device: torch.device | str = "cpu") -> Transformer:
+    """Read what `save_model` wrote, in eval mode; raises `InputError` where the file is missing or damaged."""
+    tensors, metadata = _read(path, _MODEL, "write it again with save_model")
+    try:
+        model = Transformer(TransformerConfig(**metadata["config"])).to(device)
+        model.load_state_dict(tensors)
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise InputError(
+            "path", str(path), "weights and config do not agree; write it with save_model"
+        ) from error
+    dtype = next(iter(tensors.values())).dtype
+    return model.to(dtype).eval()
+
+
+class TrainingState(NamedTuple):
+    """All that a step of training changes, by reference: saving reads it, restoring writes into it."""
+
+    model: nn.Module
+    averages: Sequence[Tensor]  # one per parameter, or none
+    optimizer: torch.optim.Optimizer
+    losses: Tensor  # (steps,) float32
+
+
+def save_training(state: TrainingState, step: int, run: Mapping[str, Any], path: str | PathLike[str]) -> Path:
+    """Write the state after `step` steps; `run` is what must be equal for another run to continue it."""
+    tensors = {"losses": state.losses[:step]}
+    for name, tensor in _named_tensors(state.model).items():
+        tensors[f"model/{name}"] = tensor
+    for index, average in enumerate(state.averages):
+        tensors[f"average/{index}"] = average
+    for slot, parameter in enumerate(_optimized(state.optimizer)):
+        for key, tensor in state.optimizer.state[parameter].items():
+            tensors[f"optimizer/{slot}/{key}"] = tensor
+    return _write(path, _TRAINING, tensors, {"step": step, "run": run})
+
+
+def restore_training(state: TrainingState, run: Mapping[str, Any], path: str | PathLike[str]) -> int:
+    """Restore what `save_training` wrote into `state`, exactly; return the number of steps it had done.
+
+    Raises `InputError` where the file is damaged or belongs to another run.
+    """
+    mend = "delete it to start again, or give another checkpoint_dir"
+    tensors, metadata = _read(path, _TRAINING, mend)
+    saved, wanted = metadata["run"], json.loads(json.dumps(run))
+    for field in wanted | saved:
+        if saved.get(field) != wanted.get(field):
+            text = f"it has {field}={saved.get(field)!r}, this run has {wanted.get(field)!r}: {mend}"
+            raise InputError("checkpoint", str(path), text)
+    try:
+        with torch.no_grad():
+            for name, tensor in _named_tensors(state.model).items():
+                tensor.copy_(tensors[f"model/{name}"])
+            for index, average in enumerate(state.averages):
+                average.copy_(tensors[f"average/{index}"])
+            step = int(metadata["step"])
+            state.losses[:step] = tensors["losses"]
+    except (KeyError, RuntimeError) as error:
+        raise InputError("checkpoint", str(path), f"it lacks a part of the state: {mend}") from error
+    slots: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        if name.startswith("optimizer/"):
+            _, slot, key = name.split("/")
+            slots.setdefault(int(slot), {})[key] = tensor
+    groups = state.optimizer.state_dict()["param_groups"]
+    state.optimizer.load_state_dict({"state": slots, "param_groups": groups})
+    return step
+
+
+def _named_tensors(model: nn.Module) -> dict[str, Tensor]:
+    return dict(model.named_parameters()) | dict(model.named_buffers())
+
+
+def _optimized(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _write(
+    path: str | PathLike[str], kind: str, tensors: dict[str, Tensor], metadata: Mapping[str, Any]
+) -> Path:
+    content = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    header = {"kind": kind, "metadata": json.dumps(metadata), "digest": _digest(content)}
+    return atomic_write(path, save(content, header))
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    """The format itself has no checksum."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _read(path: str | PathLike[str], kind: str, mend: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError as error:
+        raise InputError("path", str(path), "there is no such file") from error
+    except (SafetensorError, OSError) as error:
+        raise InputError("path", str(path), f"it is damaged or not a safetensors file: {mend}") from error
+    if header.get("digest") != _digest(tensors):
+        raise InputError("path", str(path), f"its content does not match its checksum: {mend}")
+    if header.get("kind") != kind:
+        raise InputError("path", str(path), f"it is not a file of kind {kind!r}: {mend}")
+    return tensors, json.loads(header["metadata"])

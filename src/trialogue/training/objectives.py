@@ -1,0 +1,31 @@
+"""Losses: what a network is asked to predict."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.models.transformer import Transformer
+
+_IGNORED = -100
+
+
+def next_token_loss(model: Transformer, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
+    """Mean cross-entropy, in nats per target, of every token and of the end of each sequence.
+
+    `tokens` (n, L) int64 are data tokens without BOS and EOS, right-padded where `lengths` (n,) are given: the model
+    reads BOS and the tokens, and predicts the tokens and EOS, 1 + length targets per sequence. Raises `InputError`
+    where `tokens` is not a non-empty matrix.
+    """
+    if tokens.ndim != 2 or not len(tokens):
+        raise InputError(
+            "tokens", tuple(tokens.shape), "give a matrix (sequences, length) with at least one row"
+        )
+    n, longest = tokens.shape
+    inputs = torch.cat((tokens.new_full((n, 1), model.bos), tokens), 1)
+    targets = torch.cat((tokens, tokens.new_full((n, 1), model.eos)), 1)
+    if lengths is not None:
+        position = torch.arange(longest + 1, device=tokens.device)
+        targets = targets.masked_fill(position == lengths[:, None], model.eos)
+        targets = targets.masked_fill(position > lengths[:, None], _IGNORED)
+    return F.cross_entropy(model(inputs).flatten(0, 1).float(), targets.flatten(), ignore_index=_IGNORED)

@@ -1,0 +1,82 @@
+from pathlib import Path
+
+import pytest
+import torch
+from test_loop import RECIPE, batches, network
+
+from trialogue.errors import InputError
+from trialogue.models import Transformer, TransformerConfig
+from trialogue.training import TrainingConfig, load_model, save_model, train
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("positions", ["learned", "linear"])
+def test_a_model_comes_back_as_it_was(dtype: torch.dtype, positions: str, tmp_path: Path) -> None:
+    model = Transformer(TransformerConfig(vocab_size=3, positions=positions), seed=5).to(dtype)  # type: ignore[arg-type]
+    back = load_model(save_model(model, tmp_path / "folder" / "model.safetensors"))
+    assert back.config == model.config
+    assert not back.training
+    for name, parameter in model.named_parameters():
+        assert torch.equal(back.get_parameter(name), parameter)
+        assert back.get_parameter(name).dtype == dtype
+    assert [path.name for path in (tmp_path / "folder").iterdir()] == ["model.safetensors"]
+
+
+def _cut(content: bytes) -> bytes:
+    return content[:-7]
+
+
+def _flip(content: bytes) -> bytes:
+    return content[:-9] + bytes([content[-9] ^ 4]) + content[-8:]
+
+
+def _empty(content: bytes) -> bytes:
+    return b""
+
+
+def _garbage(content: bytes) -> bytes:
+    return b"not a checkpoint at all"
+
+
+@pytest.mark.parametrize("damage", [_cut, _flip, _empty, _garbage])
+def test_a_damaged_file_is_named_with_what_to_do(damage: object, tmp_path: Path) -> None:
+    path = save_model(network(), tmp_path / "model.safetensors")
+    path.write_bytes(damage(path.read_bytes()))  # type: ignore[operator]
+    with pytest.raises(InputError, match=r"model\.safetensors.*write it again"):
+        load_model(path)
+    folder = tmp_path / "run"
+    train(network(), batches, RECIPE, checkpoint_dir=folder, progress=False)
+    (path,) = folder.iterdir()
+    path.write_bytes(damage(path.read_bytes()))  # type: ignore[operator]
+    with pytest.raises(InputError, match=r"training\.safetensors.*delete it to start again"):
+        train(network(), batches, RECIPE, checkpoint_dir=folder, progress=False)
+
+
+def test_a_missing_file_and_a_file_of_another_kind(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        load_model(tmp_path / "absent")
+    train(network(), batches, RECIPE, checkpoint_dir=tmp_path, progress=False)
+    with pytest.raises(InputError, match="not a file of kind"):
+        load_model(tmp_path / "training.safetensors")
+
+
+@pytest.mark.parametrize("change", ["learning_rate", "ema", "seed", "width"])
+def test_a_checkpoint_of_another_run_is_refused(change: str, tmp_path: Path) -> None:
+    train(network(), batches, RECIPE, checkpoint_dir=tmp_path, progress=False)
+    model = network(width=32) if change == "width" else network()
+    fields = {"learning_rate": 1e-3, "ema": "constant", "seed": 4}
+    other = TrainingConfig(**vars(RECIPE) | {name: fields[name] for name in fields if name == change})  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=change):
+        train(model, batches, other, checkpoint_dir=tmp_path, progress=False)
+
+
+def test_how_often_to_save_and_log_may_change(tmp_path: Path) -> None:
+    train(network(), batches, RECIPE, checkpoint_dir=tmp_path, progress=False)
+    other = TrainingConfig(**vars(RECIPE) | {"checkpoint_every": 7, "log_every": 5})  # type: ignore[arg-type]
+    assert train(network(), batches, other, checkpoint_dir=tmp_path, progress=False).first_step == 20
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InputError, match="file"):
+        save_model(network(), tmp_path / "file" / "model.safetensors")

@@ -1,0 +1,234 @@
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.models import Transformer, TransformerConfig
+from trialogue.randomness import generator
+from trialogue.training import TrainingConfig, TrainingResult, loop, next_token_loss, train
+
+RECIPE = TrainingConfig(
+    steps=20, batch_size=8, warmup_steps=5, ema="power", learning_rate=1e-2, checkpoint_every=3, log_every=2
+)
+
+
+def network(**fields: int) -> Transformer:
+    shape = {"vocab_size": 3, "layers": 1, "heads": 2, "width": 16, "mlp_width": 32, "max_length": 6}
+    return Transformer(TransformerConfig(**(shape | fields)))
+
+
+def batches(step: int) -> Tensor:
+    """Each token is mostly the one before it."""
+    repeats = torch.rand(8, 6, generator=generator(step, "repeat")) < 0.8
+    tokens = torch.randint(0, 3, (8, 6), generator=generator(step, "tokens"))
+    for position in range(1, 6):
+        tokens[:, position] = torch.where(repeats[:, position], tokens[:, position - 1], tokens[:, position])
+    return tokens
+
+
+def noisy_loss(model: Transformer, tokens: Tensor) -> Tensor:
+    """A loss that draws, as masking does."""
+    return next_token_loss(model, torch.where(torch.rand(tokens.shape) < 0.1, 0, tokens))
+
+
+def run(
+    folder: Path | None = None, batches: Callable[[int], Tensor] = batches, **fields: object
+) -> TrainingResult:
+    config = RECIPE if not fields else TrainingConfig(**(vars(RECIPE) | fields))  # type: ignore[arg-type]
+    return train(network(), batches, config, checkpoint_dir=folder, progress=False, loss=noisy_loss)
+
+
+def stop_before(step: int, with_signal: bool) -> Callable[[int], Tensor]:
+    def interrupted(at: int) -> Tensor:
+        if at == step:
+            if not with_signal:
+                raise KeyboardInterrupt
+            os.kill(os.getpid(), signal.SIGINT)
+        return batches(at)
+
+    return interrupted
+
+
+def killed_before(step: int) -> Callable[[int], Tensor]:
+    def killed(at: int) -> Tensor:
+        if at == step:
+            raise SystemExit(9)
+        return batches(at)
+
+    return killed
+
+
+def differs(one: TrainingResult, other: TrainingResult) -> bool:
+    pairs = zip(one.model.parameters(), other.model.parameters(), strict=True)
+    return not torch.equal(one.losses, other.losses) or any(not torch.equal(a, b) for a, b in pairs)
+
+
+@pytest.mark.parametrize("ema", ["none", "constant", "power"])
+@pytest.mark.parametrize("kill", [killed_before(10), stop_before(10, False), stop_before(10, True)])
+def test_a_run_that_was_cut_short_resumes_to_the_same_bits(
+    ema: str, kill: Callable[[int], Tensor], tmp_path: Path
+) -> None:
+    whole = run(ema=ema)
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        run(tmp_path, kill, ema=ema)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    resumed = run(tmp_path, ema=ema)
+    assert resumed.first_step in (9, 10, 11)
+    assert not differs(whole, resumed)
+
+
+def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:
+    whole = run(tmp_path)
+
+    def none(step: int) -> Tensor:
+        raise AssertionError
+
+    again = run(tmp_path, none)
+    assert again.first_step == 20
+    assert again.tokens_per_second == 0
+    assert not differs(whole, again)
+
+
+@pytest.mark.parametrize("part", ["averages", "moments", "randomness"])
+def test_the_check_rejects_a_resume_that_forgets(
+    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run()
+    with pytest.raises(SystemExit):
+        run(tmp_path, killed_before(10))
+    restore = loop.restore_training
+
+    def forgetful(state: loop.TrainingState, *arguments: object) -> int:
+        kept = [average.clone() for average in state.averages]
+        step = restore(state, *arguments)  # type: ignore[arg-type]
+        if part == "averages":
+            for average, old in zip(state.averages, kept, strict=True):
+                average.copy_(old)
+        if part == "moments":
+            state.optimizer.state.clear()
+        return step
+
+    monkeypatch.setattr(loop, "restore_training", forgetful)
+    if part == "randomness":
+        monkeypatch.setattr(loop, "_seed", lambda *arguments: None)
+    assert differs(whole, run(tmp_path))
+
+
+GOLDEN = [
+    1.3983, 1.3498, 1.3080, 1.2076, 1.1548, 1.0815, 1.0770, 1.0221, 0.9652, 0.9032,
+    0.8668, 0.8183, 0.8236, 0.6500, 0.7494, 0.6768, 0.6669, 0.5775, 0.5999, 0.7765,
+]  # fmt: skip
+
+
+def test_the_first_steps_of_training_stay_as_they_are() -> None:
+    losses = train(network(), batches, RECIPE, progress=False).losses
+    golden = torch.tensor(GOLDEN)
+    torch.testing.assert_close(losses, golden, atol=2e-3, rtol=0)
+
+
+def test_the_global_generator_is_left_alone_and_the_seed_matters() -> None:
+    before = torch.get_rng_state()
+    first = run()
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not differs(first, run())
+    assert differs(first, run(seed=1))
+
+
+def test_averaged_weights_follow_the_formula() -> None:
+    trace: list[Tensor] = []
+
+    def watched(model: Transformer, tokens: Tensor) -> Tensor:
+        trace.append(model.head.weight.detach().clone())
+        return next_token_loss(model, tokens)
+
+    train(
+        model := network(),
+        batches,
+        TrainingConfig(**vars(RECIPE) | {"ema": "none"}),
+        loss=watched,
+        progress=False,
+    )
+    trace.append(model.head.weight.detach().clone())
+    average = trace[0]
+    for step in range(20):
+        decay = 0.999 if step < 5 else 1 - max((step + 1) ** -0.67, 0.001)
+        average = decay * average + (1 - decay) * trace[step + 1]
+    averaged = train(network(), batches, RECIPE, progress=False).model
+    torch.testing.assert_close(averaged.get_parameter("head.weight"), average, atol=1e-6, rtol=0)
+    assert (average - trace[-1]).abs().max() > 1e-3
+
+
+def test_schedules() -> None:
+    def rates(schedule: str) -> list[float]:
+        fields = {"steps": 6, "batch_size": 1, "warmup_steps": 2, "learning_rate": 1.0, "schedule": schedule}
+        config = TrainingConfig(**fields)  # type: ignore[arg-type]
+        return [config.learning_rate_at(step) for step in range(7)]
+
+    assert rates("linear") == pytest.approx([0.5, 1, 1, 0.75, 0.5, 0.25, 0])
+    assert rates("constant") == pytest.approx([0.5, 1, 1, 1, 1, 1, 1])
+    assert rates("cosine") == pytest.approx([0.5, 1, 1, (2 + 2**0.5) / 4, 0.5, (2 - 2**0.5) / 4, 0])
+    config = TrainingConfig(steps=10**6, batch_size=1, ema="power", warmup_steps=10)
+    assert config.ema_decay_at(9) == 0.999
+    assert config.ema_decay_at(99) == pytest.approx(1 - 100**-0.67)
+    assert config.ema_decay_at(10**5) == pytest.approx(0.999)
+
+
+def test_weight_decay_is_on_matrices_only() -> None:
+    def nothing(model: Transformer, tokens: Tensor) -> Tensor:
+        return 0 * next_token_loss(model, tokens)
+
+    model, start = network(), network()
+    with torch.no_grad():
+        for parameter in (*model.parameters(), *start.parameters()):
+            parameter.add_(1.0)
+    config = TrainingConfig(
+        steps=1, batch_size=8, warmup_steps=0, weight_decay=0.5, learning_rate=0.1, schedule="constant"
+    )
+    train(model, batches, config, progress=False, loss=nothing)
+    for parameter, old in zip(model.parameters(), start.parameters(), strict=True):
+        torch.testing.assert_close(parameter, old * (0.95 if parameter.ndim == 2 else 1.0))
+
+
+def test_bf16_trains_and_keeps_the_weights_in_float32() -> None:
+    result = train(network(), batches, TrainingConfig(**vars(RECIPE) | {"bf16": True}), progress=False)
+    exact = train(network(), batches, RECIPE, progress=False)
+    assert next(result.model.parameters()).dtype == torch.float32
+    assert 0 < (result.losses - exact.losses).abs().max() < 0.02
+
+
+def test_tensorboard_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    losses = train(network(), batches, RECIPE, tensorboard_dir=tmp_path, progress=False).losses
+    events = event_accumulator.EventAccumulator(str(tmp_path)).Reload()
+    assert {"loss", "learning_rate", "gradient_norm", "tokens_per_second"} == set(events.Tags()["scalars"])
+    assert [event.step for event in events.Scalars("loss")] == list(range(2, 21, 2))
+    assert events.Scalars("loss")[-1].value == pytest.approx(losses[-1].item())
+    monkeypatch.setitem(__import__("sys").modules, "torch.utils.tensorboard", None)
+    with pytest.raises(InputError, match=r"trialogue\[tensorboard\]"):
+        train(network(), batches, RECIPE, tensorboard_dir=tmp_path, progress=False)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"steps": 0}, {"batch_size": 0}, {"learning_rate": 0.0}, {"weight_decay": -1.0}, {"schedule": "step"},
+     {"ema": "mean"}, {"ema_decay": 1.0}, {"gradient_clip": 0.0}, {"log_every": 0}, {"warmup_steps": -1},
+     {"learning_rate": float("nan")}],
+)  # fmt: skip
+def test_a_field_out_of_range_is_named(fields: dict[str, object]) -> None:
+    with pytest.raises(InputError) as error:
+        TrainingConfig(**(vars(RECIPE) | fields))  # type: ignore[arg-type]
+    assert error.value.field in fields
+
+
+def test_a_wrong_batch_and_a_diverging_loss_are_named() -> None:
+    with pytest.raises(InputError, match="batch_size=8 rows"):
+        run(batches=lambda step: batches(step)[:5])
+    with pytest.raises(InputError, match="lower it"):
+        train(
+            network(), batches, RECIPE, progress=False, loss=lambda m, x: next_token_loss(m, x) * float("nan")
+        )

@@ -1,0 +1,80 @@
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from weighted_strings import LAW, batch, conditionals, entropy
+
+from trialogue.errors import InputError
+from trialogue.models import Transformer, TransformerConfig
+from trialogue.oracles import padded
+from trialogue.training import TrainingConfig, next_token_loss, train
+
+Loss = Callable[[Transformer, Tensor, Tensor], Tensor]
+
+
+def distance_of_minimiser(loss: Loss) -> float:
+    """Largest error, over prefixes, of the conditionals of a network trained on the exact law."""
+    config = TransformerConfig(vocab_size=2, layers=1, heads=2, width=16, mlp_width=32, max_length=3)
+    recipe = TrainingConfig(
+        steps=250, batch_size=sum(LAW.values()), learning_rate=1e-2, weight_decay=0.0, warmup_steps=10
+    )
+    model = train(Transformer(config), lambda step: batch(), recipe, loss=loss, progress=False).model
+    truth = conditionals()
+    tokens, lengths = padded(list(truth), 3)
+    context = model.open(len(truth), 3)
+    features = context.features(tokens, torch.zeros_like(lengths), lengths, torch.arange(len(truth)))
+    answers = context.log_probs(features).exp()
+    return max(
+        (answer - exact).abs().max().item() for answer, exact in zip(answers, truth.values(), strict=True)
+    )
+
+
+def _without_end(model: Transformer, tokens: Tensor, lengths: Tensor) -> Tensor:
+    inputs = torch.cat((torch.full((len(tokens), 1), model.bos), tokens), 1)
+    targets = tokens.masked_fill(torch.arange(3) >= lengths[:, None], -100)
+    return F.cross_entropy(model(inputs)[:, :-1].flatten(0, 1), targets.flatten())
+
+
+def _without_shift(model: Transformer, tokens: Tensor, lengths: Tensor) -> Tensor:
+    inputs = torch.cat((tokens, torch.full((len(tokens), 1), model.eos)), 1)
+    return F.cross_entropy(model(inputs).flatten(0, 1), inputs.flatten())
+
+
+def _padding_counted(model: Transformer, tokens: Tensor, lengths: Tensor) -> Tensor:
+    return next_token_loss(model, tokens)
+
+
+def test_the_minimiser_is_the_true_conditional() -> None:
+    assert distance_of_minimiser(next_token_loss) < 0.01
+
+
+@pytest.mark.parametrize("mutant", [_without_end, _without_shift, _padding_counted])
+def test_the_check_rejects(mutant: Loss) -> None:
+    assert distance_of_minimiser(mutant) > 0.1
+
+
+def test_the_loss_of_the_truth_is_the_entropy_per_target() -> None:
+    """An oracle that answers with the law, fed through the loss itself."""
+
+    class Truth(torch.nn.Module):
+        bos, eos = 3, 2
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            logits = torch.zeros(*inputs.shape, 3)
+            for row, ids in enumerate(inputs.tolist()):
+                for position in range(len(ids)):
+                    law = conditionals().get(tuple(ids[1 : position + 1]))
+                    logits[row, position] = torch.ones(3) if law is None else law.log()
+            return logits
+
+    tokens, lengths = batch()
+    assert next_token_loss(Truth(), tokens, lengths).item() == pytest.approx(entropy(), abs=1e-6)  # type: ignore[arg-type]
+
+
+def test_an_empty_batch_is_refused() -> None:
+    model = Transformer(TransformerConfig(vocab_size=2))
+    for tokens in (torch.zeros(0, 3, dtype=torch.int64), torch.zeros(3, dtype=torch.int64)):
+        with pytest.raises(InputError, match="at least one row"):
+            next_token_loss(model, tokens)

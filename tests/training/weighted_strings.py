@@ -1,0 +1,34 @@
+"""A law on strings of up to three tokens whose probabilities are sixteenths, so that one batch holds it exactly."""
+
+import torch
+from torch import Tensor
+
+from trialogue.oracles import padded
+
+LAW = {(): 1, (0,): 2, (1,): 1, (0, 1): 4, (1, 1): 2, (0, 0, 1): 1, (0, 1, 0): 3, (1, 0, 0): 2}
+EOS = 2
+
+
+def batch() -> tuple[Tensor, Tensor]:
+    return padded([string for string, weight in LAW.items() for _ in range(weight)], 3)
+
+
+def conditionals() -> dict[tuple[int, ...], Tensor]:
+    """Law of the next token (0, 1 or EOS) after every prefix that has one."""
+    counts: dict[tuple[int, ...], Tensor] = {}
+    for string, weight in LAW.items():
+        for length in range(len(string) + 1):
+            token = string[length] if length < len(string) else EOS
+            counts.setdefault(string[:length], torch.zeros(3))[token] += weight
+    return {prefix: count / count.sum() for prefix, count in counts.items()}
+
+
+def entropy() -> float:
+    """Nats per target: what no predictor can go below."""
+    targets = sum(weight * (len(string) + 1) for string, weight in LAW.items())
+    nats = sum(
+        LAW[string] * -conditionals()[string[:length]][(*string, EOS)[length]].log().item()
+        for string in LAW
+        for length in range(len(string) + 1)
+    )
+    return nats / targets
