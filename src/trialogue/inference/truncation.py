@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
@@ -38,7 +39,10 @@ class Truncated:
     def truncate(self, log_probs: Tensor) -> Tensor:
         """Truncate and renormalise `log_probs` (n, vocab)."""
         if self.temperature not in (0, 1):
-            log_probs = (log_probs / self.temperature).log_softmax(-1)
+            # Relative to the greatest, and no colder than the type can tell, nothing overflows to NaN.
+            relative = log_probs - log_probs.amax(-1, keepdim=True)
+            temperature = max(self.temperature, torch.finfo(log_probs.dtype).tiny)
+            log_probs = (relative / temperature).log_softmax(-1)
         if self.top_k is None and self.top_p == 1:
             return log_probs
         # A stable sort, so that the lowest index wins among ties.
