@@ -35,16 +35,18 @@ class FunctionVerifier:
             tuple(tokens[start:length])
             for tokens, start, length in zip(sequences, starts, lengths, strict=True)
         ]
-        answers = [self._function(prefix) for prefix in prefixes]
-        try:
-            return torch.tensor([float(answer) for answer in answers], dtype=torch.float64)
-        except (TypeError, ValueError):
-            wrong = next(answer for answer in answers if not isinstance(answer, (bool, int, float)))
-            raise InputError("verifier", wrong, "return one number or truth value per prefix") from None
+        return torch.tensor([_number(self._function(prefix)) for prefix in prefixes], dtype=torch.float64)
 
     def children(self, decoding: Decoding, rows: Tensor) -> None:
         """Only `values` can tell."""
         del decoding, rows
+
+
+def _number(answer: float | bool) -> float:
+    try:
+        return float(answer)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError("verifier", answer, "return one number or truth value per prefix") from None
 
 
 class Threshold:
