@@ -1,0 +1,118 @@
+"""The written-down oracle: conditionals of a joint law, laws as functions, and what it names as wrong."""
+
+import math
+from collections import Counter
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+
+from trialogue.data.table import Table
+from trialogue.errors import InputError
+from trialogue.oracles import Autoregressive, padded
+from trialogue.randomness import numpy_generator
+
+
+def conditionals(table: Table, prefixes) -> np.ndarray:
+    tokens, lengths = padded(prefixes, 6)
+    return table.next_log_probs(tokens, lengths).exp().numpy()
+
+
+@pytest.mark.parametrize(("vocab", "length"), [(2, 1), (2, 4), (3, 3)])
+def test_conditionals_of_a_joint_law_are_ratios_of_marginals(vocab, length):
+    joint = numpy_generator(1, "joint", vocab, length).random((vocab,) * length)
+    table = Table(joint)
+    assert isinstance(table, Autoregressive)
+    assert (table.vocab_size, table.max_length, table.eos) == (vocab, length, None)
+    for size in range(length):
+        prefixes = list(product(range(vocab), repeat=size))
+        expected = [[joint[(*p, token)].sum() / joint[p].sum() for token in range(vocab)] for p in prefixes]
+        np.testing.assert_allclose(conditionals(table, prefixes), expected, rtol=1e-13)
+
+
+def test_the_product_of_conditionals_is_the_joint_law():
+    joint = numpy_generator(2, "joint").random((3, 3, 3))
+    table = Table(joint.tolist())
+    for x in np.ndindex(3, 3, 3):
+        steps = conditionals(table, [x[:size] for size in range(3)])
+        assert math.prod(steps[np.arange(3), x]) == pytest.approx(joint[x] / joint.sum(), rel=1e-12)
+
+
+def test_a_function_is_normalised_and_called_once_per_prefix():
+    calls = Counter()
+
+    def law(prefix):
+        calls[prefix] += 1
+        return [1, 2, 1 + len(prefix)]
+
+    table = Table(law, 3, eos=2, max_length=6)
+    prefixes = [(), (0,), (0, 1), (0,), ()]
+    for _ in range(2):
+        expected = [[1 / (4 + len(p)), 2 / (4 + len(p)), (1 + len(p)) / (4 + len(p))] for p in prefixes]
+        np.testing.assert_allclose(conditionals(table, prefixes), expected, rtol=1e-13)
+    assert set(calls.values()) == {1}
+    assert set(calls) == set(prefixes)
+    assert all(isinstance(token, int) for prefix in calls for token in prefix)
+
+
+def test_what_lies_beyond_the_length_does_not_matter():
+    table = Table(lambda prefix: [1 + sum(prefix), 1], 2)
+    tokens = torch.tensor([[1, 0, 0], [1, 1, 1]])
+    answers = table.next_log_probs(tokens, torch.tensor([1, 1]))
+    assert torch.equal(answers[0], answers[1])
+    assert answers.dtype == torch.float64
+
+
+def test_it_has_no_hidden_states():
+    table = Table(lambda prefix: [1, 1], 2)
+    with pytest.raises(TypeError, match="Table has no hidden states"):
+        table.open(1, 1, layers=[0])
+    with pytest.raises(TypeError, match="Table has no hidden states"):
+        table.open(1, 1).hidden(torch.zeros(1, 2), -1)
+
+
+@pytest.mark.parametrize(
+    ("law", "message"),
+    [
+        ([0.5], "give 2 probabilities"),
+        ([0.5, 0.5, 0.5], "give 2 probabilities"),
+        ([-0.5, 1.5], "give 2 probabilities"),
+        ([math.nan, 1.0], "give 2 probabilities"),
+        ([math.inf, 1.0], "give 2 probabilities"),
+        ([0.0, 0.0], "every next token has probability zero"),
+        ("half", "give 2 probabilities"),
+        ([[0.5], [0.5, 0.5]], "give 2 probabilities"),
+    ],
+)
+def test_laws_that_are_no_probabilities_are_named(law, message):
+    table = Table(lambda prefix: law, 2)
+    with pytest.raises(InputError, match=rf"law=.*after \(1,\) {message}"):
+        conditionals(table, [(1,)])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "message"),
+    [
+        ([lambda prefix: [1, 1]], {}, "vocab_size=None"),
+        ([lambda prefix: [], 0], {}, "vocab_size=0"),
+        ([[[0.5, 0.5]]], {}, r"law=\(1, 2\)"),
+        ([0.5], {}, r"law=\(\)"),
+        ([[[0.5, 0.5], [0.5]]], {}, "law="),
+        ([[0.5, 0.5], 3], {}, "vocab_size=3"),
+        ([[0.5, 0.5]], {"max_length": 2}, "max_length=2"),
+        ([[0.5, -0.5]], {}, "law="),
+        ([[0.0, 0.0]], {}, "law="),
+        ([[0.5, 0.5]], {"eos": 2}, "eos=2"),
+        ([lambda prefix: [1, 1], 2], {"eos": -1}, "eos=-1"),
+    ],
+)
+def test_tables_that_cannot_be_are_named(arguments, settings, message):
+    with pytest.raises(InputError, match=message):
+        Table(*arguments, **settings)
+
+
+def test_a_longest_sequence_may_shorten_a_joint_law():
+    table = Table([[0.1, 0.2], [0.3, 0.4]], 2, max_length=1)
+    assert table.max_length == 1
+    np.testing.assert_allclose(conditionals(table, [()]), [[0.3, 0.7]])

@@ -1,0 +1,139 @@
+"""Truncation against a slow reference, token by token, and with every walk."""
+
+import math
+from itertools import product
+
+import pytest
+import torch
+
+from inference.random_trees import TREES, RandomTree
+from inference.reference_laws import backtracking, largest_difference, tokenwise
+from mutants import truncation as mutants
+from trialogue.data.table import Table
+from trialogue.errors import InputError
+from trialogue.inference import Ancestral, Backtracking, TokenwiseRejection, Truncated, generate, truncated
+from trialogue.inference.laws import exact_law
+from trialogue.randomness import numpy_generator
+
+COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=3)
+
+
+def reference(probabilities, temperature=1.0, top_p=1.0, top_k=None) -> list[float]:
+    """Temperature, then top-k, then top-p, over a list of probabilities."""
+    order = sorted(range(len(probabilities)), key=lambda token: (-probabilities[token], token))
+    if temperature == 0 or top_p == 0:
+        return [float(token == order[0]) for token in range(len(probabilities))]
+    # Divided by the greatest, so that no power underflows at low temperature.
+    greatest = max(probabilities)
+    sharpened = [(p / greatest) ** (1 / temperature) for p in probabilities]
+    kept = order[:top_k]
+    total, reached, chosen = math.fsum(sharpened[token] for token in kept), 0.0, []
+    for token in kept:
+        if reached >= top_p:
+            break
+        chosen.append(token)
+        reached += sharpened[token] / total
+    total = math.fsum(sharpened[token] for token in chosen)
+    return [sharpened[token] / total if token in chosen else 0.0 for token in range(len(probabilities))]
+
+
+LAWS = [numpy_generator(81, "laws", index).dirichlet([0.7] * 5).tolist() for index in range(6)]
+LAWS += [[0.2] * 5, [0.1, 0.4, 0.1, 0.4, 0.0], [0.0, 0.0, 1.0, 0.0, 0.0], [0.25, 0.25, 0.0, 0.25, 0.25]]
+SETTINGS = [
+    {"temperature": temperature, "top_p": top_p, "top_k": top_k}
+    for temperature, top_p, top_k in product(
+        (0.0, 0.5, 1.0, 2.0), (0.0, 0.3, 0.7, 0.95, 1.0), (None, 1, 3, 9)
+    )
+]
+
+
+def truncation_error(oracle_type, settings) -> float:
+    answers = oracle_type(COINS, **settings).truncate(torch.tensor(LAWS, dtype=torch.float64).log())
+    expected = torch.tensor([reference(law, **settings) for law in LAWS], dtype=torch.float64)
+    return float((answers.exp() - expected).abs().max())
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: "-".join(map(str, settings.values())))
+def test_truncation_agrees_with_the_reference(settings):
+    assert truncation_error(Truncated, settings) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "mutant", [mutants.BoundaryDropping, mutants.HighestTie, mutants.LateTemperature, mutants.Unnormalised]
+)
+def test_broken_truncation_is_told_apart(mutant):
+    assert max(truncation_error(mutant, settings) for settings in SETTINGS) > 1e-3
+
+
+def test_the_token_that_reaches_top_p_is_kept():
+    law = torch.tensor([[0.5, 0.25, 0.125, 0.125]], dtype=torch.float64).log()
+    kept = {
+        top_p: int((Truncated(COINS, top_p=top_p).truncate(law) > -math.inf).sum())
+        for top_p in (0.1, 0.49, 0.51, 0.74, 0.76, 0.99, 1.0)
+    }
+    assert kept == {0.1: 1, 0.49: 1, 0.51: 2, 0.74: 2, 0.76: 3, 0.99: 4, 1.0: 4}
+
+
+@pytest.mark.parametrize("settings", [{"temperature": 0.0}, {"top_p": 0.0}, {"top_k": 1}])
+def test_greedy_decoding_takes_the_first_of_the_most_probable(settings):
+    table = Table(lambda prefix: [0.2, 0.4, 0.4], 3, max_length=3)
+    law = exact_law(Ancestral(), truncated(table, **settings))
+    assert law.probabilities == {(1, 1, 1): pytest.approx(1.0)}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("temperature", [1e-3, 1e-30, 1e-300, 5e-324])
+def test_temperatures_near_zero_are_greedy(dtype, temperature):
+    law = torch.tensor([[0.3, 0.5, 0.2], [0.0, 0.4, 0.6]], dtype=dtype).log()
+    answer = Truncated(COINS, temperature=temperature).truncate(law)
+    assert answer.exp().flatten().tolist() == pytest.approx([0.0, 1.0, 0.0, 0.0, 0.0, 1.0])
+    assert answer.dtype == dtype
+
+
+def test_an_oracle_left_whole_answers_as_it_is():
+    law = torch.tensor(LAWS).log()
+    assert Truncated(COINS).truncate(law) is law
+
+
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_walks_run_on_truncated_oracles(tree):
+    settings = {"temperature": 0.7, "top_p": 0.8}
+
+    class Cut(RandomTree):
+        def conditional(self, prefix):
+            return tuple(reference(tree.conditional(prefix), **settings))
+
+    cut = Cut(tree.seed, tree.vocab, tree.horizon, tree.eos, tree.sparse)
+    oracle = truncated(tree.table(), **settings)
+    assert oracle.base.max_length == oracle.max_length == tree.horizon
+    assert largest_difference(exact_law(Ancestral(), oracle).probabilities, cut.law()) < 1e-12
+    mask = exact_law(TokenwiseRejection("mask"), oracle, tree.judges)
+    law, _, stuck = tokenwise(cut, tree.judges)
+    assert largest_difference(mask.probabilities, law) < 1e-12
+    assert mask.failed == pytest.approx(stuck, abs=1e-12)
+    again = exact_law(Backtracking(1, 2), oracle, tree.judges)
+    law, queries = backtracking(cut, tree.judges, 1, 2)
+    assert largest_difference(again.probabilities, law) < 1e-12
+    assert again.expected_queries == pytest.approx(queries)
+
+
+def test_samples_of_a_truncated_oracle_stay_within_it():
+    tree = TREES[2]
+    law = exact_law(Ancestral(), truncated(tree.table(), top_k=2)).probabilities
+    assert set(generate(truncated(tree.table(), top_k=2), num_samples=300).sequences()) <= set(law)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"temperature": -1.0}, "temperature=-1.0"),
+        ({"temperature": math.inf}, "temperature=inf"),
+        ({"temperature": math.nan}, "temperature=nan"),
+        ({"top_p": 1.5}, "top_p=1.5"),
+        ({"top_p": math.nan}, "top_p=nan"),
+        ({"top_k": 0}, "top_k=0"),
+    ],
+)
+def test_settings_out_of_range_are_named(settings, message):
+    with pytest.raises(InputError, match=message):
+        truncated(COINS, **settings)

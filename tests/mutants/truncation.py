@@ -1,0 +1,41 @@
+"""Truncations broken on purpose."""
+
+import math
+
+import torch
+
+from trialogue.inference import Truncated
+
+
+class BoundaryDropping(Truncated):
+    """Leaves out the token that reaches `top_p`."""
+
+    def truncate(self, log_probs):
+        ordered, order = log_probs.softmax(-1).sort(dim=-1, descending=True, stable=True)
+        kept = ordered.cumsum(-1) <= self.top_p
+        kept[:, 0] = True
+        masked = ordered.log().masked_fill(~kept, -math.inf).log_softmax(-1)
+        return log_probs.scatter(1, order, masked)
+
+
+class HighestTie(Truncated):
+    """Among equally probable tokens the highest index comes first."""
+
+    def truncate(self, log_probs):
+        return super().truncate(log_probs.flip(-1)).flip(-1)
+
+
+class LateTemperature(Truncated):
+    """Cuts first and sharpens afterwards."""
+
+    def truncate(self, log_probs):
+        if self.temperature == 0:
+            return super().truncate(log_probs)
+        cut = Truncated(self.base, 1.0, self.top_p, self.top_k).truncate(log_probs)
+        return (cut / self.temperature).log_softmax(-1)
+
+
+class Unnormalised(Truncated):
+    def truncate(self, log_probs):
+        kept = super().truncate(log_probs) > -math.inf
+        return torch.where(kept, log_probs, -math.inf)
