@@ -28,7 +28,10 @@ _Stored = Callable[[int], tuple[Tensor, Tensor]]
 
 
 class _Weights(NamedTuple):
-    """Weight and bias of each part of a block: looking them up in modules takes as long as using them on one row."""
+    """Parameters of a block: looking them up in modules takes as long as using them on one row.
+
+    LayerNorms are (weight, bias); linear maps (bias, transposed weight), as `torch.addmm` takes them.
+    """
 
     attention_norm: tuple[Tensor, Tensor]
     queries: tuple[Tensor, Tensor]
@@ -40,12 +43,19 @@ class _Weights(NamedTuple):
 
 
 def _weights(block: nn.Module) -> _Weights:
-    modules = (
-        getattr(block, name) for name in ("attention_norm", "qkv", "projection", "mlp_norm", "up", "down")
+    parameters = {name: (part.weight.detach(), part.bias.detach()) for name, part in block.named_children()}
+    linear = {name: (bias, weight.t()) for name, (weight, bias) in parameters.items()}
+    bias, weight = linear["qkv"]
+    width = len(bias) // 3
+    return _Weights(
+        parameters["attention_norm"],
+        (bias[:width], weight[:, :width]),
+        (bias[width:], weight[:, width:]),
+        linear["projection"],
+        parameters["mlp_norm"],
+        linear["up"],
+        linear["down"],
     )
-    norm, (qkv, bias), *others = ((module.weight.detach(), module.bias.detach()) for module in modules)
-    width = len(qkv) // 3
-    return _Weights(norm, (qkv[:width], bias[:width]), (qkv[width:], bias[width:]), *others)
 
 
 class AttentionCache:
@@ -174,8 +184,9 @@ class AttentionCache:
     def _write(self, layer: int, weights: _Weights, x: Tensor, where: Tensor) -> Tensor:
         """Store keys and values of the residual stream `x` (n, width); return its queries (n, width)."""
         x = _normed(x, weights.attention_norm)
-        self._flat[layer].index_copy_(0, where, F.linear(x, *weights.keys_values).view(-1, self._width))
-        return F.linear(x, *weights.queries)
+        keys_values = _linear(x, weights.keys_values)
+        self._flat[layer].index_copy_(0, where, keys_values.view(-1, self._width))
+        return _linear(x, weights.queries)
 
     def _stored(self, store: Tensor, rows: Tensor, reach: int) -> _Stored:
         """Keys and values (n, ..., reach, ...) of `rows`, by layer; views where the rows are consecutive."""
@@ -220,7 +231,13 @@ def _normed(x: Tensor, norm: tuple[Tensor, Tensor]) -> Tensor:
     return torch.layer_norm(x, x.shape[-1:], *norm)
 
 
+def _linear(x: Tensor, parameters: tuple[Tensor, Tensor]) -> Tensor:
+    bias, weight = parameters
+    return torch.addmm(bias, x, weight)
+
+
 def _feed(weights: _Weights, x: Tensor, attended: Tensor) -> Tensor:
     """The residual stream (n, width) after what attention read, and after the MLP."""
-    x = x + F.linear(attended, *weights.projection)
-    return x + F.linear(F.gelu(F.linear(_normed(x, weights.mlp_norm), *weights.up)), *weights.down)
+    x = x + _linear(attended, weights.projection)
+    inner = F.gelu(_linear(_normed(x, weights.mlp_norm), weights.up), approximate="tanh")
+    return x + _linear(inner, weights.down)

@@ -75,7 +75,7 @@ class Block(nn.Module):
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
         attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
         x = x + self.projection(attended.transpose(1, 2).reshape(n, length, width))
-        return x + self.down(F.gelu(self.up(self.mlp_norm(x))))
+        return x + self.down(F.gelu(self.up(self.mlp_norm(x)), approximate="tanh"))
 
 
 class Transformer(nn.Module):

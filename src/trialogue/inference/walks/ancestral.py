@@ -29,6 +29,6 @@ class Ancestral:
         del verifier
         moves = Moves.stay(decoding)
         growing = decoding.growing
-        if len(growing):
-            moves.token[growing] = choose(decoding.log_probs(growing), growing)
+        if growing.numel():
+            moves.token.index_copy_(0, growing, choose(decoding.log_probs(growing), growing))
         return moves._replace(done=decoding.complete), state

@@ -64,7 +64,7 @@ class Backtracking:
         moves = Moves.stay(decoding)
         rejected = torch.zeros_like(decoding.complete)
         judged = (state.sampled & (state.quota > 0)).nonzero()[:, 0]
-        if len(judged):
+        if judged.numel():
             rejected[judged] = verifier.values(judged) == 0
         floor = torch.zeros_like(decoding.start) if self.erase_prompt else decoding.start
         back = torch.maximum(decoding.lengths - self.stride, floor)
@@ -73,12 +73,12 @@ class Backtracking:
         done = decoding.complete & ~rejected
         greedy = redo > 0
         asking = (~done).nonzero()[:, 0]
-        if len(asking):
+        if asking.numel():
             log_probs = decoding.log_probs(asking, moves.length[asking])
             token = log_probs.argmax(1)
             drawn = (~greedy[asking]).nonzero()[:, 0]
-            if len(drawn):
+            if drawn.numel():
                 token[drawn] = choose(log_probs[drawn], asking[drawn])
-            moves.token[asking] = token
+            moves.token.index_copy_(0, asking, token)
         state = BacktrackingState(state.quota - rejected.long(), (redo - 1).clamp_min(0), ~greedy)
         return moves._replace(done=done), state

@@ -126,7 +126,7 @@ class Batch:
         """Append rows: sequences `tokens` (n, capacity) of `lengths` (n,) whose first `start` are the prompt."""
         free = torch.ones(len(self._evaluated), dtype=torch.bool)
         free[self._slot] = False
-        path = self._path(tokens, lengths, start)
+        path = self.knowledge.tree.paths(tokens, lengths, start)
         self._slot = torch.cat((self._slot, free.nonzero()[: len(tokens), 0]))
         self._rows = self._owner = torch.arange(len(self._slot))
         self.tokens, self.path = torch.cat((self.tokens, tokens)), torch.cat((self.path, path))
@@ -173,17 +173,6 @@ class Batch:
             first, last = int(differ[0]), int(differ[-1])
             self._current_context.copy(there, here, first, last)
             self._evaluated[here, first : last + 1] = self._evaluated[there, first : last + 1]
-
-    def _path(self, tokens: Tensor, lengths: Tensor, start: Tensor) -> Tensor:
-        tree = self.knowledge.tree
-        path = torch.zeros(len(tokens), tokens.shape[1] + 1, dtype=torch.int64)
-        prompts = zip(tokens.tolist(), start.tolist(), strict=True)
-        roots = [tree.root(tuple(row[:length])) for row, length in prompts]
-        path[:, 0] = torch.tensor(roots, dtype=torch.int64)
-        for position in range(int(lengths.max()) if len(lengths) else 0):
-            rows = (lengths > position).nonzero()[:, 0]
-            path[rows, position + 1] = tree.children(path[rows, position], tokens[rows, position])
-        return path
 
     @property
     def _current_context(self) -> Context:

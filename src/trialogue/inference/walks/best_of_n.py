@@ -40,10 +40,10 @@ class BestOfN:
         """Append one token to every incomplete row; select in the groups that are complete."""
         moves = Moves.stay(decoding)
         growing = decoding.growing
-        if len(growing):
-            moves.token[growing] = choose(decoding.log_probs(growing), growing)
+        if growing.numel():
+            moves.token.index_copy_(0, growing, choose(decoding.log_probs(growing), growing))
         finished = decoding.complete.view(-1, self.n).all(1).nonzero()[:, 0]
-        if len(finished):
+        if finished.numel():
             rows = finished[:, None] * self.n + torch.arange(self.n)
             best = verifier.values(rows.flatten()).view(-1, self.n).argmax(1)
             moves.source[rows] = rows.gather(1, best[:, None])

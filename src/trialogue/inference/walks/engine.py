@@ -239,7 +239,7 @@ class _Run(Generic[StateT]):
         began = time.perf_counter()
         members = self._members
         with tqdm(total=len(self._ids), unit="sample", disable=not progress, leave=False) as bar:
-            while self._waiting < len(self._ids) or len(self._sample):
+            while self._waiting < self._ids.numel() or self._sample.numel():
                 self._admit()
                 moves, state = self._walk.step(self._batch, self._state, self._judge, self._streams.choose)
                 if self._trace is not None:
@@ -265,9 +265,10 @@ class _Run(Generic[StateT]):
         return finished
 
     def _admit(self) -> None:
-        room = min(self._groups - len(self._sample), len(self._ids) - self._waiting)
+        moving = self._sample.numel()
+        room = min(self._groups - moving, self._ids.numel() - self._waiting)
         # Prompts are evaluated together: a few more idle rows cost less than many small evaluations.
-        if not room or (len(self._sample) and room * _ADMIT_SHARE < self._groups):
+        if not room or (moving and room * _ADMIT_SHARE < self._groups):
             return
         new = torch.arange(self._waiting, self._waiting + room)
         self._waiting += room

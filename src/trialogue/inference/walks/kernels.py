@@ -39,12 +39,13 @@ def rehash(keys: Ints, ids: Ints, wider_keys: Ints, wider_ids: Ints) -> None:
 
 
 @compiled
-def children(keys: Ints, ids: Ints, vocab: int, size: int, nodes: Ints, tokens: Ints, out: Ints) -> int:
-    """Ids of the children of `nodes` along `tokens` into `out`; returns the new number of nodes."""
-    for index in range(len(nodes)):
-        node = _child(keys, ids, nodes[index] * vocab + tokens[index], size)
-        size = max(size, node + 1)
-        out[index] = node
+def descend(keys: Ints, ids: Ints, vocab: int, size: int, tokens: Ints, lengths: Ints, path: Ints) -> int:
+    """Nodes of every prefix of each row into `path`, whose first column holds the roots; returns the new number."""
+    for row in range(len(lengths)):
+        for position in range(lengths[row]):
+            node = _child(keys, ids, path[row, position] * vocab + tokens[row, position], size)
+            size = max(size, node + 1)
+            path[row, position + 1] = node
     return size
 
 

@@ -33,15 +33,15 @@ class Rejection:
         """Append one token; start again from the prompt where a complete row was rejected."""
         moves = Moves.stay(decoding)
         complete = decoding.complete.nonzero()[:, 0]
-        if len(complete):
+        if complete.numel():
             accepted = verifier.values(complete) > 0
             moves.done[complete] = accepted
             moves.length[complete] = torch.where(accepted, moves.length[complete], decoding.start[complete])
         # A prompt that is complete as it stands has no other completion: the row waits for ever.
         hopeless = decoding.complete & (decoding.lengths == decoding.start)
         asking = (~moves.done & ~hopeless).nonzero()[:, 0]
-        if len(asking):
-            moves.token[asking] = choose(decoding.log_probs(asking, moves.length[asking]), asking)
+        if asking.numel():
+            moves.token.index_copy_(0, asking, choose(decoding.log_probs(asking, moves.length[asking]), asking))
         return moves, state
 
 
@@ -84,13 +84,13 @@ class TokenwiseRejection:
         moves = Moves.stay(decoding)
         judged = (decoding.lengths > decoding.start).nonzero()[:, 0]
         accepted = torch.ones_like(decoding.complete)
-        if len(judged):
+        if judged.numel():
             accepted[judged] = verifier.values(judged) > 0
         moves.length.sub_((~accepted).long())
         done = decoding.complete & accepted
         asking = (~done).nonzero()[:, 0]
-        if len(asking):
-            moves.token[asking] = choose(decoding.log_probs(asking, moves.length[asking]), asking)
+        if asking.numel():
+            moves.token.index_copy_(0, asking, choose(decoding.log_probs(asking, moves.length[asking]), asking))
         return moves._replace(done=done), state
 
     def _mask(
@@ -99,7 +99,7 @@ class TokenwiseRejection:
         moves = Moves.stay(decoding)
         moves.done.copy_(decoding.complete)
         asking = (~decoding.complete).nonzero()[:, 0]
-        if not len(asking):
+        if not asking.numel():
             return moves, state
         log_probs = decoding.log_probs(asking).double()
         accepted = verifier.children(asking, log_probs > -math.inf) > 0

@@ -23,20 +23,25 @@ class PrefixTree:
         self._ids = np.empty_like(self._keys)
         self.size = 0
 
-    def root(self, prompt: tuple[int, ...]) -> int:
-        """Return the id of the empty prefix of sequences that start from `prompt`."""
+    def paths(self, tokens: Tensor, lengths: Tensor, start: Tensor) -> Tensor:
+        """Nodes (n, capacity + 1) of every prefix of `tokens` (n, capacity) up to `lengths` (n,).
+
+        The first `start` (n,) tokens of a row are its prompt, whose root comes first.
+        """
+        path = torch.zeros(tokens.shape[0], tokens.shape[1] + 1, dtype=torch.int64)
+        prompts = zip(tokens.tolist(), start.tolist(), strict=True)
+        roots = [self._root(tuple(row[:length])) for row, length in prompts]
+        path[:, 0] = torch.tensor(roots, dtype=torch.int64)
+        self._make_room(int(lengths.sum()))
+        self.size = kernels.descend(
+            self._keys, self._ids, self._vocab, self.size, tokens.numpy(), lengths.numpy(), path.numpy()
+        )
+        return path
+
+    def _root(self, prompt: tuple[int, ...]) -> int:
         node = self._roots.setdefault(prompt, self.size)
         self.size += node == self.size
         return node
-
-    def children(self, nodes: Tensor, tokens: Tensor) -> Tensor:
-        """Ids (n,) of the children of `nodes` (n,) along `tokens` (n,)."""
-        self._make_room(len(nodes))
-        ids = torch.empty_like(nodes)
-        self.size = kernels.children(
-            self._keys, self._ids, self._vocab, self.size, nodes.numpy(), tokens.numpy(), ids.numpy()
-        )
-        return ids
 
     def advance(
         self, tokens: Tensor, path: Tensor, limit: Tensor, eos: int | None, kept: Tensor, appended: Tensor
