@@ -14,6 +14,7 @@ from trialogue.inference import (
     TokenwiseRejection,
     ValueGuided,
 )
+from trialogue.inference.laws import exact_law, total_variation
 from trialogue.inference.walks import engine
 
 
@@ -25,7 +26,7 @@ from trialogue.inference.walks import engine
         (mutants.CredulousRejection(), Rejection()),
         (mutants.UniformTokenwise(), TokenwiseRejection()),
         (mutants.LastUncheckedTokenwise("mask"), TokenwiseRejection("mask")),
-        (mutants.ShortStrideBacktracking(1, 2), Backtracking(1, 2)),
+        (mutants.ShortStrideBacktracking(2, 3), Backtracking(2, 3)),
         (mutants.ContraryRedoBacktracking(2, 2), Backtracking(2, 2)),
         (mutants.IndifferentBestOfN(2), BestOfN(2)),
         (mutants.WorstOfN(2), BestOfN(2)),
@@ -36,6 +37,9 @@ from trialogue.inference.walks import engine
     ids=lambda walk: type(walk).__name__,
 )
 def test_frequencies_reject(mutant, walk):
+    tree = contract.VIABLE[0]
+    laws = [exact_law(one, tree.table(), contract.ruled(tree)).probabilities for one in (mutant, walk)]
+    assert total_variation(*laws) > contract.RADIUS  # so that the rejection is no luck
     assert contract.frequency_excess(mutant, walk) > 0
 
 

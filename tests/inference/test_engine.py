@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from trialogue.inference import (
     generate,
 )
 from trialogue.inference.laws import exact_law, target_law, transition_matrix
+from trialogue.inference.walks.moves import Moves
 from trialogue.oracles import Verifier
 
 TREE = RandomTree(71, horizon=6, eos=1)
@@ -135,6 +137,15 @@ def test_steps_are_counted_from_the_admission_of_a_sample():
     cut = generate(COINS, num_samples=50, batch_size=2, max_steps=2)
     assert set(cut.stopped) == {"max_steps"}
     assert cut.lengths.tolist() == [2] * 50
+    one_stuck = generate(
+        COINS,
+        [(1,)] + [(0,)] * 30,
+        walk=TokenwiseRejection(),
+        verifier=lambda prefix: prefix[0] == 0,
+        batch_size=2,
+        max_steps=9,
+    )
+    assert one_stuck.stopped == ["max_steps"] + [""] * 30
 
 
 def test_a_group_that_was_stopped_has_no_output():
@@ -221,8 +232,34 @@ def test_a_narrow_verifier_is_a_verifier():
 
 @pytest.mark.parametrize("law", [exact_law, transition_matrix])
 def test_a_chain_that_is_too_large_is_named(law):
-    with pytest.raises(InputError, match="max_states=10"):
-        law(Rejection(), TREES[1].table(), TREES[1].allows, max_states=10)
+    arguments = (Rejection(), TREES[1].table(), TREES[1].allows)
+    states = exact_law(*arguments).states
+    law(*arguments, max_states=states)
+    with pytest.raises(InputError, match=f"max_states={states - 1}"):
+        law(*arguments, max_states=states - 1)
+
+
+class Mark(NamedTuple):
+    mark: torch.Tensor
+
+
+class Relay:
+    """Both rows of a group continue from the second, and append what their state says: the member they began as."""
+
+    rows_per_sample, needs_verifier = 2, False
+
+    def init(self, decoding):
+        return Mark(torch.arange(len(decoding.lengths)) % 2)
+
+    def step(self, decoding, state, verifier, choose):
+        second = torch.arange(len(decoding.lengths)) // 2 * 2 + 1
+        token = state.mark.masked_fill(decoding.complete, -1)
+        return Moves(second, decoding.lengths[second], token, decoding.complete), state
+
+
+def test_states_follow_the_rows_that_are_continued():
+    assert generate(COINS, walk=Relay(), num_samples=3, batch_size=4).sequences() == [(1, 1, 1)] * 3
+    assert exact_law(Relay(), COINS).probabilities == {(1, 1, 1): 1.0}
 
 
 def test_laws_name_wrong_input():

@@ -106,6 +106,11 @@ def test_the_target_law_is_the_oracle_tilted_by_the_value(tree):
     )
 
 
+def test_the_target_law_names_only_what_has_weight():
+    tree = VIABLE[0]
+    assert set(target_law(tree.table(), tree.allows)) == {x for x in tree.law() if tree.allows(x)}
+
+
 def test_total_variation_counts_missing_mass_as_an_outcome():
     first, second = {(0,): 0.5, (1,): 0.5}, {(0,): 0.25, (1,): 0.25}
     assert total_variation(first, second) == pytest.approx(0.5)

@@ -1,0 +1,98 @@
+"""The engine leaves a stateful oracle no stale position: it answers as the same oracle without storage does."""
+
+import pytest
+import torch
+
+from inference.random_trees import RandomTree
+from inference.stored_tree import ReadingVerifier, StoredTree
+from mutants import storage as mutants
+from trialogue.inference import (
+    Ancestral,
+    Backtracking,
+    BestOfN,
+    Rejection,
+    SequentialMonteCarlo,
+    TokenwiseRejection,
+    ValueGuided,
+    generate,
+    truncated,
+)
+from trialogue.inference.laws import exact_law
+
+TREE = RandomTree(101, vocab=3, horizon=6, eos=2)
+PROMPTS = [(), (0, 1), (1,), (0, 0, 1), (0, 1)]
+RUNS = [
+    (Ancestral(), TREE.value),
+    (Rejection(), TREE.judges),
+    (TokenwiseRejection("mask"), TREE.value),
+    (Backtracking(3, 2), TREE.judges),
+    (Backtracking(3, 4, erase_prompt=True), TREE.judges),
+    (BestOfN(3), TREE.value),
+    (SequentialMonteCarlo(4, 1.0), TREE.value),
+    (ValueGuided(), TREE.value),
+]
+
+
+def same_as_without_storage(walk, value, context=None, **settings) -> bool:
+    """Whether samples and counts equal those of the table, with the verifier reading stored prefixes."""
+    settings |= {"num_samples": 4, "max_steps": 200}
+    plain = generate(TREE.table(), PROMPTS, walk=walk, verifier=value, **settings)
+    try:
+        stored = generate(
+            StoredTree(TREE, context), PROMPTS, walk=walk, verifier=ReadingVerifier(value), **settings
+        )
+    except (AssertionError, KeyError, ValueError):
+        return False
+    return plain.sequences() == stored.sequences() and torch.equal(plain.queries, stored.queries)
+
+
+NAMES = [type(walk).__name__ for walk, _ in RUNS]
+
+
+@pytest.mark.parametrize(("memory", "batch_size"), [(1, 1), (1, 64), (7, 5), (1 << 16, 5)])
+@pytest.mark.parametrize(("walk", "value"), RUNS, ids=NAMES)
+def test_answers_come_from_the_right_prefixes(walk, value, memory, batch_size):
+    assert same_as_without_storage(walk, value, memory=memory, batch_size=batch_size)
+
+
+@pytest.mark.parametrize(
+    ("context", "walk", "value"),
+    [
+        (mutants.UncopiedContext, *RUNS[6]),
+        (mutants.ShortCopyContext, *RUNS[6]),
+        (mutants.FreshForkContext, *RUNS[7]),
+        (mutants.SharedForkContext, *RUNS[7]),
+    ],
+    ids=["uncopied", "short-copy", "fresh-fork", "shared-fork"],
+)
+def test_storage_that_loses_positions_is_told_apart(context, walk, value):
+    assert not same_as_without_storage(walk, value, context, memory=1, batch_size=64)
+
+
+@pytest.mark.parametrize(("walk", "value"), [RUNS[2], RUNS[3], RUNS[7]], ids=[NAMES[2], NAMES[3], NAMES[7]])
+def test_exact_laws_of_stateful_oracles_are_those_of_their_tables(walk, value):
+    tree = RandomTree(102, vocab=2, horizon=3)
+    stored = exact_law(walk, StoredTree(tree), ReadingVerifier(tree.value))
+    plain = exact_law(walk, tree.table(), tree.value)
+    assert stored.probabilities == pytest.approx(plain.probabilities, abs=1e-13)
+    assert stored.expected_queries == pytest.approx(plain.expected_queries)
+
+
+def test_truncation_keeps_storage_and_hidden_states():
+    value = TREE.value
+    for walk in (ValueGuided(), SequentialMonteCarlo(3)):
+        plain = generate(truncated(TREE.table(), top_k=2), PROMPTS, walk=walk, verifier=value)
+        stored = generate(
+            truncated(StoredTree(TREE), top_k=2),
+            PROMPTS,
+            walk=walk,
+            verifier=ReadingVerifier(value),
+            memory=1,
+        )
+        assert plain.sequences() == stored.sequences()
+
+
+def test_going_on_from_a_prefix_evaluates_new_positions_only():
+    run = generate(StoredTree(TREE), [(0, 0, 1)], walk=Ancestral(), num_samples=1)
+    # The prompt's positions 0 to 3 at once, then one position for every token but the last.
+    assert run.positions == 4 + int(run.lengths[0]) - 3 - 1

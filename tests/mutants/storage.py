@@ -1,0 +1,27 @@
+"""Contexts broken on purpose: they lose what they should have kept."""
+
+from inference.stored_tree import EMPTY, StoredContext
+
+
+class UncopiedContext(StoredContext):
+    def copy(self, source, rows, start, stop):
+        pass
+
+
+class ShortCopyContext(StoredContext):
+    """Leaves out the last position."""
+
+    def copy(self, source, rows, start, stop):
+        super().copy(source, rows, start, stop - 1)
+
+
+class FreshForkContext(StoredContext):
+    def fork(self, rows):
+        return type(self)(self.tree, self.stored[rows].clone().fill_(EMPTY))
+
+
+class SharedForkContext(StoredContext):
+    """A fork that writes into the rows it was forked from."""
+
+    def fork(self, rows):
+        return self
