@@ -48,12 +48,17 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.parser.print_help()
         arguments.overrides = ["--help"]
     config = override(study, arguments.preset, arguments.overrides)
+    if arguments.threads < 1:
+        raise InputError("threads", arguments.threads, "use 1 or more")
+
+    import torch
 
     from trialogue.ledger import judged, terminal
     from trialogue.ledger.report import render_report
     from trialogue.storage import atomic_write
     from trialogue.studies.execution import execute
 
+    torch.set_num_threads(arguments.threads)
     result = execute(
         study,
         config,
@@ -166,12 +171,19 @@ def parser() -> argparse.ArgumentParser:
         "run",
         run,
         add_help=False,
-        usage="trialogue run STUDY [--preset PRESET] [--results DIR] [--force] [--FIELD VALUE ...]",
+        usage="trialogue run STUDY [--preset PRESET] [--results DIR] [--threads N] [--force] [--FIELD VALUE ...]",
         epilog="`trialogue run STUDY --help` lists the fields of the study's config.",
     )
     running.add_argument("study", metavar="STUDY", nargs="?", help="name of the study")
     running.add_argument("--preset", default="default", help="smoke, default (the default) or paper")
     running.add_argument("--force", action="store_true", help="measure anew what is finished already")
+    running.add_argument(
+        "--threads",
+        metavar="N",
+        type=int,
+        default=1,
+        help="threads of torch (1: small models gain little from more, and lose tenfold on a busy machine)",
+    )
     running.add_argument("-h", "--help", action="store_true", help="show this help, and the study's fields")
     showing = command("ledger", show_ledger)
     showing.add_argument("--json", action="store_true", help="print one JSON record per claim")

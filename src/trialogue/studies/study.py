@@ -17,7 +17,7 @@ from trialogue.studies import question_of
 
 Config = TypeVar("Config")
 
-RESERVED = frozenset({"study", "preset", "results", "force", "help"})
+RESERVED = frozenset({"study", "preset", "results", "threads", "force", "help"})
 """Names that the command line keeps for itself; no config may have such a field."""
 
 
