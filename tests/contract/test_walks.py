@@ -81,6 +81,16 @@ def test_samples_do_not_depend_on_the_batch(walk):
         assert int(whole.verifier_calls.sum()) == int(part.verifier_calls.sum())
 
 
+def test_what_a_sample_shares_with_no_other_is_counted_as_its_own(walk):
+    prompts = [(), (0,), (0, 0), (0, 0, 0)]
+    settings = {"walk": walk, "verifier": LONG.value, "seed": 6}
+    whole = generate(LONG.table(), prompts, **settings)
+    for place, prompt in enumerate(prompts):
+        alone = generate(LONG.table(), [prompt], sample_ids=[place], **settings)
+        for name in ("queries", "distinct_queries", "verifier_calls"):
+            assert int(getattr(alone, name)[0]) == int(getattr(whole, name)[place]), name
+
+
 def test_samples_follow_their_ids_in_any_order(walk):
     prompts = [prompt for prompt in RAGGED for _ in range(5)]
     order = torch.randperm(len(prompts), generator=generator(4, "order of the samples"))

@@ -76,6 +76,12 @@ def test_without_a_quota_it_is_ancestral_sampling(tree):
     assert first.sequences() == second.sequences()
 
 
+def test_only_zero_rejects():
+    tree = TREES[1]
+    law = exact_law(Backtracking(), tree.table(), tree.value)
+    assert largest_difference(law.probabilities, tree.law()) < 1e-12
+
+
 def test_a_redo_takes_the_lowest_index_among_ties():
     table = Table(lambda prefix: [0.2, 0.4, 0.4], 3, max_length=2)
 

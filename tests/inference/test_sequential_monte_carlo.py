@@ -81,6 +81,22 @@ def test_more_particles_come_closer_to_the_target():
     assert distances[-1] < distances[0] / 2
 
 
+def test_the_value_of_the_prompt_does_not_matter():
+    tree = TREES[0]
+
+    def value(prefix):
+        return tree.value(prefix) if prefix else 0.0
+
+    assert weight_error(SequentialMonteCarlo, tree, value, 2, 0.5) < 1e-12
+
+
+def test_dead_particles_ask_no_more():
+    tree, n = TREES[0], 2
+    law = exact_law(SequentialMonteCarlo(n, 0.0), tree.table(), lambda prefix: prefix[0] == 0)
+    alive = tree.conditional(())[0]
+    assert law.expected_queries == pytest.approx(n * (1 + alive * (tree.horizon - 1)), rel=1e-12)
+
+
 def test_where_all_particles_die_the_weight_is_zero():
     law = exact_law(SequentialMonteCarlo(2), TREES[0].table(), lambda prefix: len(prefix) < 2)
     assert law.failed == pytest.approx(1.0)

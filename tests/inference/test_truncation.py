@@ -74,6 +74,18 @@ def test_the_token_that_reaches_top_p_is_kept():
     assert kept == {0.1: 1, 0.49: 1, 0.51: 2, 0.74: 2, 0.76: 3, 0.99: 4, 1.0: 4}
 
 
+def test_top_p_stops_where_it_is_reached_exactly():
+    law = torch.full((1, 4), 0.25, dtype=torch.float64).log()
+    kept = [int((Truncated(COINS, top_p=p).truncate(law) > -math.inf).sum()) for p in (0.25, 0.5, 0.75, 1.0)]
+    assert kept == [1, 2, 3, 4]
+
+
+def test_ties_are_ordered_by_index_in_a_large_vocabulary():
+    law = torch.zeros(3, 5000).log_softmax(-1)
+    kept = Truncated(COINS, top_k=10).truncate(law) > -math.inf
+    assert kept.nonzero()[:, 1].view(3, 10).tolist() == [list(range(10))] * 3
+
+
 @pytest.mark.parametrize("settings", [{"temperature": 0.0}, {"top_p": 0.0}, {"top_k": 1}])
 def test_greedy_decoding_takes_the_first_of_the_most_probable(settings):
     table = Table(lambda prefix: [0.2, 0.4, 0.4], 3, max_length=3)

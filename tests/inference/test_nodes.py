@@ -1,0 +1,67 @@
+"""Ids of prefixes: equal ids are equal prefixes of the same prompt, however many there are."""
+
+import pytest
+import torch
+
+from inference.random_trees import RandomTree
+from trialogue.data.table import Table
+from trialogue.inference import TokenwiseRejection, generate
+from trialogue.inference.verifiers.function import FunctionVerifier
+from trialogue.inference.walks.batch import Batch
+from trialogue.inference.walks.moves import Moves
+from trialogue.randomness import numpy_generator
+
+ROWS, CAPACITY, VOCAB = 4096, 12, 5
+
+
+def test_ids_are_one_to_one_with_prefixes_of_prompts():
+    draws = numpy_generator(1, "prefixes")
+    batch = Batch(Table(lambda prefix: [1] * VOCAB, VOCAB, max_length=CAPACITY), ROWS, CAPACITY)
+    tokens = torch.from_numpy(draws.integers(VOCAB, size=(ROWS, CAPACITY)))
+    start = torch.from_numpy(draws.integers(3, size=ROWS))
+    batch.add(tokens.clone(), start.clone(), start, torch.full((ROWS,), CAPACITY))
+    ids: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+    for _ in range(20):
+        for row, node in enumerate(batch.node.tolist()):
+            prompt = tuple(tokens[row, : int(start[row])].tolist())
+            completion = tuple(batch.tokens[row, int(start[row]) : int(batch.lengths[row])].tolist())
+            assert ids.setdefault((prompt, completion), node) == node
+        # Rows go back by a token or not, and append one or not.
+        kept = torch.maximum(batch.lengths - torch.from_numpy(draws.integers(2, size=ROWS)), start)
+        token = torch.from_numpy(draws.integers(-1, VOCAB, size=ROWS)).masked_fill(kept == CAPACITY, -1)
+        batch.apply(Moves(torch.arange(ROWS), kept, token, torch.zeros(ROWS, dtype=torch.bool)))
+    assert len(set(ids.values())) == len(ids) > 10_000
+
+
+def test_equal_sequences_of_different_prompts_are_judged_apart():
+    judged = []
+
+    def value(completion):
+        judged.append(completion)
+        return 1.0
+
+    tree = RandomTree(111, horizon=3)
+    for scope in ("completion", "sequence"):
+        judged.clear()
+        run = generate(
+            tree.table(),
+            [(), (0,)],
+            walk=TokenwiseRejection(),
+            verifier=FunctionVerifier(value, scope),
+            num_samples=60,
+        )
+        shared = {sequence for sequence in run.sequences()[:60] if sequence[0] == 0}
+        assert shared & set(run.sequences()[60:])
+        assert len(judged) == int(run.verifier_calls.sum())
+        # All 14 prefixes of the empty prompt and all 6 of the other: none is taken for the other's.
+        assert len(judged) == 14 + 6
+
+
+@pytest.mark.parametrize("memory", [1, 3, 100])
+def test_a_small_memory_answers_as_a_large_one_does(memory):
+    tree = RandomTree(112, vocab=3, horizon=6)
+    settings = {"walk": TokenwiseRejection(), "verifier": tree.judges, "num_samples": 100, "max_queries": 60}
+    whole = generate(tree.table(), **settings)
+    small = generate(tree.table(), memory=memory, **settings)
+    assert small.sequences() == whole.sequences()
+    assert small.positions >= whole.positions
