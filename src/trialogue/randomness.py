@@ -90,7 +90,7 @@ def index_of(uniform: Tensor, log_weights: Tensor) -> Tensor:
     An index of weight zero is never picked. Raises `InputError` where all weights of a row are zero.
     """
     index = torch.empty(len(uniform), dtype=torch.int64)
-    cumulative = log_weights.double().softmax(-1).cumsum(-1)
+    cumulative = log_weights.softmax(-1, dtype=torch.float64).cumsum(-1)
     if _invert_rows(uniform.numpy(), cumulative.numpy(), index.numpy()) < 0:
         raise no_choice()
     return index

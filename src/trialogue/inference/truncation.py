@@ -52,8 +52,8 @@ class Truncated:
         if self.top_p not in (0, 1):
             probs = ordered.softmax(-1)
             before = probs.cumsum(-1) - probs
-            ordered[before >= self.top_p] = -math.inf
-        return log_probs.scatter(1, order, ordered.log_softmax(-1))
+            ordered = ordered.masked_fill_(before >= self.top_p, -math.inf)
+        return torch.empty_like(log_probs).scatter_(1, order, ordered.log_softmax(-1))
 
 
 class _TruncatedContext:

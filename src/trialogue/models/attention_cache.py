@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -43,7 +43,8 @@ class _Weights(NamedTuple):
 
 
 def _weights(block: nn.Module) -> _Weights:
-    parameters = {name: (part.weight.detach(), part.bias.detach()) for name, part in block.named_children()}
+    parts: dict[str, Any] = dict(block.named_children())
+    parameters = {name: (part.weight.detach(), part.bias.detach()) for name, part in parts.items()}
     linear = {name: (bias, weight.t()) for name, (weight, bias) in parameters.items()}
     bias, weight = linear["qkv"]
     width = len(bias) // 3
@@ -98,7 +99,9 @@ class AttentionCache:
         n = len(rows)
         if n == 0:
             return self._head.new_zeros(0, self._width * (1 + len(self._layers)))
-        first, last = (int(stop), int(stop)) if n == 1 else (int(bound) for bound in torch.aminmax(stop))
+        first = last = int(stop[0])
+        if n > 1:
+            first, last = (int(bound) for bound in torch.aminmax(stop))
         if last > self._capacity:
             raise InputError(
                 "capacity", self._capacity, f"length {last} was asked for; open a larger context"

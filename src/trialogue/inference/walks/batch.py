@@ -87,20 +87,12 @@ class Batch:
 
     def log_probs(self, rows: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Ask for the next-token law (n, vocab) of each row, cut to `lengths` (n,): one query per row asked."""
-        nodes, features = self._features(rows, lengths)
-        meter, asked = self.meter, self.knowledge.asked.values
-        kernels.count(
-            nodes.numpy(),
-            self._chosen(self._owner, rows).numpy(),
-            asked.numpy(),
-            meter.queries.numpy(),
-            meter.distinct_queries.numpy(),
-        )
+        features = self._features(rows, lengths, counting=True)
         return self._current_context.log_probs(features).to(self.tokens.device)
 
     def hidden(self, layer: int, rows: Tensor) -> Tensor:
         """Hidden state (n, width) after `layer` blocks at the last position of each row."""
-        return self._current_context.hidden(self._features(rows)[1], layer)
+        return self._current_context.hidden(self._features(rows), layer)
 
     def count_verifier_calls(self, rows: Tensor) -> None:
         """Count one verifier call per row in `rows` (n,)."""
@@ -186,10 +178,10 @@ class Batch:
         """`values[rows]`, without a copy where that is all of them."""
         return values if rows is self._rows else values[rows]
 
-    def _features(self, rows: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Nodes (n,) and features (n, features) of `rows` cut to `lengths`, evaluated where not remembered."""
+    def _features(self, rows: Tensor, lengths: Tensor | None = None, *, counting: bool = False) -> Tensor:
+        """Features (n, features) of `rows` cut to `lengths`, evaluated where they are not remembered."""
         lengths = self._chosen(self.lengths, rows) if lengths is None else lengths
-        memory, count = self.knowledge.memory, rows.shape[0]
+        memory, meter, count = self.knowledge.memory, self.meter, rows.shape[0]
         nodes, start, found = (
             torch.empty_like(rows),
             torch.empty_like(rows),
@@ -200,6 +192,11 @@ class Batch:
             self._evaluated.numpy(),
             self._slot.numpy(),
             memory.nodes,
+            self._owner.numpy(),
+            self.knowledge.asked.values.numpy(),
+            meter.queries.numpy(),
+            meter.distinct_queries.numpy(),
+            counting,
             rows.numpy(),
             lengths.numpy(),
             nodes.numpy(),
@@ -207,35 +204,30 @@ class Batch:
             start.numpy(),
         )
         if known == count:
-            return nodes, memory.features(nodes)
+            return memory.features(nodes)
         if known == 0:
-            features = self._evaluate(rows, start, lengths, nodes, several)
-            memory.store(nodes, features)
-            return nodes, features
-        missing, remembered = (~found).nonzero()[:, 0], found.nonzero()[:, 0]
-        new = nodes[missing]
-        computed = self._evaluate(rows[missing], start[missing], lengths[missing], new, several)
+            return self._evaluate(rows, start, lengths, nodes, several)
+        # What is remembered is read first: evaluating the others may make it be forgotten.
+        recalled = found.nonzero()[:, 0]
+        remembered = memory.features(nodes[recalled])
+        missing = (~found).nonzero()[:, 0]
+        computed = self._evaluate(rows[missing], start[missing], lengths[missing], nodes[missing], several)
         features = computed.new_empty(count, computed.shape[1])
-        features[remembered] = memory.features(nodes[remembered])
-        features[missing] = computed
-        memory.store(new, computed)
-        return nodes, features
+        features[recalled], features[missing] = remembered, computed
+        return features
 
     def _evaluate(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor, several: int) -> Tensor:
         """Evaluate positions `start..stop` of each row; `several` of them have more than one."""
         if not several:
-            return self._run(rows, start, stop)
+            return self._run(rows, stop, stop)
         if several == rows.shape[0]:
             return self._run_shared(rows, start, stop, nodes)
-        single = start == stop
-        result: Tensor | None = None
-        for some, run in ((single.nonzero()[:, 0], self._run), ((~single).nonzero()[:, 0], None)):
-            chosen = rows[some], start[some], stop[some]
-            features = self._run_shared(*chosen, nodes[some]) if run is None else run(*chosen)
-            result = features.new_empty(rows.shape[0], features.shape[1]) if result is None else result
-            result[some] = features
-        assert result is not None
-        return result
+        alone, others = (start == stop).nonzero()[:, 0], (start < stop).nonzero()[:, 0]
+        first = self._run(rows[alone], stop[alone], stop[alone])
+        features = first.new_empty(rows.shape[0], first.shape[1])
+        features[alone] = first
+        features[others] = self._run_shared(rows[others], start[others], stop[others], nodes[others])
+        return features
 
     def _run_shared(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor) -> Tensor:
         """As `_run`; rows at the same node hold the same prefix, which is evaluated once and whose keys are copied."""
@@ -252,16 +244,21 @@ class Batch:
         return features
 
     def _run(self, rows: Tensor, start: Tensor, stop: Tensor) -> Tensor:
-        slots = self._chosen(self._slot, rows)
+        slots, memory = self._chosen(self._slot, rows), self.knowledge.memory
         features = self._current_context.features(self._chosen(self.tokens, rows), start, stop, slots)
-        self.meter.positions += kernels.mark(
+        places = torch.empty_like(rows)
+        positions, kept = kernels.settle(
             self.path.numpy(),
             self._evaluated.numpy(),
+            memory.nodes,
             rows.numpy(),
             slots.numpy(),
             start.numpy(),
             stop.numpy(),
+            places.numpy(),
         )
+        memory.store(places, kept, features)
+        self.meter.positions += positions
         self.meter.forward_passes += 1
         return features
 

@@ -84,21 +84,16 @@ def advance(
 
 
 @compiled
-def count(nodes: Ints, owners: Ints, asked: Flags, queries: Ints, distinct: Ints) -> None:
-    """Count one query per node for its owner, and those of nodes never asked about before."""
-    for index in range(len(nodes)):
-        queries[owners[index]] += 1
-        if not asked[nodes[index]]:
-            asked[nodes[index]] = True
-            distinct[owners[index]] += 1
-
-
-@compiled
 def survey(
     path: Ints,
     evaluated: Ints,
     slots: Ints,
     remembered: Ints,
+    owners: Ints,
+    asked: Flags,
+    queries: Ints,
+    distinct: Ints,
+    counting: bool,
     rows: Ints,
     lengths: Ints,
     nodes: Ints,
@@ -107,14 +102,20 @@ def survey(
 ) -> tuple[int, int]:
     """Where `rows`, cut to `lengths`, stand: their nodes, which are remembered, and where to evaluate from.
 
-    `start` is the first position whose keys are not those of the row's prefix, at most its length. Returns how many
-    are remembered, and of the others how many have more than their last position to evaluate.
+    `start` is the first position whose keys are not those of the row's prefix, at most its length. If `counting`, each
+    is a query of its owner, and a distinct one at a node never asked about before. Returns how many are remembered,
+    and of the others how many have more than their last position to evaluate.
     """
     known, several = 0, 0
     for index in range(len(rows)):
         row, length, position = rows[index], lengths[index], 0
         node = path[row, length]
         nodes[index] = node
+        if counting:
+            queries[owners[row]] += 1
+            if not asked[node]:
+                asked[node] = True
+                distinct[owners[row]] += 1
         found[index] = remembered[node % len(remembered)] == node
         if found[index]:
             known += 1
@@ -127,28 +128,32 @@ def survey(
 
 
 @compiled
-def mark(path: Ints, evaluated: Ints, rows: Ints, slots: Ints, start: Ints, stop: Ints) -> int:
-    """Note that positions `start..stop` of each row are evaluated; returns how many they are."""
-    positions = 0
+def settle(
+    path: Ints,
+    evaluated: Ints,
+    remembered: Ints,
+    rows: Ints,
+    slots: Ints,
+    start: Ints,
+    stop: Ints,
+    places: Ints,
+) -> tuple[int, int]:
+    """Note that positions `start..stop` of each row are evaluated, and that its node at `stop` is remembered.
+
+    `places` are the nodes' places in a memory that forgets the oldest first, -1 where a later one took it. Returns
+    how many positions were evaluated and how many nodes kept their place.
+    """
+    positions, kept = 0, 0
     for index in range(len(rows)):
         for position in range(start[index], stop[index] + 1):
             evaluated[slots[index], position] = path[rows[index], position]
         positions += stop[index] + 1 - start[index]
-    return positions
-
-
-@compiled
-def place(remembered: Ints, nodes: Ints, slots: Ints) -> int:
-    """Slot of each node in a memory that forgets the oldest first, into `slots`; -1 where a later one took it.
-
-    Returns how many kept theirs.
-    """
-    for index in range(len(nodes)):
-        remembered[nodes[index] % len(remembered)] = nodes[index]
-    kept = 0
-    for index in range(len(nodes)):
-        slot = nodes[index] % len(remembered)
-        own = remembered[slot] == nodes[index]
-        slots[index] = slot if own else -1
+        node = path[rows[index], stop[index]]
+        remembered[node % len(remembered)] = node
+    for index in range(len(rows)):
+        node = path[rows[index], stop[index]]
+        place = node % len(remembered)
+        own = remembered[place] == node
+        places[index] = place if own else -1
         kept += own
-    return kept
+    return positions, kept

@@ -41,7 +41,9 @@ class Rejection:
         hopeless = decoding.complete & (decoding.lengths == decoding.start)
         asking = (~moves.done & ~hopeless).nonzero()[:, 0]
         if asking.numel():
-            moves.token.index_copy_(0, asking, choose(decoding.log_probs(asking, moves.length[asking]), asking))
+            moves.token.index_copy_(
+                0, asking, choose(decoding.log_probs(asking, moves.length[asking]), asking)
+            )
         return moves, state
 
 
@@ -90,7 +92,9 @@ class TokenwiseRejection:
         done = decoding.complete & accepted
         asking = (~done).nonzero()[:, 0]
         if asking.numel():
-            moves.token.index_copy_(0, asking, choose(decoding.log_probs(asking, moves.length[asking]), asking))
+            moves.token.index_copy_(
+                0, asking, choose(decoding.log_probs(asking, moves.length[asking]), asking)
+            )
         return moves._replace(done=done), state
 
     def _mask(

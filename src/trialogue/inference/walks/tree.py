@@ -97,7 +97,7 @@ class Memory:
     """The features of the nodes computed last, up to `limit` of them; the oldest node makes room first."""
 
     def __init__(self, limit: int) -> None:
-        self.nodes = np.full(limit, -1, dtype=np.int64)  # of each slot
+        self.nodes = np.full(limit, -1, dtype=np.int64)  # of each place
         self._features: Tensor | None = None
 
     def features(self, nodes: Tensor) -> Tensor:
@@ -105,12 +105,11 @@ class Memory:
         assert self._features is not None
         return self._features[(nodes % len(self.nodes)).to(self._features.device)]
 
-    def store(self, nodes: Tensor, features: Tensor) -> None:
-        """Remember `features` (n, features) of `nodes` (n,)."""
+    def store(self, places: Tensor, kept: int, features: Tensor) -> None:
+        """Keep `features` (n, features) at `places` (n,); `kept` of them have one, -1 marks the others."""
         if self._features is None:
             self._features = features.new_empty(len(self.nodes), features.shape[1])
-        slots = torch.empty_like(nodes)
-        if kernels.place(self.nodes, nodes.numpy(), slots.numpy()) < len(nodes):
-            kept = (slots >= 0).nonzero()[:, 0]
-            slots, features = slots[kept], features[kept.to(features.device)]
-        self._features.index_copy_(0, slots.to(features.device), features)
+        if kept < places.numel():
+            own = (places >= 0).nonzero()[:, 0]
+            places, features = places[own], features[own.to(features.device)]
+        self._features.index_copy_(0, places.to(features.device), features)
