@@ -143,7 +143,7 @@ def test_steps_are_counted_from_the_admission_of_a_sample():
         walk=TokenwiseRejection(),
         verifier=lambda prefix: prefix[0] == 0,
         batch_size=2,
-        max_steps=9,
+        max_steps=10,
     )
     assert one_stuck.stopped == ["max_steps"] + [""] * 30
 
@@ -244,7 +244,7 @@ class Mark(NamedTuple):
 
 
 class Relay:
-    """Both rows of a group continue from the second, and append what their state says: the member they began as."""
+    """Rows of a group continue from the second and append what their state says: the member they began as."""
 
     rows_per_sample, needs_verifier = 2, False
 
@@ -252,7 +252,8 @@ class Relay:
         return Mark(torch.arange(len(decoding.lengths)) % 2)
 
     def step(self, decoding, state, verifier, choose):
-        second = torch.arange(len(decoding.lengths)) // 2 * 2 + 1
+        rows = torch.arange(len(decoding.lengths))
+        second = torch.where(decoding.complete, rows, rows // 2 * 2 + 1)
         token = state.mark.masked_fill(decoding.complete, -1)
         return Moves(second, decoding.lengths[second], token, decoding.complete), state
 
