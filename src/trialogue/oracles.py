@@ -119,7 +119,7 @@ class Decoding(Protocol):
 
     vocab_size: int
     eos: int | None
-    tokens: Tensor  # (rows, capacity) int64: prompt and completion, right-padded with zeros
+    tokens: Tensor  # (rows, capacity) int64: prompt and completion; what lies beyond the length means nothing
     lengths: Tensor  # (rows,) int64
     start: Tensor  # (rows,) int64: length of the prompt
     limit: Tensor  # (rows,) int64: the length at which a row is complete even without an end of sequence

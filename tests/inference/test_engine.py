@@ -21,7 +21,7 @@ from trialogue.inference import (
 )
 from trialogue.inference.laws import exact_law, target_law, transition_matrix
 from trialogue.inference.walks.moves import Moves
-from trialogue.oracles import Verifier
+from trialogue.oracles import PrefixOracle, Verifier
 
 TREE = RandomTree(71, horizon=6, eos=1)
 COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=3)
@@ -193,6 +193,9 @@ INPUTS = [
     ({"prompts": [[0, 0, 0, 0]]}, "prompts=4: use prompts of at most 3"),
     ({"prompts": [0, 1]}, "prompts='list'"),
     ({"prompts": ["01"]}, "prompts='list'"),
+    ({"prompts": [[0.0, 1.0]]}, "prompts='list'"),
+    ({"prompts": (torch.zeros(2, 2), torch.tensor([1, 1]))}, r"prompts=\(2, 2\)"),
+    ({"prompts": (torch.zeros(2, 2, dtype=torch.int64), [1, 3])}, r"prompts=\(2, 2\)"),
     ({"prompts": []}, r"prompts=\[\]"),
     ({"prompts": torch.zeros(2)}, r"prompts=\(2,\)"),
     ({"prompts": torch.zeros(2, 2)}, r"prompts=\(2, 2\)"),
@@ -206,6 +209,7 @@ INPUTS = [
     ({"max_steps": 0}, "max_steps=0"),
     ({"max_new_tokens": 0}, "max_new_tokens=0"),
     ({"sample_ids": [1, 2, 3]}, "sample_ids=3: give 1"),
+    ({"sample_ids": [0.5]}, "sample_ids=1: give 1 integers"),
     ({"walk": Rejection()}, "verifier=None: Rejection needs one"),
     ({"verifier": 3}, "verifier=3"),
     ({"verifier": lambda prefix: "yes"}, "verifier='yes'"),
@@ -280,3 +284,16 @@ def test_the_law_of_a_prompt_is_that_of_its_completions():
         law = exact_law(walk, tree.table(), tree.value, prompt=(0, 1))
         assert math.fsum(law.probabilities.values()) == pytest.approx(1.0, abs=1e-12)
         assert {x[:2] for x in law.probabilities} == {(0, 1)}
+
+
+@pytest.mark.parametrize("walk", [TokenwiseRejection("mask"), TokenwiseRejection(), ValueGuided()], ids=repr)
+@pytest.mark.parametrize("weight", [0.0, float("nan")])
+def test_an_oracle_that_offers_nothing_is_named(walk, weight):
+    class Nothing(PrefixOracle):
+        vocab_size, max_length = 2, 3
+
+        def next_log_probs(self, tokens, lengths):
+            return torch.full((len(lengths), 2), weight).log()
+
+    with pytest.raises(InputError, match="probability zero"):
+        generate(Nothing(), walk=walk, verifier=lambda prefix: True)

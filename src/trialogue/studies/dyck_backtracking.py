@@ -66,11 +66,12 @@ class Config:
     heads: int = 4
     width: int = 64
     mlp_width: int = 256
-    steps: int = 1200
-    batch_size: int = 64
-    learning_rate: float = 4e-3
+    steps: int = 2400
+    batch_size: int = 32
+    learning_rate: float = 3e-3
     weight_decay: float = 0.1
-    warmup_steps: int = 60
+    beta_2: float = 0.99
+    warmup_steps: int = 100
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
     ema: Literal["none", "constant", "power"] = "none"
     """Average of the weights; the thesis uses "power"."""
@@ -78,7 +79,7 @@ class Config:
     """Errors, and as many correct prefixes, to train the probe on."""
     inducing_errors: int = 164
     """Further errors, for the tables on error-inducing prompts."""
-    max_prompts: int = 60_000
+    max_prompts: int = 200_000
     """Prompts to search for errors before giving up."""
     probe_repetitions: int = 10
     threshold: float = 0.5
@@ -132,6 +133,7 @@ class Config:
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
+            beta_2=self.beta_2,
             warmup_steps=min(self.warmup_steps, self.steps),
             schedule=self.schedule,
             ema=self.ema,
@@ -157,7 +159,6 @@ PRESETS = {
         width=32,
         mlp_width=64,
         steps=100,
-        batch_size=32,
         probe_errors=60,
         inducing_errors=30,
         max_prompts=4000,
@@ -173,9 +174,8 @@ PRESETS = {
         width=512,
         mlp_width=1024,
         steps=9375,
-        batch_size=32,
         learning_rate=3e-4,
-        warmup_steps=100,
+        beta_2=0.999,
         schedule="linear",
         ema="power",
         max_prompts=400_000,

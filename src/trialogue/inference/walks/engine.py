@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any, Generic, cast
 
 import torch
@@ -25,6 +26,7 @@ VerifierLike = Verifier | Callable[[tuple[int, ...]], float | bool]
 
 _STEPS_PER_TOKEN = 1000
 _ADMIT_SHARE = 8
+_STOPPED = ("", "failed", "max_steps", "max_queries")
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def generate(
     max_new_tokens: int | None = None,
     num_samples: int = 1,
     seed: int = 0,
-    sample_ids: Sequence[int] | None = None,
+    sample_ids: Sequence[int] | Tensor | None = None,
     batch_size: int = 1024,
     max_queries: int | None = None,
     max_steps: int | None = None,
@@ -129,9 +131,7 @@ def generate(
             raise InputError(name, bound, "use at least 1, or None")
     checked_prompts(tokens, lengths, oracle.vocab_size)
     limit = limits(oracle, lengths, max_new_tokens)
-    ids = torch.arange(len(lengths) * num_samples) if sample_ids is None else torch.as_tensor(sample_ids)
-    if len(ids) != len(lengths) * num_samples:
-        raise InputError("sample_ids", len(ids), f"give {len(lengths) * num_samples}, one per sample")
+    ids = _sample_ids(sample_ids, len(lengths) * num_samples)
     run = _Run(
         oracle,
         walk,
@@ -178,18 +178,26 @@ def _prompt_tensors(prompts: Prompts | None) -> tuple[Tensor, Tensor]:
             raise InputError("prompts", tuple(prompts.shape), "give integer token ids of shape (n, width)")
         return prompts.long(), torch.full((len(prompts),), prompts.shape[1])
     if isinstance(prompts, tuple) and len(prompts) == 2 and isinstance(prompts[0], Tensor):
-        tokens, lengths = prompts
-        assert isinstance(lengths, Tensor)
+        tokens, lengths = prompts[0], torch.as_tensor(prompts[1])
         fits = tokens.ndim == 2 and lengths.shape == tokens.shape[:1]
-        if not fits or bool(((lengths < 0) | (lengths > tokens.shape[1])).any()):
-            raise InputError(
-                "prompts", tuple(tokens.shape), "give tokens (n, width) and lengths (n,) from 0 to width"
-            )
+        whole = not (tokens.is_floating_point() or lengths.is_floating_point())
+        if not (fits and whole) or bool(((lengths < 0) | (lengths > tokens.shape[1])).any()):
+            mend = "give integer tokens (n, width) and lengths (n,) from 0 to width"
+            raise InputError("prompts", tuple(tokens.shape), mend)
         return tokens.long(), lengths.long()
     try:
-        return padded(prompts)
-    except (TypeError, ValueError, RuntimeError):
-        raise InputError("prompts", type(prompts).__name__, "give sequences of token ids") from None
+        return padded([[index(token) for token in prompt] for prompt in prompts])
+    except TypeError:
+        raise InputError("prompts", type(prompts).__name__, "give sequences of integer token ids") from None
+
+
+def _sample_ids(sample_ids: Sequence[int] | Tensor | None, samples: int) -> Tensor:
+    ids = torch.arange(samples) if sample_ids is None else torch.as_tensor(sample_ids)
+    if ids.shape != (samples,) or ids.is_floating_point():
+        raise InputError(
+            "sample_ids", len(ids) if ids.ndim else 0, f"give {samples} integers, one per sample"
+        )
+    return ids.long()
 
 
 class _Run(Generic[StateT]):
@@ -229,7 +237,7 @@ class _Run(Generic[StateT]):
         self._waiting = 0
         self._trace: list[tuple[Tensor, ...]] | None = [] if trace else None
         self._tokens = torch.zeros(samples, capacity, dtype=torch.int64)
-        self._lengths, self._stopped = torch.zeros_like(lengths), [""] * samples
+        self._lengths, self._stopped = torch.zeros_like(lengths), torch.zeros_like(lengths)
         self._accepted = torch.zeros(samples, dtype=torch.bool)
         self._log_weight = torch.zeros(samples, dtype=torch.float64)
         self._counts = torch.zeros(3, samples, dtype=torch.int64)
@@ -314,12 +322,9 @@ class _Run(Generic[StateT]):
         meter = batch.meter
         for row, count in enumerate((meter.queries, meter.distinct_queries, meter.verifier_calls)):
             self._counts[row, samples] = count.view(-1, members).sum(1)[groups]
-        steps = (self._now - self._admitted[groups]).tolist()
-        for index, sample in enumerate(samples.tolist()):
-            if bool(finished[groups[index]]):
-                self._stopped[sample] = "" if bool(complete[index]) else "failed"
-            elif not bool(accepted[index]):
-                self._stopped[sample] = "max_steps" if steps[index] >= self._max_steps else "max_queries"
+        out_of_steps = self._now - self._admitted[groups] >= self._max_steps
+        bounded = torch.where(accepted, 0, torch.where(out_of_steps, 2, 3))
+        self._stopped[samples] = torch.where(finished[groups], torch.where(complete, 0, 1), bounded)
 
     def _moved(self, moves: Moves) -> tuple[Tensor, ...]:
         lengths, members = self._batch.lengths, self._members
@@ -346,7 +351,7 @@ class _Run(Generic[StateT]):
             queries=queries,
             distinct_queries=distinct,
             verifier_calls=calls,
-            stopped=self._stopped,
+            stopped=[_STOPPED[reason] for reason in self._stopped.tolist()],
             forward_passes=self._batch.meter.forward_passes,
             positions=self._batch.meter.positions,
             seconds=seconds,

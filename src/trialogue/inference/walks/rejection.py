@@ -10,7 +10,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.walk import NoState
+from trialogue.inference.walks.walk import NoState, require_support
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 
@@ -110,6 +110,7 @@ class TokenwiseRejection:
         allowed = log_probs.masked_fill(~accepted, -math.inf)
         mass = allowed.logsumexp(1)
         open_ = mass > -math.inf
+        require_support(log_probs[~open_])
         moves.token[asking[open_]] = choose(allowed[open_], asking[open_])
         moves.done[asking[~open_]] = True
         return moves, AcceptedMass(state.log_weight.index_add(0, asking, mass))

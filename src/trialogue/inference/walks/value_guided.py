@@ -8,7 +8,7 @@ import torch
 
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.walk import NoState
+from trialogue.inference.walks.walk import NoState, require_support
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 
@@ -51,6 +51,7 @@ class ValueGuided:
         growing = (~decoding.complete[rows]).nonzero()[:, 0]
         if len(growing):
             log_probs = decoding.log_probs(rows[growing]).double()
+            require_support(log_probs)
             children = verifier.children(rows[growing], log_probs > -math.inf)
             weights[growing, 1:] = log_probs + children.log()
         stuck = (weights == -math.inf).all(1)

@@ -13,7 +13,7 @@ from torch import Tensor
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.oracles import Decoding
-from trialogue.randomness import Choose
+from trialogue.randomness import Choose, no_choice
 
 StateT = TypeVar("StateT", bound=tuple[Tensor, ...])
 """What a walk keeps per row: a NamedTuple of row-leading tensors, gathered along `Moves.source`.
@@ -59,3 +59,12 @@ def take(state: StateT, rows: Tensor) -> StateT:
 def join(first: StateT, second: StateT) -> StateT:
     """The states of two batches, one after the other."""
     return type(first)(*(torch.cat(pair) for pair in zip(first, second, strict=True)))
+
+
+def require_support(log_probs: Tensor) -> None:
+    """Raise `InputError` unless every row of `log_probs` (n, vocab) gives some token a positive probability.
+
+    For walks that exclude tokens: a row on which nothing is left has failed only if the oracle had offered something.
+    """
+    if not bool(torch.isfinite(log_probs.amax(-1)).all()):
+        raise no_choice()
