@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 .PHONY: demo test lint types clean
 
 demo: $(VENV)/installed
-	$(BIN)/trialogue run dyck-backtracking --preset default
+	$(BIN)/trialogue run dyck-backtracking --preset default --workers 2 --results runs
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n 2

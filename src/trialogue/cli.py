@@ -48,8 +48,9 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.parser.print_help()
         arguments.overrides = ["--help"]
     config = override(study, arguments.preset, arguments.overrides)
-    if arguments.threads < 1:
-        raise InputError("threads", arguments.threads, "use 1 or more")
+    for name in ("threads", "workers"):
+        if getattr(arguments, name) < 1:
+            raise InputError(name, getattr(arguments, name), "use 1 or more")
 
     import torch
 
@@ -64,6 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
         config,
         arguments.results,
         force=arguments.force,
+        workers=arguments.workers,
         progress=lambda line: print(line, file=sys.stderr, flush=True),
     )
     out = terminal.console()
@@ -171,7 +173,7 @@ def parser() -> argparse.ArgumentParser:
         "run",
         run,
         add_help=False,
-        usage="trialogue run STUDY [--preset PRESET] [--results DIR] [--threads N] [--force] [--FIELD VALUE ...]",
+        usage="trialogue run STUDY [--preset PRESET] [--workers N] [--results DIR] [--force] [--FIELD VALUE ...]",
         epilog="`trialogue run STUDY --help` lists the fields of the study's config.",
     )
     running.add_argument("study", metavar="STUDY", nargs="?", help="name of the study")
@@ -183,6 +185,9 @@ def parser() -> argparse.ArgumentParser:
         type=int,
         default=1,
         help="threads of torch (1: small models gain little from more, and lose tenfold on a busy machine)",
+    )
+    running.add_argument(
+        "--workers", metavar="N", type=int, default=1, help="processes that measure independent parts (1)"
     )
     running.add_argument("-h", "--help", action="store_true", help="show this help, and the study's fields")
     showing = command("ledger", show_ledger)

@@ -12,3 +12,7 @@ class InputError(ValueError):
         self.field = field
         self.value = value
         self.mend = mend
+
+    def __reduce__(self) -> tuple[type["InputError"], tuple[str, object, str]]:
+        """Cross process boundaries whole: an exception is otherwise rebuilt from its message alone."""
+        return InputError, (self.field, self.value, self.mend)

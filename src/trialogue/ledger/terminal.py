@@ -90,9 +90,13 @@ def print_ledger(out: Console, entries: Iterable[Entry]) -> None:
             for verdict in entry.verdicts
         ]
         out.print(_grid(f"{entry.study.name}: {entry.study.question}", heads, lines, numbers=2))
+        obstacles: dict[str, list[str]] = {}
         for verdict in entry.verdicts:
             if verdict.answer == "not tested":
-                out.print(Text(f"{verdict.claim.id}: not tested, {verdict.reason}", style="dim"))
+                obstacles.setdefault(verdict.reason, []).append(verdict.claim.id)
+        for reason, claims in obstacles.items():
+            whose = "every claim" if len(claims) == len(entry.verdicts) else ", ".join(claims)
+            out.print(Text(f"not tested, {reason}: {whose}", style="dim"))
 
 
 def print_comparison(out: Console, comparison: Comparison, first: Result, second: Result) -> None:

@@ -53,7 +53,7 @@ BRACKETS = "[]()"
 class Config:
     """Settings of one run; the defaults are those of the preset `default`."""
 
-    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    seeds: tuple[int, ...] = tuple(range(8))
     """One training each."""
     length: int = 32
     p: float = 0.2
@@ -86,7 +86,7 @@ class Config:
     """A prefix is rejected where the probe gives it a lower probability of being correct."""
     low_threshold: float = 0.1
     unseen_prompts: int = 2000
-    draws: int = 3
+    draws: int = 2
     """Repetitions of each decoding of the unseen prompts."""
     diversity_prompts: int = 100
     completions: int = 10
@@ -515,6 +515,7 @@ STUDY = Study(
     version=1,
     presets=PRESETS,
     parts=parts,
+    lane=lambda part: part.partition("-")[2],
     run=run,
     claims=CLAIMS,
     tables=TABLES,

@@ -11,9 +11,9 @@ import pandas as pd
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame, Series
 
-from trialogue.ledger import Claim, Figure, Table
+from trialogue.ledger import Claim, Figure, Pilot, Table
 
-REPLICATIONS = 5
+REPLICATIONS = 8
 THESIS = "Thesis section 3.2.1"
 
 
@@ -65,7 +65,32 @@ def _diversity(rows: DataFrame, decoding: str) -> "Series[float]":
 
 
 ALGORITHM, LOW = "Q=4, B=4, top-p 1.0", "Q=4, B=4, top-p 1.0, low threshold"
-PILOTS: dict[str, tuple[float, ...]] = {}
+PILOT_SEEDS = (100, 101, 102, 103, 104)
+PILOT: dict[str, tuple[float, ...]] = {
+    "in-distribution-accuracy": (0.9992, 0.9976, 0.9994, 0.9968, 0.9996),
+    "out-of-distribution-gap": (0.0215, 0.0111, 0.009, 0.013, 0.0104),
+    "out-of-distribution-completion": (0.9913, 0.9863, 0.9888, 0.9707, 0.9767),
+    "probe-accuracy": (0.8478, 0.8711, 0.8678, 0.7989, 0.9311),
+    "forced-backtrack": (0.2317, 0.2256, 0.2866, 0.311, 0.3232),
+    "longer-forced-backtracks-help": (0.2378, 0.2317, 0.2866, 0.3049, 0.2988),
+    "verifier-at-errors": (0.1057, 0.0488, 0.0759, 0.0827, 0.1646),
+    "longer-strides-help": (0.1585, 0.2541, 0.1728, 0.1382, 0.1463),
+    "more-quota-helps": (0.0, 0.002, -0.002, 0.0061, 0.0061),
+    "fewer-errors-nucleus": (0.3077, 0.2073, 0.0448, 0.3011, 0.4571),
+    "fewer-errors-full": (0.7424, 0.5732, 0.2, 0.4257, 0.7148),
+    "gain-survives-truncation": (0.4347, 0.3659, 0.1552, 0.1246, 0.2577),
+    "random-is-as-good": (-0.0548, 0.0441, 0.1015, -0.0244, 0.0625),
+    "greedy-is-as-good": (-0.0834, 0.0149, 0.0736, -0.0494, 0.0625),
+    "exact-beats-trained": (-0.3472, -0.2556, -0.4807, -0.2757, -0.0395),
+    "backtracks-were-necessary": (0.1038, 0.0385, 0.0529, 0.0626, 0.6556),
+    "remaining-are-wrong-closers": (1.0, 1.0, 1.0, 0.9919, 0.9342),
+    "remaining-have-no-quota": (0.0, 0.2615, 0.0469, 0.1382, 0.1184),
+    "diversity-kept": (0.5256, 0.4632, 0.4476, 0.5202, 0.8962),
+    "diversity-kept-low-threshold": (0.6758, 0.6687, 0.7778, 0.8162, 0.9717),
+    "argmax-redo-matters": (0.392, 0.0864, -0.1303, 0.3879, 0.0625),
+    "redo-is-the-whole-gain": (0.0367, -0.1413, -0.175, 0.0332, -0.5395),
+}
+"""Estimates of every claim from the pilot, one per training of `PILOT_SEEDS`."""
 
 
 def _claim(
@@ -92,7 +117,7 @@ def _claim(
         margin=margin,
         unit="training",
         replications=REPLICATIONS,
-        pilot=None,
+        pilot=Pilot(seeds=PILOT_SEEDS, estimates=PILOT[identity]) if identity in PILOT else None,
     )
 
 
@@ -117,13 +142,13 @@ CLAIMS = (
     ),
     _claim(
         "out-of-distribution-completion",
-        "With nucleus sampling at 0.9 it completes 94.23 % (within 3 %) of the out-of-distribution prompts.",
+        "With nucleus sampling at 0.9 it completes 94.23 % (within 2 %) of the out-of-distribution prompts.",
         "Definition 3.2.2",
         "0.9423; Table 3.3 implies 0.976",
         lambda rows: _by_seed(_rows(rows, "unseen", verifier="none", top_p=0.9), "accuracy"),
         0.9423,
         "equal",
-        margin=0.03,
+        margin=0.02,
     ),
     _claim(
         "probe-accuracy",
@@ -154,11 +179,11 @@ CLAIMS = (
     ),
     _claim(
         "verifier-at-errors",
-        "At error-inducing prefixes the trained verifier gains more than 5 points, mean over Q and B.",
+        "At error-inducing prefixes the trained verifier raises the accuracy, mean over Q and B.",
         "Table 3.2",
         "0.331 to 0.620 (mean of nine cells)",
         lambda rows: _inducing(rows, "backtracking") - _inducing(rows, "nucleus"),
-        0.05,
+        0.0,
         "above",
     ),
     _claim(
@@ -172,29 +197,29 @@ CLAIMS = (
     ),
     _claim(
         "more-quota-helps",
-        "With the trained verifier a quota of 4 is more accurate than one of 1, mean over strides.",
+        "With the trained verifier a quota of 4 gains more than 5 points over one of 1, mean over strides.",
         "Table 3.2",
         "0.508 to 0.734",
         lambda rows: _inducing(rows, "backtracking", quota=4) - _inducing(rows, "backtracking", quota=1),
-        0.0,
+        0.05,
         "above",
     ),
     _claim(
         "fewer-errors-nucleus",
-        "On unseen prompts Algorithm 1 (Q = B = 4) removes more than 20 % of the errors at top-p 0.9.",
+        "On unseen prompts Algorithm 1 (Q = B = 4) makes fewer errors at top-p 0.9 (share removed).",
         "Table 3.3",
         "25.3 % (240.0 to 179.4 of 10,000)",
         lambda rows: _reduction(rows, 0.9),
-        0.2,
+        0.0,
         "above",
     ),
     _claim(
         "fewer-errors-full",
-        "On unseen prompts Algorithm 1 (Q = B = 4) removes more than 20 % of the errors at top-p 1.",
+        "On unseen prompts Algorithm 1 (Q = B = 4) makes fewer errors at top-p 1 (share removed).",
         "Table 3.3",
         "56.7 % (461.8 to 200.0 of 10,000)",
         lambda rows: _reduction(rows, 1.0),
-        0.2,
+        0.0,
         "above",
     ),
     _claim(
@@ -207,24 +232,26 @@ CLAIMS = (
         "above",
     ),
     _claim(
-        "trained-beats-random",
-        "The trained verifier leaves fewer errors than a random one at top-p 0.9 (log ratio).",
+        "random-is-as-good",
+        "A random verifier leaves as many errors as the trained one at top-p 0.9 (log ratio within 0.25).",
         "Table 3.3 (control not in the thesis)",
         "not printed",
-        lambda rows: _log_ratio(_errors(rows, "trained", 0.9), _errors(rows, "random", 0.9)),
+        lambda rows: _log_ratio(_errors(rows, "random", 0.9), _errors(rows, "trained", 0.9)),
         0.0,
-        "below",
+        "equal",
+        margin=0.25,
     ),
     _claim(
-        "trained-beats-greedy",
-        "Algorithm 1 at top-p 0.9 leaves fewer errors than greedy decoding without a verifier (log ratio).",
+        "greedy-is-as-good",
+        "Greedy decoding without a verifier leaves as many errors as Algorithm 1 at top-p 0.9 (log ratio within 0.25).",
         "Table 3.3 (control not in the thesis)",
         "not printed",
         lambda rows: _log_ratio(
-            _errors(rows, "trained", 0.9), _by_seed(_rows(rows, "unseen", verifier="greedy"), "errors")
+            _by_seed(_rows(rows, "unseen", verifier="greedy"), "errors"), _errors(rows, "trained", 0.9)
         ),
         0.0,
-        "below",
+        "equal",
+        margin=0.25,
     ),
     _claim(
         "exact-beats-trained",

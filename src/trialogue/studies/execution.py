@@ -1,16 +1,19 @@
 """Running a study: part by part, resuming what a killed run left, publishing the result last."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import torch
+from joblib import Parallel, delayed
 from pandas import DataFrame
 
 from trialogue.errors import InputError
 from trialogue.ledger.drafts import Draft
 from trialogue.ledger.figures import svg
 from trialogue.ledger.results import Result, config_values, is_finished, open_result
+from trialogue.studies import find
 from trialogue.studies.study import Study
 
 Config = TypeVar("Config")
@@ -22,13 +25,15 @@ def execute(
     results: str | Path = "results",
     *,
     force: bool = False,
+    workers: int = 1,
     progress: Callable[[str], None] | None = None,
 ) -> Result:
     """Return the result of `config`, measuring the parts that no earlier run has finished.
 
-    A finished result returns at once; `force` measures it anew. `progress` is told one line per part. On
-    Ctrl-C the `KeyboardInterrupt` says where the finished parts are kept. Raises `InputError` where the
-    folder cannot be written, holds corrupted files, or is in use by another process.
+    A finished result returns at once; `force` measures it anew. With more than one of `workers`, lanes of parts run
+    at the same time in as many processes of one thread, which find the study by its name. `progress` is told one
+    line per part. On Ctrl-C the `KeyboardInterrupt` says where the finished parts are kept. Raises `InputError`
+    where the folder cannot be written, holds corrupted files, or is in use by another process.
     """
     folder = study.folder(config, results)
     tell = progress or (lambda _: None)
@@ -51,18 +56,42 @@ def execute(
             {claim.id: claim.registration() for claim in study.claims},
         )
         try:
-            for number, part in enumerate(parts, start=1):
-                place = f"{study.name} {number}/{len(parts)} {part}"
-                if draft.has(part):
-                    tell(f"{place}: kept from an earlier run")
-                    continue
-                started = time.time()
-                rows = list(study.run(config, part, draft.artifacts))
-                draft.add(part, rows, started)
-                tell(f"{place}: {len(rows)} rows in {time.time() - started:.1f} s")
+            for part in filter(draft.has, parts):
+                tell(f"{study.name} {part}: kept from an earlier run")
+            lanes: dict[str, list[str]] = {}
+            for part in parts:
+                if not draft.has(part):
+                    lanes.setdefault(study.lane(part), []).append(part)
+            if workers == 1 or len(lanes) < 2:
+                for lane in lanes.values():
+                    _measure(study, config, draft, lane, tell)
+            else:
+                tasks = [
+                    delayed(_measure_apart)(study.name, config, folder, lane, tell) for lane in lanes.values()
+                ]
+                Parallel(n_jobs=min(workers, len(lanes)), batch_size=1)(tasks)
             frame = DataFrame(draft.rows(parts))
             return draft.publish(parts, {figure.name: svg(figure, frame) for figure in study.figures})
         except KeyboardInterrupt as error:
             kept = sum(map(draft.has, parts))
             where = f"interrupted: {kept} of {len(parts)} parts are kept in {folder}"
             raise KeyboardInterrupt(f"{where}; the same command resumes") from error
+
+
+def _measure(
+    study: Study[Config], config: Config, draft: Draft, parts: Sequence[str], tell: Callable[[str], None]
+) -> None:
+    """Measure and keep `parts`, one after the other."""
+    for part in parts:
+        started = time.time()
+        rows = list(study.run(config, part, draft.artifacts))
+        draft.add(part, rows, started)
+        tell(f"{study.name} {part}: {len(rows)} rows in {time.time() - started:.1f} s")
+
+
+def _measure_apart(
+    name: str, config: object, folder: Path, parts: Sequence[str], tell: Callable[[str], None]
+) -> None:
+    """`_measure` in a process of its own, which finds the study by its name."""
+    torch.set_num_threads(1)
+    _measure(find(name), config, Draft(folder), parts, tell)

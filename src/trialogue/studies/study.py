@@ -3,7 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -17,7 +17,7 @@ from trialogue.studies import question_of
 
 Config = TypeVar("Config")
 
-RESERVED = frozenset({"study", "preset", "results", "threads", "force", "help"})
+RESERVED = frozenset({"study", "preset", "results", "threads", "workers", "force", "help"})
 """Names that the command line keeps for itself; no config may have such a field."""
 
 
@@ -41,6 +41,7 @@ class Study(Generic[Config]):
     presets: Mapping[str, Config]
     parts: Callable[[Config], Sequence[str]]
     run: Callable[[Config, str, Path], Iterable[Row]]
+    lane: Callable[[str], str] = field(default=lambda _: "")
     claims: Sequence[Claim] = ()
     tables: Sequence[Table] = ()
     figures: Sequence[Figure] = ()

@@ -18,8 +18,8 @@ class ProbeConfig:
     depth: int = 1
     hidden: int = 256
     epochs: int = 100
-    batch_size: int = 2048
-    learning_rate: float = 3e-3
+    batch_size: int = 64
+    learning_rate: float = 1e-2
     weight_decay: float = 0.1
     validation: float = 90 / 882
     seed: int = 0

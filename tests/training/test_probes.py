@@ -1,0 +1,82 @@
+"""Probes: they separate what can be separated, judge by the oracle's own evaluation, and cost no further pass."""
+
+import pytest
+import torch
+
+from trialogue.errors import InputError
+from trialogue.inference import Ancestral, Backtracking, generate
+from trialogue.inference.verifiers.function import Threshold
+from trialogue.inference.verifiers.probe import ProbeVerifier
+from trialogue.models.probe import Probe, hidden_states
+from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.randomness import generator
+from trialogue.training.probes import ProbeConfig, train_probe
+
+MODEL = Transformer(
+    TransformerConfig(vocab_size=3, width=16, heads=2, mlp_width=32, max_length=9), seed=3
+).eval()
+
+
+def examples(depth: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """States that a hyperplane separates (depth 1), or only the sign of a product does (depth 2)."""
+    states = torch.randn(600, 8, generator=generator(0, "states"))
+    margin = states[:, 0] if depth == 1 else states[:, 0] * states[:, 1]
+    far = margin.abs() > 0.1
+    return states[far], (margin[far] > 0).long()
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_it_separates_what_its_depth_can_separate(depth: int) -> None:
+    trained = train_probe(*examples(depth), ProbeConfig(depth=depth, validation=0.2))
+    assert trained.validation_accuracy > 0.95
+    assert trained.train_size + trained.validation_size == len(examples(depth)[0])
+
+
+def test_a_linear_probe_cannot_learn_a_product_and_no_probe_learns_noise() -> None:
+    states, labels = examples(2)
+    assert train_probe(states, labels, ProbeConfig(validation=0.5)).validation_accuracy < 0.65
+    noise = torch.randint(0, 2, labels.shape, generator=generator(0, "noise"))
+    assert abs(train_probe(states, noise, ProbeConfig(validation=0.5)).validation_accuracy - 0.5) < 0.15
+
+
+def test_training_depends_on_its_seed_alone() -> None:
+    first, again, other = (train_probe(*examples(1), ProbeConfig(seed=seed)) for seed in (0, 0, 1))
+    weights = [next(trained.probe.parameters()) for trained in (first, again, other)]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+
+
+def test_a_missing_label_is_named() -> None:
+    states, labels = examples(1)
+    with pytest.raises(InputError, match="labels=0: give at least one erroneous example"):
+        train_probe(states, torch.ones_like(labels))
+    with pytest.raises(InputError, match="validation=0"):
+        ProbeConfig(validation=0)
+
+
+@pytest.mark.parametrize("layer", [-1, 0, 1, 2])
+def test_hidden_states_are_those_of_a_whole_pass(layer: int) -> None:
+    tokens = torch.randint(0, 3, (5, 9), generator=generator(0, "tokens"))
+    lengths = torch.tensor([9, 1, 0, 4, 7])
+    states = hidden_states(MODEL, tokens, lengths, (layer,))[:, 0]
+    inputs = torch.cat((torch.full((5, 1), MODEL.bos), tokens), 1)
+    whole = MODEL.hidden_states(inputs)[layer].detach()
+    assert torch.allclose(states, whole[torch.arange(5), lengths], atol=1e-5)
+    shifted = whole[torch.arange(5), (lengths - 1).clamp_min(0)]
+    assert not torch.allclose(states, shifted, atol=1e-2)
+
+
+@pytest.mark.parametrize("layer", [-1, 1])
+def test_a_probe_judges_by_the_state_of_the_prefix_and_costs_no_pass(layer: int) -> None:
+    probe = Probe(16, seed=1).requires_grad_(False)
+    verifier = Threshold(ProbeVerifier(probe, layer), 0.5)
+    prompts = torch.randint(0, 3, (40, 3), generator=generator(0, "prompts"))
+    samples = generate(MODEL, prompts, walk=Backtracking(2, 2), verifier=verifier, seed=5)
+    states = hidden_states(MODEL, samples.tokens, samples.lengths, (layer,))[:, 0]
+    sure = (probe.probability(states) - 0.5).abs() > 1e-4
+    assert torch.equal(samples.accepted[sure], (probe.probability(states) >= 0.5)[sure])
+    free = generate(MODEL, prompts, walk=Ancestral(), seed=5)
+    judged = generate(MODEL, prompts, walk=Ancestral(), verifier=verifier, seed=5)
+    assert torch.equal(free.tokens, judged.tokens)
+    # Only the complete sequences, about which no next token is asked, are evaluated for the verifier alone.
+    assert judged.positions - free.positions <= len(prompts)
