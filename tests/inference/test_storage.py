@@ -18,6 +18,8 @@ from trialogue.inference import (
     truncated,
 )
 from trialogue.inference.laws import exact_law
+from trialogue.inference.walks.batch import Batch
+from trialogue.inference.walks.moves import Moves
 
 TREE = RandomTree(101, vocab=3, horizon=6, eos=2)
 PROMPTS = [(), (0, 1), (1,), (0, 0, 1), (0, 1)]
@@ -101,3 +103,34 @@ def test_going_on_from_a_prefix_evaluates_new_positions_only():
 def test_refilling_and_packing_rows_evaluates_no_position_twice():
     run = generate(StoredTree(TREE), num_samples=60, batch_size=16, memory=1)
     assert run.positions <= int(run.queries.sum())
+
+
+def test_positions_beyond_a_rewound_row_are_not_taken_for_stored_after_packing():
+    tree = RandomTree(seed=3, vocab=2, horizon=5)
+    batch = batch_of(tree, 4)
+    walked = torch.tensor([3])
+    for token in (0, 1, 0, 1):
+        batch.apply(appending(batch, walked, token))
+        batch.log_probs(walked)
+    batch.apply(Moves.stay(batch)._replace(length=torch.tensor([0, 0, 0, 1])))
+    batch.select(walked)
+    batch.log_probs(torch.tensor([0]))  # so that this prefix, and not the longest one, is remembered
+    for token in (1, 0, 1):
+        batch.apply(appending(batch, torch.tensor([0]), token))
+    answer = batch.log_probs(torch.tensor([0])).exp()[0].tolist()
+    assert answer == pytest.approx(tree.conditional((0, 1, 0, 1)), abs=1e-12)
+
+
+def batch_of(tree, rows):
+    """Rows at the empty prefix; only the node computed last is remembered."""
+    batch = Batch(StoredTree(tree), rows, tree.horizon, memory=1)
+    zeros = torch.zeros(rows, dtype=torch.int64)
+    batch.add(torch.zeros(rows, tree.horizon, dtype=torch.int64), zeros, zeros, zeros + tree.horizon)
+    return batch
+
+
+def appending(batch, rows, token):
+    """Moves that append `token` to `rows`."""
+    moves = Moves.stay(batch)
+    moves.token[rows] = token
+    return moves

@@ -139,8 +139,7 @@ class Batch:
         if len(rows) and int(self._slot.max()) >= 2 * len(rows):
             # Scattered rows make every evaluation gather its keys; packed to the front they are a slice.
             packed = torch.arange(len(rows))
-            self._current_context.copy(self._slot, packed, 0, int(self.lengths.max()))
-            self._evaluated[packed] = self._evaluated[self._slot]
+            self._copy_evaluated(self._slot, packed, self.tokens.shape[1])
             self._evaluated[len(rows) : slots] = -1
             self._slot = packed
 
@@ -160,11 +159,15 @@ class Batch:
     def _copy(self, source: Tensor, rows: Tensor, lengths: Tensor) -> None:
         self.tokens[rows], self.path[rows] = self.tokens[source], self.path[source]
         here, there = self._slot[rows], self._slot[source]
-        differ = (self._evaluated[here] != self._evaluated[there]).any(0)[: int(lengths.max()) + 1].nonzero()
+        self._copy_evaluated(there, here, int(lengths.max()))
+
+    def _copy_evaluated(self, source: Tensor, slots: Tensor, last: int) -> None:
+        """Copy evaluations up to position `last` between storage rows, and what they are evaluations of."""
+        differ = (self._evaluated[slots] != self._evaluated[source]).any(0)[: last + 1].nonzero()
         if len(differ):
             first, last = int(differ[0]), int(differ[-1])
-            self._current_context.copy(there, here, first, last)
-            self._evaluated[here, first : last + 1] = self._evaluated[there, first : last + 1]
+            self._current_context.copy(source, slots, first, last)
+            self._evaluated[slots, first : last + 1] = self._evaluated[source, first : last + 1]
 
     @property
     def _current_context(self) -> Context:
@@ -239,8 +242,7 @@ class Batch:
         led = (leader != index).nonzero()[:, 0]
         if len(led):
             here, there = self._slot[rows[led]], self._slot[rows[leader[led]]]
-            self._current_context.copy(there, here, 0, int(stop[led].max()))
-            self._evaluated[here] = self._evaluated[there]
+            self._copy_evaluated(there, here, int(stop[led].max()))
         return features
 
     def _run(self, rows: Tensor, start: Tensor, stop: Tensor) -> Tensor:
