@@ -303,8 +303,8 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[
                     "verifier_calls": float(samples.verifier_calls.double().mean()),
                     "microseconds_per_query": 1e6 * samples.seconds / int(samples.queries.sum()),
                 }
-                if top_p == 0.9 and name.startswith("trained") and isinstance(walk, Backtracking):
-                    yield from _remaining_errors(config, model, samples, name, repetition, walk.quota)
+                if (top_p, name) == (0.9, "trained"):
+                    yield from _remaining_errors(config, model, samples, name, repetition, algorithm.quota)
     greedy = _Drawer(config, seed, "greedy")
     samples = greedy.samples(truncated(model, top_p=0.0), prompts, Ancestral(), None)
     mean_queries = float(samples.queries.double().mean())

@@ -470,10 +470,9 @@ def _cells_diversity(rows: DataFrame) -> dict[str, dict[str, "Series[float]"]]:
 
 def _examples(rows: DataFrame) -> DataFrame:
     """The remaining errors with the largest probability, of the first training."""
-    left = _remaining(rows)
-    left = (
-        left[left.seed == left.seed.min()].sort_values("token_prob", ascending=False, kind="stable").head(12)
-    )
+    left = _remaining(rows).astype({"quota_left": int})
+    left = left[left.seed == left.seed.min()].sort_values("token_prob", ascending=False, kind="stable")
+    left = left.drop_duplicates(["prefix", "token"]).head(12)
     shown = left[["error", "prefix", "token", "token_prob", "best", "best_prob", "quota_left"]]
     shown.columns = pd.Index(["error", "prefix", "token", "p", "most probable", "its p", "quota left"])
     return shown.reset_index(drop=True)
