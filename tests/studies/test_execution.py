@@ -170,3 +170,23 @@ def test_rows_hold_plain_values_only(row: dict[str, object], tmp_path: Path) -> 
 def test_parts_must_be_names_of_files(parts: list[str], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="part"):
         execute(replace(STUDY, parts=lambda config: parts), CONFIG, tmp_path)
+
+
+LANES = replace(STUDY, lane=lambda part: part)
+
+
+def test_lanes_in_processes_measure_what_one_process_does(tmp_path: Path) -> None:
+    told: list[str] = []
+    apart = execute(LANES, CONFIG, tmp_path / "apart", workers=2)
+    alone = execute(LANES, CONFIG, tmp_path / "alone", progress=told.append)
+    assert (apart.folder / "rows.jsonl").read_text() == (alone.folder / "rows.jsonl").read_text()
+    assert len(told) == len(CONFIG.seeds)
+
+
+def test_an_error_in_a_process_keeps_its_words_and_what_the_others_finished(tmp_path: Path) -> None:
+    refused = replace(CONFIG, refuse=1)
+    with pytest.raises(InputError, match=r"^coin='seed-1': use another") as error:
+        execute(LANES, refused, tmp_path, workers=2)
+    assert (error.value.field, error.value.value) == ("coin", "seed-1")
+    draft = Draft(LANES.folder(refused, tmp_path))
+    assert not draft.has("seed-1")

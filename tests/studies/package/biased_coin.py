@@ -1,7 +1,7 @@
 """Does a coin of bias b show heads with probability b?
 
-A study of a user's own package, small enough to drive every part of the machinery: one part per seed, and each part
-one replication of each claim.
+A study of a user's own package, small enough to drive every part of the machinery: one part per seed, each part one
+replication of each claim.
 """
 
 import time
@@ -28,6 +28,8 @@ class Config:
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     pause: float = 0.0
     """Seconds that each part waits."""
+    refuse: int | None = None
+    """The seed whose coin is bad input."""
 
     def __post_init__(self) -> None:
         if not 0 < self.bias < 1:
@@ -43,6 +45,8 @@ def run(config: Config, part: str, artifacts: Path) -> Iterator[dict[str, object
     """Flip the coin of one seed."""
     RUNS.append(part)
     seed = int(part.removeprefix("seed-"))
+    if seed == config.refuse:
+        raise InputError("coin", part, "use another")
     (artifacts / part).write_text("trained", encoding="utf-8")
     time.sleep(config.pause)
     heads = numpy_generator(seed, "coin").binomial(config.flips, config.bias)
