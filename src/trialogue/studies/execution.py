@@ -32,8 +32,9 @@ def execute(
 
     A finished result returns at once; `force` measures it anew. With more than one of `workers`, lanes of parts run
     at the same time in as many processes of one thread, which find the study by its name. `progress` is told one
-    line per part, in the process that measured it. On Ctrl-C the `KeyboardInterrupt` says where the finished parts are kept. Raises `InputError`
-    where the folder cannot be written, holds corrupted files, or is in use by another process.
+    line per part, in the process that measured it. On Ctrl-C the `KeyboardInterrupt` says where the finished parts
+    are kept. Raises `InputError` where the folder cannot be written, holds corrupted files, or is in use by another
+    process.
     """
     folder = study.folder(config, results)
     tell = progress or (lambda _: None)
