@@ -84,14 +84,17 @@ def _invert_rows(
     return smallest
 
 
+def _cumulative(log_weights: Tensor) -> Tensor:
+    return log_weights.softmax(-1, dtype=torch.float64).cumsum(-1)
+
+
 def index_of(uniform: Tensor, log_weights: Tensor) -> Tensor:
     """The index (n,) that `uniform` (n,) in [0, 1) picks from `log_weights` (n, k) by inverting the CDF.
 
     An index of weight zero is never picked. Raises `InputError` where all weights of a row are zero.
     """
     index = torch.empty(len(uniform), dtype=torch.int64)
-    cumulative = log_weights.softmax(-1, dtype=torch.float64).cumsum(-1)
-    if _invert_rows(uniform.numpy(), cumulative.numpy(), index.numpy()) < 0:
+    if _invert_rows(uniform.numpy(), _cumulative(log_weights).numpy(), index.numpy()) < 0:
         raise no_choice()
     return index
 
@@ -104,13 +107,33 @@ def no_choice() -> InputError:
 
 
 @compiled
+def _next_uniform(keys: NDArray[np.int64], counters: NDArray[np.int64], row: int) -> float:
+    counters[row] += 1
+    bits = mix(np.uint64(keys[row]) + np.uint64(counters[row]) * GAMMA)
+    return np.float64(bits >> np.uint64(11)) * 2.0**-53
+
+
+@compiled
 def _uniforms(
     keys: NDArray[np.int64], counters: NDArray[np.int64], rows: NDArray[np.int64], out: NDArray[np.float64]
 ) -> None:
     for index in range(len(rows)):
-        counters[rows[index]] += 1
-        bits = mix(np.uint64(keys[rows[index]]) + np.uint64(counters[rows[index]]) * GAMMA)
-        out[index] = np.float64(bits >> np.uint64(11)) * 2.0**-53
+        out[index] = _next_uniform(keys, counters, rows[index])
+
+
+@compiled
+def _draw(
+    keys: NDArray[np.int64],
+    counters: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    cumulative: NDArray[np.float64],
+    out: NDArray[np.int64],
+) -> int:
+    smallest = 0
+    for index in range(len(rows)):
+        out[index] = _invert(_next_uniform(keys, counters, rows[index]), cumulative[index])
+        smallest = min(smallest, out[index])
+    return smallest
 
 
 class Streams:
@@ -131,8 +154,14 @@ class Streams:
         return uniform
 
     def choose(self, log_weights: Tensor, rows: Tensor) -> Tensor:
-        """Draw one index per row (`Choose`)."""
-        return index_of(self.uniform(rows), log_weights)
+        """Draw one index per row (`Choose`): `index_of` the next uniform number of each, in one pass."""
+        index, cumulative = torch.empty_like(rows), _cumulative(log_weights)
+        if (
+            _draw(self.keys.numpy(), self.counters.numpy(), rows.numpy(), cumulative.numpy(), index.numpy())
+            < 0
+        ):
+            raise no_choice()
+        return index
 
     def select(self, rows: Tensor) -> None:
         """Keep the streams of `rows`, in that order."""

@@ -34,6 +34,7 @@ class _Weights(NamedTuple):
     """
 
     attention_norm: tuple[Tensor, Tensor]
+    qkv: tuple[Tensor, Tensor]
     queries: tuple[Tensor, Tensor]
     keys_values: tuple[Tensor, Tensor]
     projection: tuple[Tensor, Tensor]
@@ -50,6 +51,7 @@ def _weights(block: nn.Module) -> _Weights:
     width = len(bias) // 3
     return _Weights(
         parameters["attention_norm"],
+        linear["qkv"],
         (bias[:width], weight[:, :width]),
         (bias[width:], weight[:, width:]),
         linear["projection"],
@@ -74,6 +76,9 @@ class AttentionCache:
         self._blocks = [_weights(block) for block in model.blocks]
         self._final_norm = (model.final_norm.weight.detach(), model.final_norm.bias.detach())
         self._head = model.head.weight.detach()
+        self._embedding = model.token_embedding.weight.detach()
+        learned = model.config.positions == "learned"
+        self._positions = model.position_embedding.weight.detach() if learned else None
         positions, device = capacity + 1, self._head.device
         # Keys and values lie apart: a row's keys stream from memory about twice as fast as when interleaved.
         shape = (2 * len(self._blocks), rows, positions, self._width)
@@ -89,7 +94,6 @@ class AttentionCache:
         self._scaled_heads = heads.repeat_interleave(self._split[1], 1) / math.sqrt(self._split[1])
         self._products = device.type == "cpu" and self._heads <= _PRODUCT_HEADS
 
-    @torch.no_grad()
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
         """Evaluate positions `start..stop` of each row (see `trialogue.oracles.Context`).
 
@@ -109,7 +113,7 @@ class AttentionCache:
         if start is not stop and not torch.equal(start, stop):
             self._fill(tokens, start, stop, rows)
         ids = tokens[:, last - 1] if 0 < first == last else self._ids(tokens, stop)
-        x = self._model.embed(ids, stop)
+        x = self._embed(ids, stop)
         where = self._where(rows, stop)
         product = self._products and n >= _PRODUCT_ROWS
         attend = self._attend_by_product if product else self._attend_once
@@ -122,7 +126,6 @@ class AttentionCache:
         read = kept[-1] = _normed(x, self._final_norm)
         return torch.cat([read, *(kept[layer] for layer in self._layers)], 1) if self._layers else read
 
-    @torch.no_grad()
     def log_probs(self, features: Tensor) -> Tensor:
         """Log-probabilities (n, data tokens + EOS) of the next token, in float32 (float64 for a float64 model)."""
         logits = F.linear(self.hidden(features, -1), self._head)
@@ -139,7 +142,6 @@ class AttentionCache:
             raise InputError("layer", layer, f"not recorded; open the context with layers=({layer},)")
         return features.unflatten(1, (-1, self._width))[:, 1 + self._layers.index(layer)]
 
-    @torch.no_grad()
     def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
         """Make positions `start..stop` of `rows` those of `source` (both (n,)), as they were before the call."""
         moved = source != rows
@@ -162,7 +164,7 @@ class AttentionCache:
         positions = start[row] + offset
         slots = row * longest + offset
         future = self._future[(start[:, None] + offsets).clamp_max(reach - 1), :reach]
-        x = self._model.embed(self._ids(tokens[row], positions), positions)
+        x = self._embed(self._ids(tokens[row], positions), positions)
         where = self._where(rows[row], positions)
         stored = self._stored(self._by_head, rows, reach)
         for layer, weights in enumerate(self._blocks):
@@ -172,6 +174,12 @@ class AttentionCache:
             padded = q.new_zeros(len(rows) * longest, self._width).index_copy_(0, slots, q)
             attended = self._attend(padded.view(len(rows), longest, -1), *stored(layer), future)
             x = _feed(weights, x, attended.flatten(0, 1).index_select(0, slots))
+
+    def _embed(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """`Transformer.embed` on detached parameters, so that no call records gradients."""
+        if self._positions is None:
+            return self._model.embed(ids, positions).detach()
+        return torch.embedding(self._embedding, ids) + torch.embedding(self._positions, positions)
 
     def _ids(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """Input ids (n,) at `positions` (n,) of `tokens` (n, capacity): BOS, then the tokens."""
@@ -187,6 +195,11 @@ class AttentionCache:
     def _write(self, layer: int, weights: _Weights, x: Tensor, where: Tensor) -> Tensor:
         """Store keys and values of the residual stream `x` (n, width); return its queries (n, width)."""
         x = _normed(x, weights.attention_norm)
+        if x.shape[0] == 1:
+            # Of one row queries, keys and values lie in the order in which the store wants the last two.
+            parts = _linear(x, weights.qkv).view(3, self._width)
+            self._flat[layer].index_copy_(0, where, parts[1:])
+            return parts[:1]
         keys_values = _linear(x, weights.keys_values)
         self._flat[layer].index_copy_(0, where, keys_values.view(-1, self._width))
         return _linear(x, weights.queries)

@@ -234,6 +234,8 @@ class Batch:
 
     def _run_shared(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor) -> Tensor:
         """As `_run`; rows at the same node hold the same prefix, which is evaluated once and whose keys are copied."""
+        if rows.shape[0] == 1:
+            return self._run(rows, start, stop)
         _, group = torch.unique(nodes, return_inverse=True)
         index = torch.arange(len(rows))
         first = torch.full((int(group.max()) + 1,), len(rows)).scatter_reduce(0, group, index, "amin")
