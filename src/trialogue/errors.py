@@ -1,5 +1,7 @@
 """The one exception that means: the input is wrong, and here is how to mend it."""
 
+from operator import index
+
 
 class InputError(ValueError):
     """A value that cannot be used: one line that names the field, the value and the mend.
@@ -16,3 +18,14 @@ class InputError(ValueError):
     def __reduce__(self) -> tuple[type["InputError"], tuple[str, object, str]]:
         """Cross process boundaries whole: an exception is otherwise rebuilt from its message alone."""
         return InputError, (self.field, self.value, self.mend)
+
+
+def whole_number(field: str, value: object, least: int) -> int:
+    """Return `value` as an int; raises `InputError` where it is no whole number or less than `least`."""
+    try:
+        number = index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise InputError(field, value, f"use a whole number of at least {least}") from None
+    if number < least:
+        raise InputError(field, value, f"use at least {least}")
+    return number

@@ -297,3 +297,59 @@ def test_an_oracle_that_offers_nothing_is_named(walk, weight):
 
     with pytest.raises(InputError, match="probability zero"):
         generate(Nothing(), walk=walk, verifier=lambda prefix: True)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("max_new_tokens", 2.5),
+        ("num_samples", 2.5),
+        ("batch_size", 2.5),
+        ("memory", 1.5),
+        ("max_queries", 1.5),
+        ("max_steps", "many"),
+        ("seed", 0.5),
+        ("seed", -1),
+        ("walk", Ancestral),
+    ],
+)
+def test_only_whole_numbers_and_instances(field, value):
+    with pytest.raises(InputError, match=f"^{field}="):
+        generate(COINS, **{field: value})
+
+
+class Restless(Ancestral):
+    """A walk broken on purpose: its moves cannot be applied."""
+
+    def __init__(self, **wrong):
+        object.__setattr__(self, "wrong", wrong)
+
+    def step(self, decoding, state, verifier, choose):
+        moves, state = super().step(decoding, state, verifier, choose)
+        wrong = {name: torch.full_like(getattr(moves, name), value) for name, value in self.wrong.items()}
+        return moves._replace(**wrong), state
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"token": 2}, {"length": 4}, {"length": -1}, {"token": 1, "done": False}, {"length": 1}],
+    ids=str,
+)
+def test_moves_that_cannot_be_applied_are_refused(wrong):
+    with pytest.raises(InputError, match=r"^moves=\(.*row 0 holds"):
+        generate(COINS, walk=Restless(**wrong), max_steps=9)
+
+
+def test_samples_can_be_trained_on_and_written_to():
+    samples = generate(COINS, num_samples=3)
+    samples.tokens.add_(1)
+    samples.accepted[0] = False
+    weight = torch.ones(3, requires_grad=True)
+    (weight[:, None] * samples.tokens).sum().backward()
+    assert weight.grad is not None
+
+
+def test_memory_takes_room_as_the_tree_grows():
+    wide = 20_000
+    oracle = Table(lambda prefix: [1.0] * wide, vocab_size=wide, max_length=2)
+    assert generate(oracle).tokens.shape == (1, 2)

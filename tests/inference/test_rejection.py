@@ -8,7 +8,7 @@ from inference.random_trees import TREES, VIABLE, RandomTree, viable
 from inference.reference_laws import largest_difference, rejection_queries, restricted
 from mutants import walks as mutants
 from trialogue.data.table import Table
-from trialogue.inference import Ancestral, Rejection
+from trialogue.inference import Ancestral, Rejection, generate
 from trialogue.inference.laws import exact_law, target_law, total_variation
 
 
@@ -90,7 +90,10 @@ def test_rejection_of_everything_never_halts():
 def test_a_complete_prompt_that_is_rejected_is_not_continued():
     table = Table(lambda prefix: [0.5, 0.5], 2, eos=0, max_length=3)
     law = exact_law(Rejection(), table, lambda prefix: len(prefix) > 1, prompt=(0,))
-    assert (law.probabilities, law.never_halts) == ({}, 1.0)
+    assert (law.probabilities, law.never_halts, law.expected_queries) == ({(0,): 1.0}, 0.0, 0.0)
+    samples = generate(table, [(0,)], walk=Rejection(), verifier=lambda prefix: len(prefix) > 1)
+    assert samples.sequences() == [(0,)]
+    assert not bool(samples.accepted)
 
 
 @pytest.mark.parametrize("tree", VIABLE, ids=str)

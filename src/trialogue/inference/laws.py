@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import splu
 from torch import Tensor
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, whole_number
 from trialogue.inference.verifiers.function import as_verifier
 from trialogue.inference.walks.ancestral import Ancestral
 from trialogue.inference.walks.batch import Batch, checked_prompts
@@ -144,7 +144,8 @@ class _Chain:
         max_new_tokens: int | None,
         max_states: int,
     ) -> None:
-        self._walk, self._members, self._max_states = walk, walk.rows_per_sample, max_states
+        self._walk, self._members = walk, walk.rows_per_sample
+        self._max_states = whole_number("max_states", max_states, 1)
         tokens, lengths = padded([prompt])
         checked_prompts(tokens, lengths, oracle.vocab_size)
         limit = limits(oracle, lengths, max_new_tokens)

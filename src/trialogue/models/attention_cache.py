@@ -100,6 +100,8 @@ class AttentionCache:
         The cost is that of the positions asked for, however ragged they are: only attention is padded. Raises
         `InputError` where `stop` exceeds the capacity.
         """
+        device = self._head.device
+        tokens, start, stop, rows = tokens.to(device), start.to(device), stop.to(device), rows.to(device)
         n = len(rows)
         if n == 0:
             return self._head.new_zeros(0, self._width * (1 + len(self._layers)))

@@ -111,7 +111,7 @@ class Batch:
         child._evaluated = self._evaluated[self._slot[rows]]
         child.tokens, child.path = self.tokens[rows], self.path[rows]
         child.lengths, child.start, child.limit = self.lengths[rows], self.start[rows], self.limit[rows]
-        child._advance(child.lengths, tokens)
+        child._advance(child.lengths, child.lengths, tokens)
         return child
 
     def add(self, tokens: Tensor, lengths: Tensor, start: Tensor, limit: Tensor) -> None:
@@ -145,15 +145,15 @@ class Batch:
 
     def apply(self, moves: Moves) -> None:
         """Move the rows: continue from their sources, cut, append."""
-        source = moves.source
+        source, held = moves.source, self.lengths
         if not torch.equal(source, self._rows):
-            moved = (source != self._rows).nonzero()[:, 0]
+            moved, held = (source != self._rows).nonzero()[:, 0], held[source]
             self._copy(source[moved], moved, moves.length[moved])
-        self._advance(moves.length, moves.token)
+        self._advance(held, moves.length, moves.token)
 
-    def _advance(self, kept: Tensor, appended: Tensor) -> None:
+    def _advance(self, held: Tensor, kept: Tensor, appended: Tensor) -> None:
         self.lengths, self.complete, self._completed = self.knowledge.tree.advance(
-            self.tokens, self.path, self.limit, self.eos, kept, appended
+            self.tokens, self.path, self.limit, self.eos, held, kept, appended
         )
 
     def _copy(self, source: Tensor, rows: Tensor, lengths: Tensor) -> None:
@@ -261,7 +261,7 @@ class Batch:
             stop.numpy(),
             places.numpy(),
         )
-        memory.store(places, kept, features)
+        memory.store(places, kept, features, self.knowledge.tree.size)
         self.meter.positions += positions
         self.meter.forward_passes += 1
         return features

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, whole_number
 from trialogue.inference.verifiers.function import as_verifier
 from trialogue.inference.walks.ancestral import Ancestral
 from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch, checked_prompts
@@ -52,9 +52,10 @@ class Samples:
     """What a run returns, in the order of its prompts; n samples of up to `capacity` tokens.
 
     `accepted` says that a sample is complete, has positive weight, and that the verifier, if there is one, gives
-    it a positive value. `stopped` tells why a sample is not complete ("" where it is): "failed" (no way on),
+    it a positive value. `stopped` tells why a sample was cut off ("" where it was not): "failed" (no way on),
     "max_queries" or "max_steps". `queries` counts tokens asked of the oracle, `distinct_queries` those for
-    prefixes never asked about before in this run, `verifier_calls` prefixes judged.
+    prefixes never asked about before in this run, `verifier_calls` questions to the verifier: one per prefix judged,
+    once per run, or one per visit for the values of all children where it gives them at once.
     """
 
     tokens: Tensor
@@ -85,7 +86,6 @@ class Samples:
         return [tuple(tokens[:length]) for tokens, length in rows]
 
 
-@torch.inference_mode()
 def generate(
     oracle: Autoregressive,
     prompts: Prompts | None = None,
@@ -109,9 +109,9 @@ def generate(
     by default one empty prompt. `verifier` may be a plain function of a prefix (prompt and completion as a tuple
     of ints). A completion ends at the oracle's end of sequence, at its `max_length`, or after `max_new_tokens`.
     A sample depends on `seed` and on its id (its place among the samples, unless `sample_ids` says otherwise),
-    not on the batch. At most `batch_size` rows move at once. A sample stops after `max_queries` queries, or
-    after `max_steps` moves (by default 1000 per token of the longest completion). `memory` is the number of
-    prefixes whose features are remembered, so that going back to them computes nothing.
+    not on the batch. At most `batch_size` rows move at once, or one sample's group. A sample stops after
+    `max_queries` queries, or after `max_steps` moves (by default 1000 per token of the longest completion).
+    `memory` is the number of prefixes whose features are remembered, so that going back to them computes nothing.
 
     Raises `InputError` for a field out of range, a prompt that is too long or outside the vocabulary, a verifier
     whose answer is not one finite non-negative number per row, and an oracle that gives every token probability
@@ -121,14 +121,11 @@ def generate(
     if not len(lengths):
         raise InputError("prompts", [], "give at least one prompt, which may be empty")
     walk = Ancestral() if walk is None else walk
+    if isinstance(walk, type):
+        raise InputError("walk", walk.__name__, f"give an instance: {walk.__name__}()")
     if walk.needs_verifier and verifier is None:
         raise InputError("verifier", None, f"{type(walk).__name__} needs one")
-    for name, value in (("num_samples", num_samples), ("batch_size", batch_size), ("memory", memory)):
-        if value < 1:
-            raise InputError(name, value, "use at least 1")
-    for name, bound in (("max_queries", max_queries), ("max_steps", max_steps)):
-        if bound is not None and bound < 1:
-            raise InputError(name, bound, "use at least 1, or None")
+    num_samples = whole_number("num_samples", num_samples, 1)
     checked_prompts(tokens, lengths, oracle.vocab_size)
     limit = limits(oracle, lengths, max_new_tokens)
     ids = _sample_ids(sample_ids, len(lengths) * num_samples)
@@ -140,16 +137,20 @@ def generate(
         lengths.repeat_interleave(num_samples),
         limit.repeat_interleave(num_samples),
         ids,
-        seed=seed,
-        batch_size=batch_size,
-        max_queries=max_queries,
+        seed=whole_number("seed", seed, 0),
+        batch_size=whole_number("batch_size", batch_size, 1),
+        max_queries=None if max_queries is None else whole_number("max_queries", max_queries, 1),
         max_steps=_STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1))
         if max_steps is None
-        else max_steps,
-        memory=memory,
+        else whole_number("max_steps", max_steps, 1),
+        memory=whole_number("memory", memory, 1),
         trace=trace,
     )
-    return run.samples(progress)
+    began = time.perf_counter()
+    with torch.inference_mode():
+        run.finish(progress)
+    # Outside of inference mode, so that the samples may be trained on and written to.
+    return run.samples(time.perf_counter() - began)
 
 
 def limits(oracle: Autoregressive, lengths: Tensor, max_new_tokens: int | None) -> Tensor:
@@ -158,10 +159,8 @@ def limits(oracle: Autoregressive, lengths: Tensor, max_new_tokens: int | None) 
         if oracle.max_length is None:
             raise InputError("max_new_tokens", None, "give a number: the oracle has no longest sequence")
         limit = torch.full_like(lengths, oracle.max_length)
-    elif max_new_tokens < 1:
-        raise InputError("max_new_tokens", max_new_tokens, "ask for at least 1 token")
     else:
-        limit = lengths + max_new_tokens
+        limit = lengths + whole_number("max_new_tokens", max_new_tokens, 1)
         if oracle.max_length is not None:
             limit = limit.clamp_max(oracle.max_length)
     if bool((lengths > limit).any()):
@@ -242,9 +241,8 @@ class _Run(Generic[StateT]):
         self._log_weight = torch.zeros(samples, dtype=torch.float64)
         self._counts = torch.zeros(3, samples, dtype=torch.int64)
 
-    def samples(self, progress: bool) -> Samples:
+    def finish(self, progress: bool) -> None:
         """Run until every sample is filed."""
-        began = time.perf_counter()
         members = self._members
         with tqdm(total=len(self._ids), unit="sample", disable=not progress, leave=False) as bar:
             while self._waiting < self._ids.numel() or self._sample.numel():
@@ -261,7 +259,6 @@ class _Run(Generic[StateT]):
                     self._file(stopped.nonzero()[:, 0], finished)
                     bar.update(int(stopped.sum()))
                     self._keep((~stopped).nonzero()[:, 0])
-        return self._result(time.perf_counter() - began)
 
     def _out_of_budget(self, finished: Tensor) -> Tensor:
         """Which groups stop here: those that have finished, and those that have used up their budget."""
@@ -340,14 +337,15 @@ class _Run(Generic[StateT]):
             moves.token[rows],
         )
 
-    def _result(self, seconds: float) -> Samples:
-        queries, distinct, calls = self._counts
+    def samples(self, seconds: float) -> Samples:
+        """Return what was filed, and that it took `seconds`."""
+        queries, distinct, calls = self._counts.clone()
         return Samples(
-            tokens=self._tokens,
-            lengths=self._lengths,
-            prompt_lengths=self._prompt_lengths,
-            accepted=self._accepted,
-            log_weight=self._log_weight,
+            tokens=self._tokens.clone(),
+            lengths=self._lengths.clone(),
+            prompt_lengths=self._prompt_lengths.clone(),
+            accepted=self._accepted.clone(),
+            log_weight=self._log_weight.clone(),
             queries=queries,
             distinct_queries=distinct,
             verifier_calls=calls,

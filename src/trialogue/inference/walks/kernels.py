@@ -59,18 +59,22 @@ def advance(
     path: Ints,
     limit: Ints,
     eos: int,
+    held: Ints,
     kept: Ints,
     appended: Ints,
     lengths: Ints,
     complete: Flags,
 ) -> tuple[int, int]:
-    """Cut each row to `kept` tokens and append `appended` (-1: none).
+    """Cut each row, which holds `held` tokens, to `kept` and append `appended` (-1: none).
 
-    Returns the new number of nodes, and how many rows are complete.
+    Returns the new number of nodes, and how many rows are complete; or -1 and the first row for which that cannot be
+    done: more kept than held, or a token outside of the vocabulary or beyond the capacity.
     """
     completed = 0
     for row in range(len(kept)):
         length, token = kept[row], appended[row]
+        if length < 0 or length > held[row] or token >= vocab or length + (token >= 0) > tokens.shape[1]:
+            return -1, row
         if token >= 0:
             node = _child(keys, ids, path[row, length] * vocab + token, size)
             size = max(size, node + 1)
@@ -140,7 +144,7 @@ def settle(
 ) -> tuple[int, int]:
     """Note that positions `start..stop` of each row are evaluated, and that its node at `stop` is remembered.
 
-    `places` are the nodes' places in a memory that forgets the oldest first, -1 where a later one took it. Returns
+    `places` are the nodes' places in the memory, -1 where another one of these nodes took it. Returns
     how many positions were evaluated and how many nodes kept their place.
     """
     positions, kept = 0, 0

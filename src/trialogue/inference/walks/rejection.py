@@ -35,11 +35,10 @@ class Rejection:
         complete = decoding.complete.nonzero()[:, 0]
         if complete.numel():
             accepted = verifier.values(complete) > 0
-            moves.done[complete] = accepted
+            # A prompt that is complete as it stands has no other completion.
+            moves.done[complete] = accepted | (decoding.lengths[complete] == decoding.start[complete])
             moves.length[complete] = torch.where(accepted, moves.length[complete], decoding.start[complete])
-        # A prompt that is complete as it stands has no other completion: the row waits for ever.
-        hopeless = decoding.complete & (decoding.lengths == decoding.start)
-        asking = (~moves.done & ~hopeless).nonzero()[:, 0]
+        asking = (~moves.done).nonzero()[:, 0]
         if asking.numel():
             moves.token.index_copy_(
                 0, asking, choose(decoding.log_probs(asking, moves.length[asking]), asking)

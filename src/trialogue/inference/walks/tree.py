@@ -4,9 +4,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trialogue.errors import InputError
 from trialogue.inference.walks import kernels
 
 _FIRST_NODES = 1024
+_FIRST_FEATURES = 64
 
 
 class PrefixTree:
@@ -44,16 +46,23 @@ class PrefixTree:
         return node
 
     def advance(
-        self, tokens: Tensor, path: Tensor, limit: Tensor, eos: int | None, kept: Tensor, appended: Tensor
+        self,
+        tokens: Tensor,
+        path: Tensor,
+        limit: Tensor,
+        eos: int | None,
+        held: Tensor,
+        kept: Tensor,
+        appended: Tensor,
     ) -> tuple[Tensor, Tensor, int]:
-        """Cut rows to `kept` (rows,) tokens and append `appended` (rows,), -1 for none.
+        """Cut rows, which hold `held` (rows,) tokens, to `kept` (rows,) and append `appended` (rows,), -1 for none.
 
         Writes to `tokens` (rows, capacity) and to their nodes `path` (rows, capacity + 1); returns the new lengths and
         which rows are complete, both (rows,), and how many are.
         """
         self._make_room(len(kept))
         lengths, complete = torch.empty_like(kept), torch.empty(len(kept), dtype=torch.bool)
-        self.size, completed = kernels.advance(
+        size, completed = kernels.advance(
             self._keys,
             self._ids,
             self._vocab,
@@ -62,11 +71,17 @@ class PrefixTree:
             path.numpy(),
             limit.numpy(),
             -1 if eos is None else eos,
+            held.numpy(),
             kept.numpy(),
             appended.numpy(),
             lengths.numpy(),
             complete.numpy(),
         )
+        if size < 0:
+            mend = f"row {completed} holds {int(held[completed])} tokens of at most {tokens.shape[1]}: keep no more, "
+            mend += f"and append a token below {self._vocab} only where there is room"
+            raise InputError("moves", (int(kept[completed]), int(appended[completed])), mend)
+        self.size = size
         return lengths, complete, completed
 
     def _make_room(self, more: int) -> None:
@@ -94,7 +109,7 @@ class NodeTable:
 
 
 class Memory:
-    """The features of the nodes computed last, up to `limit` of them; the oldest node makes room first."""
+    """The features of up to `limit` nodes; a node has one place, which it takes from whoever was there before."""
 
     def __init__(self, limit: int) -> None:
         self.nodes = np.full(limit, -1, dtype=np.int64)  # of each place
@@ -105,10 +120,19 @@ class Memory:
         assert self._features is not None
         return self._features[(nodes % len(self.nodes)).to(self._features.device)]
 
-    def store(self, places: Tensor, kept: int, features: Tensor) -> None:
-        """Keep `features` (n, features) at `places` (n,); `kept` of them have one, -1 marks the others."""
-        if self._features is None:
-            self._features = features.new_empty(len(self.nodes), features.shape[1])
+    def store(self, places: Tensor, kept: int, features: Tensor, size: int) -> None:
+        """Keep `features` (n, features) at `places` (n,) of a tree of `size` nodes.
+
+        `kept` of them have a place, -1 marks the others. Room grows with the tree, as features may be large.
+        """
+        needed = min(size, len(self.nodes))
+        if self._features is None or len(self._features) < needed:
+            wider = features.new_empty(
+                min(max(2 * needed, _FIRST_FEATURES), len(self.nodes)), features.shape[1]
+            )
+            if self._features is not None:
+                wider[: len(self._features)] = self._features
+            self._features = wider
         if kept < places.numel():
             own = (places >= 0).nonzero()[:, 0]
             places, features = places[own], features[own.to(features.device)]
