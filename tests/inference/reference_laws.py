@@ -56,6 +56,7 @@ def backtracking(
     stride: int,
     *,
     argmax_redo: bool = True,
+    redo_erased_only: bool = False,
     erase_prompt: bool = False,
     prompt: Prefix = (),
 ) -> tuple[Law, float]:
@@ -77,7 +78,8 @@ def backtracking(
             if left > 0 and not rule(drawn):
                 kept = max(len(drawn) - stride, 0 if erase_prompt else len(prompt))
                 again, redone = drawn[:kept], 0
-                while argmax_redo and redone < stride and not tree.complete(again):
+                due = len(drawn) - kept if redo_erased_only else stride
+                while argmax_redo and redone < due and not tree.complete(again):
                     conditional = tree.conditional(again)
                     again, redone = (*again, conditional.index(max(conditional))), redone + 1
                 loop(again, left - 1, mass * probability, calls + 1 + redone)

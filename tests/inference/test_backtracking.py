@@ -15,7 +15,7 @@ from trialogue.inference.laws import exact_law
 SETTINGS = [
     {"quota": quota, "stride": stride, "argmax_redo": argmax_redo}
     for quota, stride, argmax_redo in product((0, 1, 2), (1, 2, 7), (True, False))
-]
+] + [{"quota": 2, "stride": stride, "redo_erased_only": True} for stride in (1, 2, 7)]
 
 
 def backtracking_error(walk, tree: RandomTree, prompt=(), **settings) -> float:

@@ -178,6 +178,16 @@ def test_without_power_a_claim_is_not_tested(
     assert reason in told.reason
 
 
+def test_seeds_of_the_pilot_decide_nothing() -> None:
+    kept = claim("above")
+    assert kept.pilot is not None
+    for seed, answer in ((kept.pilot.seeds[0], "not tested"), (max(kept.pilot.seeds) + 1, "holds")):
+        rows = DataFrame({"seed": [seed]})
+        told = claims.evaluate([replace(kept, estimate=lambda _: FIVE)], rows)[0]
+        assert told.answer == answer
+        assert ("seeds of the pilot" in told.reason) == (answer == "not tested")
+
+
 def test_smoke_decides_nothing() -> None:
     told = verdict(claim("above"), FIVE, preset="smoke")
     assert (told.answer, told.estimate) == ("not tested", pytest.approx(np.mean(FIVE)))

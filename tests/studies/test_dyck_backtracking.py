@@ -79,8 +79,8 @@ def test_rejected_prefixes_are_where_the_verifier_said_no() -> None:
     samples = generate(
         fair, prompts, walk=Backtracking(3, 2, erase_prompt=True), verifier=law, num_samples=20, trace=True
     )
-    tokens, lengths = prompts[0].repeat_interleave(20, 0), prompts[1].repeat_interleave(20)
-    rejected, rejected_lengths = _rejected_prefixes(samples, tokens, lengths)
+    tokens = prompts[0].repeat_interleave(20, 0)
+    rejected, rejected_lengths = _rejected_prefixes(samples, tokens)
     assert len(rejected) > 20
     viable = law.is_prefix(rejected, rejected_lengths)
     assert not bool(viable.any())

@@ -90,7 +90,9 @@ class Claim:
             "margin": self.margin,
             "unit": self.unit,
             "replications": self.replications,
-            "pilot": list(self.pilot.estimates) if self.pilot else None,
+            "pilot": {"seeds": list(self.pilot.seeds), "estimates": list(self.pilot.estimates)}
+            if self.pilot
+            else None,
         }
 
 
@@ -201,6 +203,8 @@ def _judge(
         obstacle = "an estimate is not a finite number"
     elif claim.unit == "exact" and len(estimates) != 1:
         obstacle = f"an exact claim has one number, the rows give {len(estimates)}"
+    elif claim.pilot is not None and "seed" in rows and rows.seed.isin(claim.pilot.seeds).any():
+        obstacle = "the rows hold seeds of the pilot"
     elif len(estimates) < claim.replications:
         obstacle = f"{len(estimates)} of {claim.replications} replications"
     elif claim.unit != "exact" and claim.pilot is None:

@@ -146,13 +146,14 @@ class AttentionCache:
 
     def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
         """Make positions `start..stop` of `rows` those of `source` (both (n,)), as they were before the call."""
+        source, rows = source.to(self._rows.device), rows.to(self._rows.device)
         moved = source != rows
         span = self._store[:, :, start : stop + 1]
         span[:, rows[moved]] = span[:, source[moved]]
 
     def fork(self, rows: Tensor) -> AttentionCache:
         """Return an independent context whose row i starts as this context's row `rows[i]`."""
-        store = self._store[:, rows]
+        store = self._store[:, rows.to(self._rows.device)]
         return AttentionCache(self._model, len(rows), self._capacity, self._layers, store)
 
     def _fill(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> None:

@@ -48,16 +48,17 @@ class Probe(nn.Module):
         return self(states).softmax(-1)[:, 1]
 
 
-@torch.inference_mode()
 def hidden_states(
     oracle: Autoregressive, tokens: Tensor, lengths: Tensor, layers: Sequence[int] = (-1,)
 ) -> Tensor:
     """Last-position hidden states (n, len(layers), width) of prefixes `tokens` (n, capacity), `lengths` (n,)."""
     states: list[Tensor] = []
-    rows = min(_ROWS_AT_ONCE, len(tokens))
-    context = oracle.open(rows, tokens.shape[1], tuple(layer for layer in layers if layer != -1))
-    for first in range(0, len(tokens), rows):
-        part, stop = tokens[first : first + rows], lengths[first : first + rows]
-        features = context.features(part, torch.zeros_like(stop), stop, torch.arange(len(part)))
-        states.append(torch.stack([context.hidden(features, layer) for layer in layers], 1).float().cpu())
+    rows = max(1, min(_ROWS_AT_ONCE, len(tokens)))
+    with torch.inference_mode():
+        context = oracle.open(rows, tokens.shape[1], tuple(layer for layer in layers if layer != -1))
+        for first in range(0, max(1, len(tokens)), rows):
+            part, stop = tokens[first : first + rows], lengths[first : first + rows]
+            features = context.features(part, torch.zeros_like(stop), stop, torch.arange(len(part)))
+            states.append(torch.stack([context.hidden(features, layer) for layer in layers], 1).float().cpu())
+    # Outside of inference mode, so that a probe may be trained on them.
     return torch.cat(states)

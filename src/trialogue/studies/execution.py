@@ -9,7 +9,7 @@ import torch
 from joblib import Parallel, delayed
 from pandas import DataFrame
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, whole_number
 from trialogue.ledger.drafts import Draft
 from trialogue.ledger.figures import svg
 from trialogue.ledger.results import Result, config_values, is_finished, open_result
@@ -36,6 +36,7 @@ def execute(
     are kept. Raises `InputError` where the folder cannot be written, holds corrupted files, or is in use by another
     process.
     """
+    whole_number("workers", workers, 1)
     folder = study.folder(config, results)
     tell = progress or (lambda _: None)
     if is_finished(folder) and not force:

@@ -46,17 +46,17 @@ class TrainedProbe:
 def train_probe(states: Tensor, labels: Tensor, config: ProbeConfig | None = None) -> TrainedProbe:
     """Train on hidden `states` (n, width) with `labels` (n,): 1 for correct, 0 for erroneous.
 
-    Raises `InputError` where one of the two labels is missing.
+    Raises `InputError` where one of the two labels is missing from what is left to train on.
     """
     config = ProbeConfig() if config is None else config
     labels = labels.long()
-    for label, meaning in ((0, "erroneous"), (1, "correct")):
-        if not bool((labels == label).any()):
-            raise InputError("labels", label, f"give at least one {meaning} example")
     draw = generator(config.seed, "probe examples")
     order = torch.randperm(len(states), generator=draw)
     held_out = max(1, round(len(states) * config.validation))
     validation, train = order[:held_out], order[held_out:]
+    for label, meaning in ((0, "erroneous"), (1, "correct")):
+        if not bool((labels[train] == label).any()):
+            raise InputError("labels", label, f"give more {meaning} examples: none is left to train on")
     probe = Probe(states.shape[1], config.depth, config.hidden, config.seed)
     probe.standardise(states[train])
     optimizer = torch.optim.AdamW(

@@ -23,10 +23,12 @@ class BacktrackingState(NamedTuple):
 
 @dataclass(frozen=True)
 class Backtracking:
-    """Where the verifier rejects a sampled token, erase the last `stride` tokens and redo as many greedily.
+    """Where the verifier rejects a sampled token, erase the last `stride` tokens, then append `stride` greedily.
 
-    At most `quota` times per sample. The redo ends early at the end of sequence or at the horizon, is not
-    verified, and takes the lowest index among ties; `argmax_redo=False` is the ablation that samples on instead.
+    At most `quota` times per sample. The greedy redo is not verified, takes the lowest index among ties, and ends
+    early at the end of sequence or at the horizon. As printed, it appends `stride` tokens also where the prompt left
+    fewer to erase; `redo_erased_only=True` appends only as many as were erased. `argmax_redo=False` is the ablation
+    that samples on instead.
     `erase_prompt` allows the erasing to reach into the prompt, as the thesis' Tables 3.1, 3.2 and 3.4 need.
     The verifier must say 0 to reject: put a `Threshold` around one that gives probabilities.
     """
@@ -35,6 +37,7 @@ class Backtracking:
     stride: int = 4
     argmax_redo: bool = True
     erase_prompt: bool = False
+    redo_erased_only: bool = False
     rows_per_sample: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -69,7 +72,8 @@ class Backtracking:
         floor = torch.zeros_like(decoding.start) if self.erase_prompt else decoding.start
         back = torch.maximum(decoding.lengths - self.stride, floor)
         moves.length.copy_(torch.where(rejected, back, decoding.lengths))
-        redo = torch.where(rejected, self.stride if self.argmax_redo else 0, state.redo)
+        due = decoding.lengths - back if self.redo_erased_only else torch.full_like(back, self.stride)
+        redo = torch.where(rejected, due if self.argmax_redo else torch.zeros_like(due), state.redo)
         done = decoding.complete & ~rejected
         greedy = redo > 0
         asking = (~done).nonzero()[:, 0]
