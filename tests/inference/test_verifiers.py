@@ -99,7 +99,7 @@ def test_a_threshold_accepts_from_its_value_on():
     assert Threshold(masking, 0.5).children(batch_of([(0,)]), rows).tolist() == [[0.0, 1.0]]
 
 
-@pytest.mark.parametrize("threshold", [-0.1, 1.5, math.nan])
+@pytest.mark.parametrize("threshold", [-0.1, math.inf, math.nan])
 def test_thresholds_out_of_range_are_named(threshold):
     with pytest.raises(InputError, match=f"threshold={threshold}"):
         Threshold(RandomVerifier(), threshold)

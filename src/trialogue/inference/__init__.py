@@ -1,6 +1,7 @@
 """How sequences are drawn from what was learned: walks, verifiers, truncation, and exact laws."""
 
 from trialogue.inference.truncation import Truncated, truncated
+from trialogue.inference.verifiers import FunctionVerifier, ProbeVerifier, RandomVerifier, Threshold
 from trialogue.inference.walks.ancestral import Ancestral
 from trialogue.inference.walks.backtracking import Backtracking
 from trialogue.inference.walks.best_of_n import BestOfN
@@ -18,16 +19,20 @@ WALKS = {
     "smc": SequentialMonteCarlo,
     "value-guided": ValueGuided,
 }
-"""Every walk by its name on the command line."""
+"""Every walk by its name."""
 
 __all__ = [
     "WALKS",
     "Ancestral",
     "Backtracking",
     "BestOfN",
+    "FunctionVerifier",
+    "ProbeVerifier",
+    "RandomVerifier",
     "Rejection",
     "Samples",
     "SequentialMonteCarlo",
+    "Threshold",
     "TokenwiseRejection",
     "Trace",
     "Truncated",

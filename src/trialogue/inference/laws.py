@@ -38,9 +38,9 @@ class Law:
 
     `probabilities` maps each complete output (prompt and completion) to its probability; together with `failed`
     (the walk stopped on an incomplete sequence) and `never_halts` they sum to one. `expected_queries` is infinite
-    where the walk may ask for ever. `weights` maps each output x to E[exp(log_weight) 1(output = x)]: the target,
-    unnormalised, where the walk is properly weighted; it equals `probabilities` for a walk without weights.
-    `states` is the number of states the chain has.
+    where the walk asks in a state from which it can no longer halt. `weights` maps each output x to
+    E[exp(log_weight) 1(output = x)]: the target, unnormalised, where the walk is properly weighted; it equals
+    `probabilities` for a walk without weights. `states` is the number of states the chain has.
     """
 
     probabilities: dict[Sequence_, float]

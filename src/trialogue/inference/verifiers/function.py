@@ -1,5 +1,6 @@
 """A plain Python function of a prefix as a verifier, and the threshold that turns a value into a verdict."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -53,8 +54,8 @@ class Threshold:
     """1 where the value of `verifier` is at least `threshold`, else 0."""
 
     def __init__(self, verifier: Verifier, threshold: float) -> None:
-        if not 0 <= threshold <= 1:
-            raise InputError("threshold", threshold, "use a number from 0 to 1")
+        if not 0 <= threshold < math.inf:
+            raise InputError("threshold", threshold, "use a finite number of at least 0")
         self._verifier, self._threshold = verifier, threshold
         self.scope: Literal["sequence", "completion"] = verifier.scope
         self.layers: Sequence[int] = verifier.layers
@@ -77,6 +78,9 @@ def as_verifier(verifier: Verifier | Callable[[tuple[int, ...]], float | bool]) 
     """Return a verifier as it is, and a plain function of a prefix as a `FunctionVerifier`."""
     if isinstance(verifier, Verifier):
         return verifier
+    if hasattr(verifier, "values"):
+        missing = [name for name in ("scope", "layers", "children") if not hasattr(verifier, name)]
+        raise InputError("verifier", type(verifier).__name__, f"a Verifier also needs {', '.join(missing)}")
     if callable(verifier):
         return FunctionVerifier(verifier)
     raise InputError("verifier", verifier, "give a Verifier or a function of a prefix (tuple of ints)")

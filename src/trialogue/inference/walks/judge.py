@@ -9,7 +9,11 @@ from trialogue.oracles import Verifier
 
 
 class Judge:
-    """Values of the batch's rows and of their children; each node of the run's tree is asked about once."""
+    """Values of the batch's rows and of their children.
+
+    A value is asked for once per node of the run's tree. A verifier that gives the values of all children at once is
+    asked for them at every visit, which counts as one call.
+    """
 
     def __init__(self, verifier: Verifier, batch: Batch) -> None:
         self._verifier, self._batch = verifier, batch
