@@ -397,7 +397,18 @@ def _cells_forced(rows: DataFrame) -> dict[str, dict[str, "Series[float]"]]:
     }
 
 
-_GRID = tuple((quota, stride) for quota in (1, 2, 4) for stride in (2, 4, 6))
+PUBLISHED_GRID = {
+    (1, 2): 0.421,
+    (1, 4): 0.500,
+    (1, 6): 0.604,
+    (2, 2): 0.457,
+    (2, 4): 0.634,
+    (2, 6): 0.762,
+    (4, 2): 0.518,
+    (4, 4): 0.762,
+    (4, 6): 0.921,
+}
+_GRID = tuple(PUBLISHED_GRID)
 
 
 def _cells_verifier(rows: DataFrame) -> dict[str, dict[str, "Series[float]"]]:
@@ -433,6 +444,17 @@ VERIFIERS = {
     "trained, no argmax": "trained, no argmax redo",
     "trained, redo what was erased": "trained, redoing only what was erased",
 }
+
+
+PUBLISHED_ERRORS = {
+    "top-p 0.9, no verifier": 240.0,
+    "top-p 0.9, trained": 179.4,
+    "top-p 0.9, trained, no argmax redo": 245.8,
+    "top-p 1.0, no verifier": 461.8,
+    "top-p 1.0, trained": 200.0,
+}
+PUBLISHED_FORCED = {1: 0.366, 2: 0.438, 4: 0.591, 8: 0.790}
+PUBLISHED_NUCLEUS, PUBLISHED_GREEDY = 0.331, 0.334
 
 
 def _cells_unseen(rows: DataFrame) -> dict[str, dict[str, "Series[float]"]]:
@@ -504,13 +526,10 @@ TABLES = (
         "Table 3.1",
         _cells_forced,
         {
-            "nucleus 0.9": {"accuracy": 0.331},
-            "greedy": {"accuracy": 0.334},
-            "B = 1": {"accuracy": 0.366},
-            "B = 2": {"accuracy": 0.438},
-            "B = 4": {"accuracy": 0.591},
-            "B = 8": {"accuracy": 0.790},
-        },
+            "nucleus 0.9": {"accuracy": PUBLISHED_NUCLEUS},
+            "greedy": {"accuracy": PUBLISHED_GREEDY},
+        }
+        | {f"B = {stride}": {"accuracy": value} for stride, value in PUBLISHED_FORCED.items()},
     ),
     _table(
         "Table 3.2. Algorithm 1 with the trained verifier at error-inducing prefixes",
@@ -518,23 +537,15 @@ TABLES = (
         _cells_verifier,
         {
             f"Q = {quota}, B = {stride}": {"accuracy": value}
-            for (quota, stride), value in zip(
-                _GRID, (0.421, 0.500, 0.604, 0.457, 0.634, 0.762, 0.518, 0.762, 0.921), strict=True
-            )
+            for (quota, stride), value in PUBLISHED_GRID.items()
         }
-        | {"nucleus 0.9": {"accuracy": 0.331}, "greedy": {"accuracy": 0.334}},
+        | {"nucleus 0.9": {"accuracy": PUBLISHED_NUCLEUS}, "greedy": {"accuracy": PUBLISHED_GREEDY}},
     ),
     _table(
         "Tables 3.3 and 3.16. Errors on unseen prompts, with all controls (Q = B = 4)",
         "Tables 3.3 and 3.16",
         _cells_unseen,
-        {
-            "top-p 0.9, no verifier": {"errors in 10,000": 240.0},
-            "top-p 0.9, trained": {"errors in 10,000": 179.4},
-            "top-p 0.9, trained, no argmax redo": {"errors in 10,000": 245.8},
-            "top-p 1.0, no verifier": {"errors in 10,000": 461.8},
-            "top-p 1.0, trained": {"errors in 10,000": 200.0},
-        },
+        {label: {"errors in 10,000": errors} for label, errors in PUBLISHED_ERRORS.items()},
         note="± one standard deviation over trainings; thresholds 0.5 and 0.1; greedy decoding, random and exact "
         "verifiers, and the other reading of the redo are controls that the thesis does not have",
     ),
@@ -597,18 +608,18 @@ _OURS, _THEIRS, _BAD = "#1f6feb", "#9a6700", "#cf222e"
 def _draw_strides(rows: DataFrame) -> Drawing:
     drawing = Drawing(figsize=(8, 3.4), layout="constrained")
     left, right = drawing.subplots(1, 2, sharey=True)
-    strides = [1, 2, 4, 8]
+    strides = list(PUBLISHED_FORCED)
     series = [_inducing(rows, "forced", stride=stride) for stride in strides]
     left.errorbar(
         strides, [s.mean() for s in series], [s.std() for s in series], fmt="o-", color=_OURS, label="ours"
     )
-    left.plot(strides, [0.366, 0.438, 0.591, 0.790], "s--", color=_THEIRS, label="thesis")
+    left.plot(strides, list(PUBLISHED_FORCED.values()), "s--", color=_THEIRS, label="thesis")
     left.axhline(_inducing(rows, "nucleus").mean(), color=_OURS, lw=1, ls=":", label="ours, no backtrack")
-    left.axhline(0.331, color=_THEIRS, lw=1, ls=":", label="thesis, no backtrack")
+    left.axhline(PUBLISHED_NUCLEUS, color=_THEIRS, lw=1, ls=":", label="thesis, no backtrack")
     left.set(xlabel="stride B of one forced backtrack", ylabel="accuracy", xticks=strides, title="Table 3.1")
     left.legend(fontsize=8)
-    published = {1: (0.421, 0.500, 0.604), 2: (0.457, 0.634, 0.762), 4: (0.518, 0.762, 0.921)}
-    for shade, (quota, values) in zip((0.35, 0.65, 1.0), published.items(), strict=True):
+    for shade, quota in ((0.35, 1), (0.65, 2), (1.0, 4)):
+        values = [PUBLISHED_GRID[quota, stride] for stride in (2, 4, 6)]
         cells = [_inducing(rows, "backtracking", quota=quota, stride=stride) for stride in (2, 4, 6)]
         right.errorbar(
             [2, 4, 6],
@@ -626,36 +637,37 @@ def _draw_strides(rows: DataFrame) -> Drawing:
 
 
 def _draw_cost(rows: DataFrame) -> Drawing:
-    drawing = Drawing(figsize=(8, 3.6), layout="constrained")
-    panels = drawing.subplots(1, 2, sharey=True)
+    """One line per decoding: errors on the left, queries on the right, one mark per top-p."""
     cells = {
         label: {head: s.mean() for head, s in line.items()} for label, line in _cells_unseen(rows).items()
     }
-    greedy = cells["greedy, no verifier"]
-    for panel, top_p in zip(panels, ("0.9", "1.0"), strict=True):
-        for label, line in cells.items():
-            if label.startswith(f"top-p {top_p}"):
-                name = label.partition(", ")[2]
-                color = (
-                    _OURS if name.startswith("trained") else _BAD if name.startswith("random") else "#444444"
-                )
-                x, y = line["queries a prompt"], line["errors in 10,000"]
-                panel.plot(x, y, "o", color=color)
-                panel.annotate(
-                    name, (x, y), textcoords="offset points", xytext=(5, 4), fontsize=7, color=color
-                )
-        panel.plot(greedy["queries a prompt"], greedy["errors in 10,000"], "*", color="#1a7f37", ms=10)
-        panel.annotate(
-            "greedy",
-            (greedy["queries a prompt"], greedy["errors in 10,000"]),
-            textcoords="offset points",
-            xytext=(5, -9),
-            fontsize=7,
-            color="#1a7f37",
-        )
-        panel.set(xlabel="queries a prompt", title=f"top-p {top_p}", ylim=(0, None))
-        panel.margins(x=0.25)
-    panels[0].set_ylabel("errors in 10,000 prompts")
+    labels = ["no verifier", "greedy", *(label for label in VERIFIERS.values() if label != "no verifier")]
+    drawing = Drawing(figsize=(8, 3.8), layout="constrained")
+    errors, queries = drawing.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    for top_p, color in (("0.9", _OURS), ("1.0", _BAD)):
+        for place, label in enumerate(labels):
+            ours = cells["greedy, no verifier" if label == "greedy" else f"top-p {top_p}, {label}"]
+            shown = "#1a7f37" if label == "greedy" else color
+            errors.plot(ours["errors in 10,000"], place, "o", color=shown)
+            queries.plot(ours["queries a prompt"], place, "o", color=shown)
+            published = PUBLISHED_ERRORS.get(f"top-p {top_p}, {label}")
+            if published is not None:
+                errors.plot(published, place, "x", color=color, ms=8)
+    for color, marker, label in (
+        (_OURS, "o", "top-p 0.9"),
+        (_BAD, "o", "top-p 1.0"),
+        ("#1a7f37", "o", "greedy"),
+        ("#444444", "x", "thesis"),
+    ):
+        errors.plot([], [], marker, color=color, label=label)
+    errors.set(
+        xlabel="errors in 10,000 prompts", xlim=(0, None), yticks=range(len(labels)), yticklabels=labels
+    )
+    errors.invert_yaxis()
+    errors.legend(fontsize=8, loc="lower left")
+    queries.set(xlabel="queries a prompt", xlim=(0, None))
+    for axes in (errors, queries):
+        axes.grid(axis="y", color="#dddddd", lw=0.8)
     return drawing
 
 
@@ -681,8 +693,8 @@ FIGURES = (
     ),
     Figure(
         name="errors-and-queries",
-        caption="What each decoding of unseen prompts gets wrong, and what it asks for (means over trainings). "
-        "Greedy decoding needs no verifier at all.",
+        caption="What each decoding of unseen prompts gets wrong, and what it asks for: means over trainings, crosses "
+        "where the thesis prints a number. Greedy decoding needs no verifier at all.",
         draw=_draw_cost,
     ),
     Figure(
