@@ -13,7 +13,8 @@ from trialogue.ledger import load_rows
 from trialogue.ledger.claims import evaluate
 from trialogue.ledger.tables import sheet
 from trialogue.studies import find
-from trialogue.studies.dyck_backtracking import PRESETS, STAGES, STUDY, Config, _rejected_prefixes, parts
+from trialogue.studies.dyck_backtracking import STAGES, STUDY, _rejected_prefixes, parts
+from trialogue.studies.dyck_backtracking_models import PRESETS, Config
 from trialogue.studies.execution import execute
 
 MINIATURE = dataclasses.replace(

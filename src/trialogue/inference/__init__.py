@@ -5,8 +5,9 @@ from trialogue.inference.verifiers import FunctionVerifier, ProbeVerifier, Rando
 from trialogue.inference.walks.ancestral import Ancestral
 from trialogue.inference.walks.backtracking import Backtracking
 from trialogue.inference.walks.best_of_n import BestOfN
-from trialogue.inference.walks.engine import Samples, Trace, generate
+from trialogue.inference.walks.engine import generate
 from trialogue.inference.walks.rejection import Rejection, TokenwiseRejection
+from trialogue.inference.walks.samples import Samples, Trace
 from trialogue.inference.walks.sequential_monte_carlo import SequentialMonteCarlo
 from trialogue.inference.walks.value_guided import ValueGuided
 

@@ -20,10 +20,11 @@ from torch import Tensor
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.verifiers.function import as_verifier
 from trialogue.inference.walks.ancestral import Ancestral
-from trialogue.inference.walks.batch import Batch, checked_prompts
-from trialogue.inference.walks.engine import VerifierLike, limits
+from trialogue.inference.walks.batch import Batch
+from trialogue.inference.walks.engine import VerifierLike
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
+from trialogue.inference.walks.prompts import checked_prompts, limits
 from trialogue.inference.walks.walk import Walk
 from trialogue.oracles import Autoregressive, padded
 from trialogue.randomness import Enumeration

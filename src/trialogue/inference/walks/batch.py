@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError
 from trialogue.inference.walks import kernels
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.tree import Memory, NodeTable, PrefixTree
@@ -265,16 +264,3 @@ class Batch:
         self.meter.positions += positions
         self.meter.forward_passes += 1
         return features
-
-
-def checked_prompts(prompts: Tensor, lengths: Tensor, vocab_size: int) -> None:
-    """Raise `InputError` unless every token of `prompts` (n, width) within `lengths` (n,) is in the vocabulary."""
-    within = torch.arange(prompts.shape[1]) < lengths[:, None]
-    wrong = within & ((prompts < 0) | (prompts >= vocab_size))
-    if bool(wrong.any()):
-        row, position = wrong.nonzero()[0].tolist()
-        raise InputError(
-            f"prompts[{row}][{position}]",
-            int(prompts[row, position]),
-            f"use token ids from 0 to {vocab_size - 1}",
-        )

@@ -3,8 +3,6 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from operator import index
 from typing import Any, Generic, cast
 
 import torch
@@ -14,76 +12,26 @@ from tqdm import tqdm
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.verifiers.function import as_verifier
 from trialogue.inference.walks.ancestral import Ancestral
-from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch, checked_prompts
+from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
+from trialogue.inference.walks.prompts import (
+    Prompts,
+    checked_prompts,
+    chosen_sample_ids,
+    limits,
+    prompt_tensors,
+)
+from trialogue.inference.walks.samples import Samples, Trace
 from trialogue.inference.walks.walk import StateT, Walk, join, take
-from trialogue.oracles import Autoregressive, Verifier, padded
+from trialogue.oracles import Autoregressive, Verifier
 from trialogue.randomness import Streams
 
-Prompts = Tensor | tuple[Tensor, Tensor] | Sequence[Sequence[int]]
 VerifierLike = Verifier | Callable[[tuple[int, ...]], float | bool]
 
 _STEPS_PER_TOKEN = 1000
 _ADMIT_SHARE = 8
 _STOPPED = ("", "failed", "max_steps", "max_queries")
-
-
-@dataclass(frozen=True)
-class Trace:
-    """What the moves of a run were, one entry per row and step in which it changed, in the order of the steps.
-
-    All (moves,) int64: the step of the run, the sample, the member of its group, the length before, the member it
-    continued from, the length it kept of that, and the token it appended (-1 for none). Entries of one step happen
-    at once: a source is meant as it was before the step.
-    """
-
-    step: Tensor
-    sample: Tensor
-    member: Tensor
-    length: Tensor
-    source: Tensor
-    kept: Tensor
-    token: Tensor
-
-
-@dataclass(frozen=True)
-class Samples:
-    """What a run returns, in the order of its prompts; n samples of up to `capacity` tokens.
-
-    `accepted` says that a sample is complete, has positive weight, and that the verifier, if there is one, gives
-    it a positive value. `stopped` tells why a sample was cut off ("" where it was not): "failed" (no way on),
-    "max_queries" or "max_steps". `queries` counts tokens asked of the oracle, `distinct_queries` those for
-    prefixes never asked about before in this run, `verifier_calls` questions to the verifier: one per prefix judged,
-    once per run, or one per visit for the values of all children where it gives them at once.
-    """
-
-    tokens: Tensor
-    """(n, capacity) int64: prompt and completion, right-padded with zeros"""
-    lengths: Tensor
-    """(n,) int64: length of prompt and completion"""
-    prompt_lengths: Tensor
-    """(n,) int64"""
-    accepted: Tensor
-    """(n,) bool"""
-    log_weight: Tensor
-    """(n,) float64: log of target over proposal where the walk knows it, else 0"""
-    queries: Tensor
-    """(n,) int64"""
-    distinct_queries: Tensor
-    """(n,) int64"""
-    verifier_calls: Tensor
-    """(n,) int64"""
-    stopped: list[str]
-    forward_passes: int
-    positions: int
-    seconds: float
-    trace: Trace | None = None
-
-    def sequences(self) -> list[tuple[int, ...]]:
-        """Prompt and completion of each sample as a tuple of token ids."""
-        rows = zip(self.tokens.tolist(), self.lengths.tolist(), strict=True)
-        return [tuple(tokens[:length]) for tokens, length in rows]
 
 
 def generate(
@@ -117,7 +65,7 @@ def generate(
     whose answer is not one finite non-negative number per row, and an oracle that gives every token probability
     zero.
     """
-    tokens, lengths = _prompt_tensors(prompts)
+    tokens, lengths = prompt_tensors(prompts)
     if not len(lengths):
         raise InputError("prompts", [], "give at least one prompt, which may be empty")
     walk = Ancestral() if walk is None else walk
@@ -128,7 +76,7 @@ def generate(
     num_samples = whole_number("num_samples", num_samples, 1)
     checked_prompts(tokens, lengths, oracle.vocab_size)
     limit = limits(oracle, lengths, max_new_tokens)
-    ids = _sample_ids(sample_ids, len(lengths) * num_samples)
+    ids = chosen_sample_ids(sample_ids, len(lengths) * num_samples)
     run = _Run(
         oracle,
         walk,
@@ -151,52 +99,6 @@ def generate(
         run.finish(progress)
     # Outside of inference mode, so that the samples may be trained on and written to.
     return run.samples(time.perf_counter() - began)
-
-
-def limits(oracle: Autoregressive, lengths: Tensor, max_new_tokens: int | None) -> Tensor:
-    """The length (n,) at which each prompt of `lengths` (n,) is complete."""
-    if max_new_tokens is None:
-        if oracle.max_length is None:
-            raise InputError("max_new_tokens", None, "give a number: the oracle has no longest sequence")
-        limit = torch.full_like(lengths, oracle.max_length)
-    else:
-        limit = lengths + whole_number("max_new_tokens", max_new_tokens, 1)
-        if oracle.max_length is not None:
-            limit = limit.clamp_max(oracle.max_length)
-    if bool((lengths > limit).any()):
-        longest = int(lengths.max())
-        raise InputError("prompts", longest, f"use prompts of at most {oracle.max_length} tokens")
-    return limit
-
-
-def _prompt_tensors(prompts: Prompts | None) -> tuple[Tensor, Tensor]:
-    if prompts is None:
-        prompts = [()]
-    if isinstance(prompts, Tensor):
-        if prompts.ndim != 2 or prompts.is_floating_point():
-            raise InputError("prompts", tuple(prompts.shape), "give integer token ids of shape (n, width)")
-        return prompts.long(), torch.full((len(prompts),), prompts.shape[1])
-    if isinstance(prompts, tuple) and len(prompts) == 2 and isinstance(prompts[0], Tensor):
-        tokens, lengths = prompts[0], torch.as_tensor(prompts[1])
-        fits = tokens.ndim == 2 and lengths.shape == tokens.shape[:1]
-        whole = not (tokens.is_floating_point() or lengths.is_floating_point())
-        if not (fits and whole) or bool(((lengths < 0) | (lengths > tokens.shape[1])).any()):
-            mend = "give integer tokens (n, width) and lengths (n,) from 0 to width"
-            raise InputError("prompts", tuple(tokens.shape), mend)
-        return tokens.long(), lengths.long()
-    try:
-        return padded([[index(token) for token in prompt] for prompt in prompts])
-    except TypeError:
-        raise InputError("prompts", type(prompts).__name__, "give sequences of integer token ids") from None
-
-
-def _sample_ids(sample_ids: Sequence[int] | Tensor | None, samples: int) -> Tensor:
-    ids = torch.arange(samples) if sample_ids is None else torch.as_tensor(sample_ids)
-    if ids.shape != (samples,) or ids.is_floating_point():
-        raise InputError(
-            "sample_ids", len(ids) if ids.ndim else 0, f"give {samples} integers, one per sample"
-        )
-    return ids.long()
 
 
 class _Run(Generic[StateT]):

@@ -1,0 +1,73 @@
+"""What a user gives as prompts, as the tensors that the engine works on."""
+
+from collections.abc import Sequence
+from operator import index
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError, whole_number
+from trialogue.oracles import Autoregressive, padded
+
+Prompts = Tensor | tuple[Tensor, Tensor] | Sequence[Sequence[int]]
+
+
+def limits(oracle: Autoregressive, lengths: Tensor, max_new_tokens: int | None) -> Tensor:
+    """The length (n,) at which each prompt of `lengths` (n,) is complete."""
+    if max_new_tokens is None:
+        if oracle.max_length is None:
+            raise InputError("max_new_tokens", None, "give a number: the oracle has no longest sequence")
+        limit = torch.full_like(lengths, oracle.max_length)
+    else:
+        limit = lengths + whole_number("max_new_tokens", max_new_tokens, 1)
+        if oracle.max_length is not None:
+            limit = limit.clamp_max(oracle.max_length)
+    if bool((lengths > limit).any()):
+        longest = int(lengths.max())
+        raise InputError("prompts", longest, f"use prompts of at most {oracle.max_length} tokens")
+    return limit
+
+
+def prompt_tensors(prompts: Prompts | None) -> tuple[Tensor, Tensor]:
+    """Prompts as tokens (n, width) int64 and lengths (n,); by default one empty prompt."""
+    if prompts is None:
+        prompts = [()]
+    if isinstance(prompts, Tensor):
+        if prompts.ndim != 2 or prompts.is_floating_point():
+            raise InputError("prompts", tuple(prompts.shape), "give integer token ids of shape (n, width)")
+        return prompts.long(), torch.full((len(prompts),), prompts.shape[1])
+    if isinstance(prompts, tuple) and len(prompts) == 2 and isinstance(prompts[0], Tensor):
+        tokens, lengths = prompts[0], torch.as_tensor(prompts[1])
+        fits = tokens.ndim == 2 and lengths.shape == tokens.shape[:1]
+        whole = not (tokens.is_floating_point() or lengths.is_floating_point())
+        if not (fits and whole) or bool(((lengths < 0) | (lengths > tokens.shape[1])).any()):
+            mend = "give integer tokens (n, width) and lengths (n,) from 0 to width"
+            raise InputError("prompts", tuple(tokens.shape), mend)
+        return tokens.long(), lengths.long()
+    try:
+        return padded([[index(token) for token in prompt] for prompt in prompts])
+    except TypeError:
+        raise InputError("prompts", type(prompts).__name__, "give sequences of integer token ids") from None
+
+
+def chosen_sample_ids(sample_ids: Sequence[int] | Tensor | None, samples: int) -> Tensor:
+    """The ids (samples,) int64 that key the random streams: places in the run, unless the user says otherwise."""
+    ids = torch.arange(samples) if sample_ids is None else torch.as_tensor(sample_ids)
+    if ids.shape != (samples,) or ids.is_floating_point():
+        raise InputError(
+            "sample_ids", len(ids) if ids.ndim else 0, f"give {samples} integers, one per sample"
+        )
+    return ids.long()
+
+
+def checked_prompts(prompts: Tensor, lengths: Tensor, vocab_size: int) -> None:
+    """Raise `InputError` unless every token of `prompts` (n, width) within `lengths` (n,) is in the vocabulary."""
+    within = torch.arange(prompts.shape[1]) < lengths[:, None]
+    wrong = within & ((prompts < 0) | (prompts >= vocab_size))
+    if bool(wrong.any()):
+        row, position = wrong.nonzero()[0].tolist()
+        raise InputError(
+            f"prompts[{row}][{position}]",
+            int(prompts[row, position]),
+            f"use token ids from 0 to {vocab_size - 1}",
+        )
