@@ -5,22 +5,17 @@ from typing import ClassVar
 
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.walk import NoState
+from trialogue.inference.walks.walk import Memoryless, NoState
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 
 
 @dataclass(frozen=True)
-class Ancestral:
+class Ancestral(Memoryless):
     """Sample from the oracle as it is; a verifier, if given, only judges the result."""
 
     rows_per_sample: ClassVar[int] = 1
     needs_verifier: ClassVar[bool] = False
-
-    def init(self, decoding: Decoding) -> NoState:
-        """Nothing to keep."""
-        del decoding
-        return NoState()
 
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose

@@ -8,13 +8,13 @@ import torch
 from trialogue.errors import InputError
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.walk import NoState
+from trialogue.inference.walks.walk import Memoryless, NoState
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 
 
 @dataclass(frozen=True)
-class BestOfN:
+class BestOfN(Memoryless):
     """Draw `n` completions of each prompt and return the first of those with the greatest value."""
 
     n: int = 4
@@ -28,11 +28,6 @@ class BestOfN:
     def rows_per_sample(self) -> int:
         """One row per candidate."""
         return self.n
-
-    def init(self, decoding: Decoding) -> NoState:
-        """Nothing to keep."""
-        del decoding
-        return NoState()
 
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose

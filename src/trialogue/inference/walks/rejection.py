@@ -10,22 +10,17 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.walk import NoState, require_support
+from trialogue.inference.walks.walk import Memoryless, NoState, require_support
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 
 
 @dataclass(frozen=True)
-class Rejection:
+class Rejection(Memoryless):
     """Draw whole completions until the verifier accepts one: exactly the oracle's law restricted to the rule."""
 
     rows_per_sample: ClassVar[int] = 1
     needs_verifier: ClassVar[bool] = True
-
-    def init(self, decoding: Decoding) -> NoState:
-        """Nothing to keep."""
-        del decoding
-        return NoState()
 
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose

@@ -8,13 +8,13 @@ import torch
 
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.walk import NoState, require_support
+from trialogue.inference.walks.walk import Memoryless, NoState, require_support
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 
 
 @dataclass(frozen=True)
-class ValueGuided:
+class ValueGuided(Memoryless):
     """Walk on the tree of completions: up with weight V(y), down to a with weight p(a|y) V(ya).
 
     `lazy` waits with probability 1/2 before each move, which makes the walk aperiodic. By default the walk stops at the
@@ -28,11 +28,6 @@ class ValueGuided:
     stop_at_leaf: bool = True
     rows_per_sample: ClassVar[int] = 1
     needs_verifier: ClassVar[bool] = True
-
-    def init(self, decoding: Decoding) -> NoState:
-        """Nothing to keep: the walk is memoryless."""
-        del decoding
-        return NoState()
 
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose

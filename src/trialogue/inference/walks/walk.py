@@ -26,6 +26,15 @@ class NoState(NamedTuple):
     """The state of a walk that needs none."""
 
 
+class Memoryless:
+    """A walk that keeps nothing between its steps."""
+
+    def init(self, decoding: Decoding) -> NoState:
+        """Nothing to keep."""
+        del decoding
+        return NoState()
+
+
 @runtime_checkable
 class Walk(Protocol[StateT]):
     """A sampler on the tree of prefixes."""
