@@ -48,7 +48,7 @@ def test_training_depends_on_its_seed_alone() -> None:
 
 def test_a_missing_label_is_named() -> None:
     states, labels = examples(1)
-    with pytest.raises(InputError, match="labels=0: give at least one erroneous example"):
+    with pytest.raises(InputError, match="labels=0: give more erroneous examples"):
         train_probe(states, torch.ones_like(labels))
     with pytest.raises(InputError, match="validation=0"):
         ProbeConfig(validation=0)
