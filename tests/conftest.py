@@ -1,6 +1,7 @@
 """One thread per test process, so that two processes share two cores, and the same defaults on every machine."""
 
 import os
+import signal
 
 import pytest
 
@@ -13,5 +14,7 @@ def pytest_configure(config: pytest.Config) -> None:
     from hypothesis import settings
 
     torch.set_num_threads(1)
+    # A shell's background jobs ignore Ctrl-C, and so would the processes whose Ctrl-C is tested.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
     settings.load_profile("fixed")
