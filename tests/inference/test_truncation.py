@@ -21,7 +21,7 @@ COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=3)
 def reference(probabilities, temperature=1.0, top_p=1.0, top_k=None) -> list[float]:
     """Temperature, then top-k, then top-p, over a list of probabilities."""
     order = sorted(range(len(probabilities)), key=lambda token: (-probabilities[token], token))
-    if temperature == 0 or top_p == 0:
+    if temperature == 0:
         return [float(token == order[0]) for token in range(len(probabilities))]
     # Divided by the greatest, so that no power underflows at low temperature.
     greatest = max(probabilities)
@@ -42,7 +42,7 @@ LAWS += [[0.2] * 5, [0.1, 0.4, 0.1, 0.4, 0.0], [0.0, 0.0, 1.0, 0.0, 0.0], [0.25,
 SETTINGS = [
     {"temperature": temperature, "top_p": top_p, "top_k": top_k}
     for temperature, top_p, top_k in product(
-        (0.0, 0.5, 1.0, 2.0), (0.0, 0.3, 0.7, 0.95, 1.0), (None, 1, 3, 9)
+        (0.0, 0.5, 1.0, 2.0), (1e-9, 0.3, 0.7, 0.95, 1.0), (None, 1, 3, 9)
     )
 ]
 
@@ -86,7 +86,7 @@ def test_ties_are_ordered_by_index_in_a_large_vocabulary():
     assert kept.nonzero()[:, 1].view(3, 10).tolist() == [list(range(10))] * 3
 
 
-@pytest.mark.parametrize("settings", [{"temperature": 0.0}, {"top_p": 0.0}, {"top_k": 1}])
+@pytest.mark.parametrize("settings", [{"temperature": 0.0}, {"top_p": 1e-9}, {"top_k": 1}])
 def test_greedy_decoding_takes_the_first_of_the_most_probable(settings):
     table = Table(lambda prefix: [0.2, 0.4, 0.4], 3, max_length=3)
     law = exact_law(Ancestral(), truncated(table, **settings))
@@ -142,6 +142,7 @@ def test_samples_of_a_truncated_oracle_stay_within_it():
         ({"temperature": math.inf}, "temperature=inf"),
         ({"temperature": math.nan}, "temperature=nan"),
         ({"top_p": 1.5}, "top_p=1.5"),
+        ({"top_p": 0}, "top_p=0: .*temperature=0 decodes greedily"),
         ({"top_p": math.nan}, "top_p=nan"),
         ({"top_k": 0}, "top_k=0"),
     ],

@@ -14,7 +14,7 @@ class Truncated:
     """An oracle whose next-token law is sharpened by `temperature` and cut to its `top_k` and `top_p` tokens.
 
     Temperature comes first, then top-k, then top-p: the smallest set of most probable tokens whose probability
-    reaches `top_p`, the token that reaches it included. `temperature=0` and `top_p=0` are greedy. Among equally
+    reaches `top_p`, the token that reaches it included. `temperature=0` is greedy. Among equally
     probable tokens the lowest index comes first. `base` is the oracle itself.
     """
 
@@ -23,14 +23,14 @@ class Truncated:
     ) -> None:
         if not (temperature >= 0 and math.isfinite(temperature)):
             raise InputError("temperature", temperature, "use a finite number of at least 0")
-        if not 0 <= top_p <= 1:
-            raise InputError("top_p", top_p, "use a probability in (0, 1], or 0 for greedy decoding")
+        if not 0 < top_p <= 1:
+            raise InputError("top_p", top_p, "use a probability in (0, 1]; temperature=0 decodes greedily")
         if top_k is not None and top_k < 1:
             raise InputError("top_k", top_k, "keep at least 1 token, or use None for all")
         self.base = base
         self.vocab_size, self.eos, self.max_length = base.vocab_size, base.eos, base.max_length
         self.temperature, self.top_p = temperature, top_p
-        self.top_k = 1 if temperature == 0 or top_p == 0 else top_k
+        self.top_k = 1 if temperature == 0 else top_k
         self._reach = torch.tensor(top_p, dtype=torch.float64)  # a tensor compares twice as fast as a number
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
@@ -50,7 +50,7 @@ class Truncated:
         ordered, order = log_probs.sort(dim=-1, descending=True, stable=True)
         if self.top_k is not None:
             ordered[:, self.top_k :] = -math.inf
-        if self.top_p not in (0, 1):
+        if self.top_p != 1:
             probs = ordered.softmax(-1)
             before = probs.cumsum(-1) - probs
             ordered = ordered.masked_fill_(before >= self._reach, -math.inf)

@@ -106,7 +106,7 @@ def measure_probe(config: Config, seed: int, artifacts: Path) -> Iterator[dict[s
 def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Tables 3.1, 3.2 and 3.4: completing the prefixes that made the model err."""
     model, errors = trained_model(config, seed, artifacts), collected_errors(config, seed, artifacts)
-    nucleus, greedy = truncated(model, top_p=0.9), truncated(model, top_p=0.0)
+    nucleus, greedy = truncated(model, top_p=0.9), truncated(model, temperature=0)
     tokens = errors.wrong[config.probe_errors :, : config.length]
     lengths = errors.wrong_lengths[config.probe_errors :] - 1
     draw = _Drawer(config, seed, "inducing")
@@ -165,7 +165,7 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[
                 if (top_p, name) == (0.9, "trained"):
                     yield from _remaining_errors(config, model, samples, name, repetition, algorithm.quota)
     greedy = _Drawer(config, seed, "greedy")
-    samples = greedy.samples(truncated(model, top_p=0.0), prompts, Ancestral(), None)
+    samples = greedy.samples(truncated(model, temperature=0), prompts, Ancestral(), None)
     mean_queries = float(samples.queries.double().mean())
     yield {"verifier": "greedy", "top_p": 0.0, **greedy.score(samples), "queries": mean_queries}
 
