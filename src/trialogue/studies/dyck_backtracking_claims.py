@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pandas import DataFrame, Series
 
 from trialogue.ledger import Claim, Pilot
+from trialogue.ledger.claims import Direction
 from trialogue.studies.dyck_backtracking_rows import (
     ALGORITHM,
     LOW,
@@ -61,7 +62,7 @@ def _claim(
     published: str,
     estimate: Callable[[DataFrame], "Series[float]"],
     threshold: float,
-    direction: str,
+    direction: Direction,
     margin: float = 0.0,
 ) -> Claim:
     def estimates(rows: DataFrame) -> Sequence[float]:
@@ -74,7 +75,7 @@ def _claim(
         published=published,
         estimate=estimates,
         threshold=threshold,
-        direction=direction,  # type: ignore[arg-type]
+        direction=direction,
         margin=margin,
         unit="training",
         replications=REPLICATIONS,
