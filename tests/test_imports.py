@@ -14,7 +14,7 @@ LAYERS = (
     {"oracles", "randomness", "storage", "compilation"},
     {"data", "models"},
     {"training", "inference"},
-    {"theory"},
+    {"theory", "generation"},
     {"ledger"},
     {"studies"},
     {"cli"},
@@ -93,7 +93,7 @@ def test_a_wrong_import_is_found(path: str, line: str) -> None:
     [
         ("ledger/__init__.py", "from .claims import Claim"),
         ("studies/study.py", "from ..ledger.claims import Claim"),
-        ("cli.py", "from trialogue import __version__, studies"),
+        ("cli/__init__.py", "from trialogue import __version__, studies"),
     ],
 )
 def test_a_right_import_is_not(path: str, line: str) -> None:
