@@ -23,9 +23,14 @@ PAIRS = [
 ]
 
 
+REQUIRED = {"block-best-of-n": {"block_tokens": 2}}
+"""Fields without which a walk cannot be."""
+
+
 def build(name: str, method: str | None = None) -> Walk:
     """The walk at its defaults, except that a group has two rows, which an exact law can enumerate."""
-    walk = WALKS[name]() if method is None else WALKS[name](method=method)
+    settings = REQUIRED.get(name, {}) | ({} if method is None else {"method": method})
+    walk = WALKS[name](**settings)
     size = [field.name for field in fields(walk) if getattr(walk, field.name) == walk.rows_per_sample > 2]
     return replace(walk, **dict.fromkeys(size, 2))
 

@@ -12,6 +12,7 @@ from trialogue.inference import (
     Ancestral,
     Backtracking,
     BestOfN,
+    BlockBestOfN,
     Rejection,
     SequentialMonteCarlo,
     TokenwiseRejection,
@@ -231,6 +232,58 @@ class WorstOfN(BestOfN):
     def step(self, decoding, state, verifier, choose):
         contrary = Altered(verifier, {"values": lambda rows: -verifier.values(rows)})
         return super().step(decoding, state, contrary, choose)
+
+
+class EarlyScoringBlocks(BlockBestOfN):
+    """Scores and selects as soon as one candidate of the group has ended its block."""
+
+    def _ended(self, decoding, tokens):
+        ended = super()._ended(decoding, tokens)
+        return ended.view(-1, self.n).any(1).repeat_interleave(self.n)
+
+
+class ShorterBlocks(BlockBestOfN):
+    """Scores blocks one token before their end."""
+
+    def _ended(self, decoding, tokens):
+        return super()._ended(decoding, tokens + 1)
+
+
+class FirstCandidateBlocks(BlockBestOfN):
+    """Goes on from the first candidate in place of the best."""
+
+    def step(self, decoding, state, verifier, choose):
+        blind = Altered(verifier, {"values": lambda rows: torch.zeros(len(rows))})
+        return super().step(decoding, state, blind, choose)
+
+
+class WorstCandidateBlocks(BlockBestOfN):
+    def step(self, decoding, state, verifier, choose):
+        contrary = Altered(verifier, {"values": lambda rows: -verifier.values(rows)})
+        return super().step(decoding, state, contrary, choose)
+
+
+class LastCandidateBlocks(BlockBestOfN):
+    """Takes the last of those with the greatest value."""
+
+    def step(self, decoding, state, verifier, choose):
+        n = self.n
+        later = Altered(verifier, {"values": lambda rows: verifier.values(rows) + 1e-12 * (rows % n)})
+        return super().step(decoding, state, later, choose)
+
+
+class EndlessFirstBlock(BlockBestOfN):
+    """Selects once, at the end of the first block, and never again."""
+
+    def _ended(self, decoding, tokens):
+        return super()._ended(decoding, tokens) & (tokens == decoding.lengths - decoding.start)
+
+
+class ShortLineBlocks(BlockBestOfN):
+    """Ends a block at every delimiter, however short the block."""
+
+    def step(self, decoding, state, verifier, choose):
+        return BlockBestOfN.step(replace(self, min_tokens=1), decoding, state, verifier, choose)
 
 
 class ForgetfulMonteCarlo(SequentialMonteCarlo):

@@ -5,6 +5,7 @@ from trialogue.inference.verifiers import FunctionVerifier, ProbeVerifier, Rando
 from trialogue.inference.walks.ancestral import Ancestral
 from trialogue.inference.walks.backtracking import Backtracking
 from trialogue.inference.walks.best_of_n import BestOfN
+from trialogue.inference.walks.block_best_of_n import BlockBestOfN
 from trialogue.inference.walks.engine import generate
 from trialogue.inference.walks.rejection import Rejection, TokenwiseRejection
 from trialogue.inference.walks.samples import Samples, Trace
@@ -15,6 +16,7 @@ WALKS = {
     "ancestral": Ancestral,
     "rejection": Rejection,
     "best-of-n": BestOfN,
+    "block-best-of-n": BlockBestOfN,
     "tokenwise-rejection": TokenwiseRejection,
     "backtracking": Backtracking,
     "smc": SequentialMonteCarlo,
@@ -27,6 +29,7 @@ __all__ = [
     "Ancestral",
     "Backtracking",
     "BestOfN",
+    "BlockBestOfN",
     "FunctionVerifier",
     "ProbeVerifier",
     "RandomVerifier",

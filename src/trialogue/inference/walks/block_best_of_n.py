@@ -1,0 +1,87 @@
+"""Block best of n: grow n candidates of the next block and go on from the one that the verifier values most."""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError, whole_number
+from trialogue.inference.walks.judge import Judge
+from trialogue.inference.walks.moves import Moves
+from trialogue.oracles import Decoding
+from trialogue.randomness import Choose
+
+
+class Block(NamedTuple):
+    """Length (rows,) at which the block of each row began."""
+
+    begun: Tensor
+
+
+@dataclass(frozen=True)
+class BlockBestOfN:
+    """`n` candidates of the next block; all rows continue from the first with the greatest value (thesis 3.2.2).
+
+    A block ends at a token of `delimiters` once it has at least `min_tokens` tokens (a line of code: the tokens that
+    contain a newline), or after `block_tokens` tokens; exactly one of the two is given. A complete sequence ends its
+    block as well, and the sample ends where the best candidate is complete. Every candidate's tokens are queries. The
+    verifier is asked for a value of each candidate at the end of its block: a prefix, or a complete sequence.
+    """
+
+    n: int = 4
+    delimiters: tuple[int, ...] = ()
+    block_tokens: int | None = None
+    min_tokens: int = 1
+    needs_verifier: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        whole_number("n", self.n, 1)
+        whole_number("min_tokens", self.min_tokens, 1)
+        # From whatever holds them: a field that is hashed, as walks are.
+        delimiters = tuple(sorted({whole_number("delimiters", token, 0) for token in self.delimiters}))
+        object.__setattr__(self, "delimiters", delimiters)
+        if self.block_tokens is None and not delimiters:
+            raise InputError("delimiters", (), "give the tokens that end a block, or block_tokens")
+        if self.block_tokens is not None:
+            whole_number("block_tokens", self.block_tokens, 1)
+            if delimiters:
+                raise InputError("block_tokens", self.block_tokens, "leave it out where delimiters are given")
+
+    @property
+    def rows_per_sample(self) -> int:
+        """One row per candidate."""
+        return self.n
+
+    def init(self, decoding: Decoding) -> Block:
+        """The first block begins where the rows stand."""
+        if self.delimiters and self.delimiters[-1] >= decoding.vocab_size:
+            mend = f"use token ids below {decoding.vocab_size}"
+            raise InputError("delimiters", self.delimiters[-1], mend)
+        return Block(decoding.lengths.clone())
+
+    def step(self, decoding: Decoding, state: Block, verifier: Judge, choose: Choose) -> tuple[Moves, Block]:
+        """Select in the groups whose blocks have ended, then append one token to every row within a block."""
+        n, moves, begun = self.n, Moves.stay(decoding), state.begun
+        ended = decoding.complete | self._ended(decoding, decoding.lengths - begun)
+        groups = ended.view(-1, n).all(1).nonzero()[:, 0]
+        if groups.numel():
+            rows = groups[:, None] * n + torch.arange(n)
+            best = verifier.values(rows.flatten()).view(-1, n).argmax(1)
+            moves.source[rows] = rows.gather(1, best[:, None])
+            moves.length[rows] = decoding.lengths[moves.source[rows]]
+            moves.done[rows] = decoding.complete[moves.source[rows]]
+            begun = begun.clone()
+            begun[rows] = moves.length[rows]
+            ended[rows] = moves.done[rows]
+        growing = (~ended).nonzero()[:, 0]
+        if growing.numel():
+            moves.token[growing] = choose(decoding.log_probs(moves.source[growing]), growing)
+        return moves, Block(begun)
+
+    def _ended(self, decoding: Decoding, tokens: Tensor) -> Tensor:
+        """Which rows (rows,) stand at the end of a block of `tokens` (rows,) tokens."""
+        if self.block_tokens is not None:
+            return tokens >= self.block_tokens
+        last = decoding.tokens.gather(1, (decoding.lengths - 1).clamp_min(0)[:, None])[:, 0]
+        return torch.isin(last, torch.tensor(self.delimiters)) & (tokens >= self.min_tokens)
