@@ -1,13 +1,13 @@
 """A probe: a small network from a hidden state to the probability that the prefix is still correct."""
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 
 import torch
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
-from trialogue.oracles import Autoregressive
+from trialogue.oracles import Autoregressive, padded
 from trialogue.randomness import generator
 
 _ROWS_AT_ONCE = 1024
@@ -20,6 +20,7 @@ class Probe(nn.Module):
         if depth < 1:
             raise InputError("depth", depth, "use 1 (linear) or more layers")
         super().__init__()
+        self.width, self.depth, self.hidden = width, depth, hidden
         widths = [width, *[hidden] * (depth - 1), 2]
         layers: list[nn.Module] = []
         for fan_in, fan_out in pairwise(widths):
@@ -39,13 +40,27 @@ class Probe(nn.Module):
         self.scale = states.std(0).clamp_min(1e-6)
 
     def forward(self, states: Tensor) -> Tensor:
-        """Logits (n, 2) of `states` (n, width)."""
+        """Logits (n, 2) of `states` (n, width); raises `InputError` for hidden states of another width."""
+        if states.shape[-1] != self.width:
+            mend = f"hidden states here have width {states.shape[-1]}; use the model it was trained on"
+            raise InputError("probe width", self.width, mend)
         logits: Tensor = self.layers((states - self.mean) / self.scale)
         return logits
 
     def probability(self, states: Tensor) -> Tensor:
         """P(correct) (n,) of `states` (n, width)."""
         return self(states).softmax(-1)[:, 1]
+
+    def rescaled(self, slope: float, offset: float) -> "Probe":
+        """A copy whose log-odds of correct are `slope` times this probe's, plus `offset`."""
+        copy = Probe(self.width, self.depth, self.hidden)
+        copy.load_state_dict(self.state_dict())
+        with torch.no_grad():
+            last = copy.layers[-1]
+            assert isinstance(last, nn.Linear)
+            last.weight.mul_(slope)
+            last.bias.mul_(slope).add_(torch.tensor([0.0, offset]))
+        return copy.eval().requires_grad_(False)
 
 
 def hidden_states(
@@ -62,3 +77,55 @@ def hidden_states(
             states.append(torch.stack([context.hidden(features, layer) for layer in layers], 1).float().cpu())
     # Outside of inference mode, so that a probe may be trained on them.
     return torch.cat(states)
+
+
+def hidden_states_of_prefixes(
+    oracle: Autoregressive,
+    sequences: Sequence[Sequence[int]],
+    lengths: Sequence[Sequence[int]],
+    layers: Sequence[int] = (-1,),
+    *,
+    batch_size: int = 16,
+    evaluated: Callable[[int], object] | None = None,
+) -> Tensor:
+    """Hidden states (n, len(layers), width) of prefixes of `sequences`, float32 on the CPU.
+
+    `lengths` names the prefixes of each sequence, shortest first; the n states come in that order, sequence by
+    sequence. Every position is evaluated once for all prefixes and all layers, up to the longest prefix that is
+    asked for, in batches of `batch_size` sequences of similar length, the longest first. `evaluated` is told how
+    many positions each call of the oracle had. Raises `InputError` where lengths do not increase or exceed their
+    sequence.
+    """
+    if len(sequences) != len(lengths):
+        raise InputError("lengths", len(lengths), f"name prefixes for each of {len(sequences)} sequences")
+    for sequence, own in zip(sequences, lengths, strict=True):
+        if any(shorter >= longer for shorter, longer in pairwise([-1, *own, len(sequence) + 1])):
+            mend = f"use increasing lengths from 0 to {len(sequence)}, the length of the sequence"
+            raise InputError("lengths", list(own), mend)
+    recorded = tuple(layer for layer in layers if layer != -1)
+    asked = [index for index, own in enumerate(lengths) if len(own)]
+    asked.sort(key=lambda index: lengths[index][-1], reverse=True)
+    first = [0, *accumulate(len(own) for own in lengths)]
+    states: Tensor | None = None
+    with torch.inference_mode():
+        for begin in range(0, len(asked), batch_size):
+            batch = asked[begin : begin + batch_size]
+            tokens, _ = padded([sequences[index][: lengths[index][-1]] for index in batch])
+            context = oracle.open(len(batch), tokens.shape[1], recorded)
+            start = torch.zeros(len(batch), dtype=torch.int64)
+            for turn in range(max(len(lengths[index]) for index in batch)):
+                part = [row for row, index in enumerate(batch) if turn < len(lengths[index])]
+                stop = torch.tensor([lengths[batch[row]][turn] for row in part])
+                rows = torch.tensor(part)
+                features = context.features(tokens[rows], start[rows], stop, rows)
+                read = torch.stack([context.hidden(features, layer) for layer in layers], 1).float().cpu()
+                if states is None:
+                    with torch.inference_mode(False):  # a probe may be trained on them
+                        states = torch.empty(first[-1], *read.shape[1:])
+                states[[first[batch[row]] + turn for row in part]] = read
+                if evaluated is not None:
+                    evaluated(int((stop - start[rows]).sum()) + len(part))
+                start[rows] = stop + 1
+    if states is None:
+        raise InputError("lengths", 0, "name at least one prefix")
+    return states
