@@ -1,0 +1,423 @@
+"""Pretrained causal language models of Hugging Face as oracles, with a cache by row and position.
+
+A model comes by hub id, folder, GGUF file, or the short name of one that was set up before. Weights are safetensors or
+GGUF, never pickles; code that comes with a model runs only when asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.models.position_cache import Place, PositionCache
+from trialogue.models.tokenization import Tokenization
+from trialogue.oracles import Context
+
+_POSITIONS_AT_ONCE = 4096
+_PADDING_SHARE = 1.25
+
+
+def load_pretrained(
+    name: str | Path,
+    *,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype = "float32",
+    remote_code: bool = False,
+    recompute: bool = False,
+) -> PretrainedOracle:
+    """Load the model `name`: a hub id, a folder, a GGUF file, or the short name of a model that was set up before.
+
+    `device` is the GPU where there is one. `dtype` is a name of torch's, or "auto" for that of the checkpoint. Code of
+    the model's repository runs only with `remote_code`. `recompute` evaluates whole prefixes at every step, for models
+    whose state cannot be rewound. Raises `InputError` for a model that cannot be had, has no tokenizer, or cannot be
+    rewound although `recompute` is off.
+    """
+    import transformers
+    from transformers.utils import logging
+
+    from trialogue.models.catalogue import folder_of
+
+    known = folder_of(str(name))
+    source = Path(name) if known is None else known
+    where: dict[str, Any] = {"trust_remote_code": remote_code}
+    place = str(name if known is None else known)
+    if source.suffix == ".gguf":
+        if not source.is_file():
+            raise InputError("model", place, "there is no such file")
+        place, where["gguf_file"] = str(source.parent), source.name
+    else:
+        where["use_safetensors"] = True
+    chosen = _dtype(dtype)
+    target = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    bars = logging.is_progress_bar_enabled()
+    verbosity = logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        model = transformers.AutoModelForCausalLM.from_pretrained(place, dtype=chosen, **where)
+        where.pop("use_safetensors", None)
+        tokenizer = _tokenizer(place, where)
+        model = model.to(target)
+    except (OSError, ValueError, ImportError, RuntimeError, KeyError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("model", str(name), _reason(error, str(name))) from error
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+    return PretrainedOracle(model, tokenizer, name=str(name), recompute=recompute)
+
+
+def _tokenizer(place: str, where: dict[str, Any]) -> Any:
+    import transformers
+
+    try:
+        return transformers.AutoTokenizer.from_pretrained(place, **where)
+    except Exception as error:  # what a missing tokenizer raises differs between versions of the library
+        raise InputError("model", place, f"it has no tokenizer that can be read: {_line(error)}") from error
+
+
+def _dtype(dtype: str | torch.dtype) -> Any:
+    if isinstance(dtype, torch.dtype) or dtype == "auto":
+        return dtype
+    found = getattr(torch, dtype, None)
+    if not isinstance(found, torch.dtype) or not found.is_floating_point:
+        raise InputError("dtype", dtype, "use auto, float32, bfloat16, float16 or float64")
+    return found
+
+
+def _line(error: BaseException) -> str:
+    """The first line of what went wrong."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].strip()
+
+
+def _reason(error: BaseException, name: str) -> str:
+    """What a user can do about a model that does not load."""
+    chain: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in chain:
+        chain.append(link)
+        link = link.__cause__ or link.__context__
+    kinds = {type(part).__name__ for part in chain}
+    text = " ".join(str(part) for part in chain)
+    if Path(name).exists():
+        if "safetensors" in text:
+            return "it holds no safetensors weights; convert them, pickled weights are not loaded"
+        return f"its files cannot be loaded: {_line(error)}"
+    if "GatedRepoError" in kinds or "401 Client Error" in text or "403 Client Error" in text:
+        return "it is private, gated or does not exist: ask for access and log in with `hf auth login`"
+    if "RepositoryNotFoundError" in kinds or "HFValidationError" in kinds:
+        return "there is no such model on the hub, and no such folder"
+    if "safetensors" in text and "does not appear" in text:
+        return "it has no safetensors weights; pickled weights are not loaded"
+    if kinds & {"LocalEntryNotFoundError", "OfflineModeIsEnabled", "ConnectionError", "ConnectError"} or (
+        "connect" in text.lower()
+    ):
+        return "the hub cannot be reached and the model is not in its cache; give a folder, or go online once"
+    if "trust_remote_code" in text:
+        return "it needs code of its own repository; allow it with trust_remote_code if you trust it"
+    return f"it cannot be loaded: {_line(error)}"
+
+
+class PretrainedOracle:
+    """The causal Hugging Face model `model` with its `tokenizer` as a `trialogue.oracles.Autoregressive`.
+
+    Prefixes are token ids as the tokenizer gives them: nothing is put before them, so a prompt holds at least one
+    token. `vocab_size` counts what the model answers for, `max_length` the positions it knows (None where it states
+    none), `layers` its blocks. Where the model has several tokens that end a sequence, `eos` answers for all of them.
+
+    A model whose cached passes cannot start anywhere (a recurrent state, a sliding window that is shorter than the
+    sequences, or passes that prove to differ from fresh ones) is refused with the reason, unless `recompute` is set:
+    then every question evaluates the whole prefix. Raises `InputError` so, and for a tokenizer that is not fast.
+    """
+
+    def __init__(
+        self, model: Any, tokenizer: Any, *, name: str | None = None, recompute: bool = False
+    ) -> None:
+        self.model = model.eval()
+        self.name = name or str(getattr(model.config, "_name_or_path", "")) or type(model).__name__
+        self.recompute = recompute
+        config = model.config.get_text_config(decoder=True)
+        self.head = model.get_output_embeddings()
+        if self.head is None or getattr(config, "is_encoder_decoder", False):
+            raise InputError("model", self.name, "it is no causal language model")
+        self.body = model.base_model
+        self.vocab_size: int = self.head.weight.shape[0]
+        self.tokenization = (
+            tokenizer if isinstance(tokenizer, Tokenization) else Tokenization(tokenizer, self.vocab_size)
+        )
+        self.eos, self.other_ends = self._ends()
+        self.max_length: int | None = getattr(config, "max_position_embeddings", None)
+        self.layers: int = config.num_hidden_layers
+        self.width: int = config.hidden_size
+        self.window = None if recompute else _window(config)
+        self.device, self.dtype = self.head.weight.device, self.head.weight.dtype
+        if not recompute:
+            kind = _recurrent(model, config)
+            if kind:
+                mend = (
+                    f"its state ({kind}) cannot be rewound; recompute=True evaluates whole prefixes instead"
+                )
+                raise InputError("model", self.name, mend)
+        self.plain_head = self._head_is_plain()
+        if not recompute:
+            self._require_right_cache()
+
+    def _ends(self) -> tuple[int | None, tuple[int, ...]]:
+        """The token that ends a sequence, and others that mean the same."""
+        stated = getattr(getattr(self.model, "generation_config", None), "eos_token_id", None)
+        ends = [] if stated is None else [stated] if isinstance(stated, int) else list(stated)
+        eos = self.tokenization.eos if self.tokenization.eos is not None else next(iter(ends), None)
+        return eos, tuple(sorted({end for end in ends if end != eos and end < self.vocab_size}))
+
+    def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
+        """Make room for `rows` sequences of up to `capacity` tokens, recording the hidden states of `layers`.
+
+        Raises `InputError` where the capacity exceeds the model's positions or its sliding window, or a layer is
+        neither -1 (what the head reads) nor in 0..layers - 1 (the residual stream after that many blocks).
+        """
+        if self.max_length is not None and capacity > self.max_length:
+            mend = f"{self.name} knows {self.max_length} positions; shorten prompts or max_new_tokens"
+            raise InputError("capacity", capacity, mend)
+        if self.window is not None and capacity > self.window:
+            mend = f"{self.name} attends within a sliding window of {self.window} tokens, and what has left it cannot "
+            raise InputError(
+                "capacity", capacity, mend + "be rewound: generate less, or load with recompute=True"
+            )
+        for layer in layers:
+            if not -1 <= layer < self.layers:
+                mend = f"must be -1 (what the head reads) or in 0..{self.layers - 1}"
+                raise InputError("layers", layer, mend)
+        kept = tuple(layer for layer in layers if layer != -1)
+        if self.recompute:
+            return _Recomputed(self, capacity, kept)
+        return _Cached(self, capacity, kept, PositionCache(self.layers, rows, capacity))
+
+    def _head_is_plain(self) -> bool:
+        """Whether logits are the output embeddings of the last hidden state, and nothing else."""
+        tokens = self._probe_tokens(1)
+        with torch.inference_mode():
+            logits = self.model(input_ids=tokens, use_cache=False).logits
+            own = self.head(self.body(input_ids=tokens, use_cache=False).last_hidden_state)
+        return bool(torch.allclose(own.float(), logits.float(), rtol=1e-3, atol=1e-3))
+
+    def _probe_tokens(self, rows: int, length: int = 6) -> Tensor:
+        steps = torch.arange(rows * length, device=self.device).view(rows, length)
+        return (steps * 7919 + 3) % self.vocab_size
+
+    def _require_right_cache(self) -> None:
+        """Raise unless ragged rows that rewind give what fresh passes give."""
+        tokens = self._probe_tokens(2).cpu()
+        rows, stop = torch.tensor([0, 1]), torch.tensor([6, 4])
+        wrong = tokens.clone()
+        wrong[:, 2:] = (wrong[:, 2:] + 1) % self.vocab_size
+        with torch.inference_mode():
+            context = self.open(2, 6)
+            context.features(wrong, torch.zeros_like(stop), stop, rows)
+            context.features(tokens, torch.tensor([2, 3]), torch.tensor([3, 3]), rows)
+            cached = context.log_probs(context.features(tokens, torch.tensor([4, 4]), stop, rows))
+            fresh_context = _Recomputed(self, 6, ())
+            fresh = fresh_context.log_probs(
+                fresh_context.features(tokens, torch.zeros_like(stop), stop, rows)
+            )
+        tolerance = 1e-3 if self.dtype in (torch.float32, torch.float64) else 0.25
+        if not bool(((cached - fresh).abs().amax() <= tolerance)):
+            mend = "its cached passes differ from fresh ones; recompute=True evaluates whole prefixes instead"
+            raise InputError("model", self.name, mend)
+
+
+def _recurrent(model: Any, config: Any) -> str:
+    """What kind of state of the model cannot be rewound, if any."""
+    if getattr(model, "_is_stateful", False):
+        return "recurrent"
+    attention = {"full_attention", "sliding_attention", "chunked_attention"}
+    others = sorted(set(getattr(config, "layer_types", None) or ()) - attention)
+    return ", ".join(others)
+
+
+def _window(config: Any) -> int | None:
+    """The length up to which all layers attend to everything, None where they always do."""
+    kinds = set(getattr(config, "layer_types", None) or ())
+    if kinds == {"full_attention"} or not getattr(config, "use_sliding_window", True):
+        return None
+    windows = [getattr(config, "sliding_window", None)]
+    if "chunked_attention" in kinds:
+        windows.append(getattr(config, "attention_chunk_size", None))
+    return min((window for window in windows if window), default=None)
+
+
+class _Pretrained:
+    """What the contexts of a pretrained model share: what is kept of a pass, and what is read off it.
+
+    Features are (n, width * (1 + len(layers))): the last hidden state, then those after each of `layers` blocks. A
+    model whose head does more than multiply keeps its logits in front.
+    """
+
+    first = 1
+
+    def __init__(self, oracle: PretrainedOracle, capacity: int, layers: tuple[int, ...]) -> None:
+        self._oracle, self._capacity, self._layers = oracle, capacity, layers
+        self._logits = 0 if oracle.plain_head else oracle.vocab_size
+
+    def log_probs(self, features: Tensor) -> Tensor:
+        """Log-probabilities (n, vocab) of the next token, in float32 (float64 for a float64 model)."""
+        oracle = self._oracle
+        logits = features[:, : self._logits] if self._logits else oracle.head(features[:, : oracle.width])
+        answers = torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
+        if oracle.other_ends and oracle.eos is not None:
+            ends = [oracle.eos, *oracle.other_ends]
+            answers[:, oracle.eos] = answers[:, ends].logsumexp(1)
+            answers[:, oracle.other_ends] = -torch.inf
+        return answers
+
+    def hidden(self, features: Tensor, layer: int) -> Tensor:
+        """Residual stream (n, width) after `layer` blocks; -1 is what the head reads."""
+        width = self._oracle.width
+        if layer == -1:
+            return features[:, self._logits : self._logits + width]
+        if layer not in self._layers:
+            raise InputError("layer", layer, f"not recorded; open the context with layers=({layer},)")
+        first = self._logits + width * (1 + self._layers.index(layer))
+        return features[:, first : first + width]
+
+    def _pass(self, ids: Tensor, last: Tensor, **settings: Any) -> Tensor:
+        """Features (n, features) at index `last` (n,) of each row of input `ids` (n, m)."""
+        oracle = self._oracle
+        states = bool(self._layers)
+        rows = torch.arange(len(ids), device=ids.device)
+        if oracle.plain_head:
+            answer = oracle.body(input_ids=ids, output_hidden_states=states, **settings)
+            parts = [answer.last_hidden_state[rows, last]]
+        else:
+            answer = oracle.model(input_ids=ids, output_hidden_states=True, **settings)
+            parts = [answer.logits[rows, last], answer.hidden_states[-1][rows, last]]
+        parts += [answer.hidden_states[layer][rows, last] for layer in self._layers]
+        return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
+
+    def _checked(self, stop: Tensor) -> None:
+        if int(stop.min()) < 1:
+            mend = "a pretrained model continues at least one token: begin the prompt with its BOS"
+            raise InputError("prompts", "(empty)", mend)
+        if int(stop.max()) > self._capacity:
+            mend = f"length {int(stop.max())} was asked for; open a larger context"
+            raise InputError("capacity", self._capacity, mend)
+
+    def _together(self, counts: Tensor) -> list[Tensor]:
+        """Indices of rows to evaluate together, longest first: little padding, and no pass too large to hold."""
+        order = counts.argsort(descending=True)
+        groups: list[Tensor] = []
+        begin, real = 0, 0
+        for place, count in enumerate(counts[order].tolist()):
+            longest = int(counts[order[begin]])
+            padded = longest * (place + 1 - begin)
+            if place > begin and (padded > _PADDING_SHARE * (real + count) or padded > _POSITIONS_AT_ONCE):
+                groups.append(order[begin:place])
+                begin, real = place, 0
+            real += count
+        return [*groups, order[begin:]]
+
+
+class _Cached(_Pretrained):
+    """A `trialogue.oracles.Context` over a cache by row and position; token i of a row is at its position i - 1."""
+
+    recomputes = False
+
+    def __init__(
+        self, oracle: PretrainedOracle, capacity: int, layers: tuple[int, ...], cache: PositionCache
+    ) -> None:
+        super().__init__(oracle, capacity, layers)
+        self._cache = cache
+        self._range = torch.arange(capacity + 1, device=oracle.device)
+
+    def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
+        """Evaluate positions `start..stop` of each row (see `trialogue.oracles.Context`)."""
+        self._checked(stop)
+        first = (start - 1).clamp_min(0)
+        counts = stop - first
+        if int(counts.max()) == 1 or len(rows) == 1:
+            return self._evaluate(tokens, first, stop, rows)
+        groups = self._together(counts)
+        parts = [self._evaluate(tokens[group], first[group], stop[group], rows[group]) for group in groups]
+        features = parts[0].new_empty(len(rows), parts[0].shape[1])
+        for group, part in zip(groups, parts, strict=True):
+            features[group.to(part.device)] = part
+        return features
+
+    def _evaluate(self, tokens: Tensor, first: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
+        """Features (n, features) after evaluating indices `first..stop - 1` of `tokens` (n, capacity)."""
+        device, counts = self._oracle.device, stop - first
+        longest, reach = int(counts.max()), int(stop.max())
+        positions = first[:, None] + torch.arange(longest)
+        ids = tokens.gather(1, positions.clamp_max(tokens.shape[1] - 1))
+        # Padding lies behind a row's last token; what it would store must not fall on what a later rewind may need.
+        kept = torch.where(positions < stop[:, None], positions, self._cache.padding)
+        consecutive = bool((rows[1:] - rows[:-1] == 1).all())
+        level = longest == 1 and int(stop.min()) == reach
+        place = Place(
+            rows.to(device),
+            kept.to(device),
+            int(rows[0]) if consecutive else -1,
+            reach - 1 if level and consecutive else -1,
+            reach,
+        )
+        positions, counts = positions.to(device), counts.to(device)
+        return self._pass(
+            ids.to(device),
+            counts - 1,
+            attention_mask=None if level else self._mask(positions, reach),
+            position_ids=positions,
+            past_key_values=self._cache.at(place),
+            use_cache=True,
+        )
+
+    def _mask(self, positions: Tensor, reach: int) -> Tensor:
+        """What is added to the scores (n, 1, m, reach): nothing for what is past, the least number for the rest."""
+        dtype = self._oracle.dtype
+        future = self._range[:reach] > positions[:, None, :, None]
+        return torch.zeros(future.shape, dtype=dtype, device=future.device).masked_fill_(
+            future, torch.finfo(dtype).min
+        )
+
+    def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
+        """Make positions `start..stop` of storage rows `rows` those of `source` (both (n,))."""
+        self._cache.copy(source, rows, max(start - 1, 0), stop)
+
+    def fork(self, rows: Tensor) -> Context:
+        """Return an independent context whose row i starts as this context's row `rows[i]`."""
+        return _Cached(self._oracle, self._capacity, self._layers, self._cache.fork(rows))
+
+
+class _Recomputed(_Pretrained):
+    """A `trialogue.oracles.Context` that keeps nothing: every question evaluates its whole prefix."""
+
+    recomputes = True
+
+    def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
+        """Evaluate the prefixes of length `stop`; `start` and `rows` do not matter."""
+        del start, rows
+        self._checked(stop)
+        features: Tensor | None = None
+        for group in self._together(stop):
+            lengths = stop[group].to(self._oracle.device)
+            ids = tokens[group, : int(lengths.max())].to(self._oracle.device)
+            # Causal: what is padding, to the right, is not seen.
+            part = self._pass(ids, lengths - 1, use_cache=False)
+            if features is None:
+                features = part.new_empty(len(stop), part.shape[1])
+            features[group.to(part.device)] = part
+        assert features is not None
+        return features
+
+    def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
+        """Nothing is kept, so nothing is copied."""
+
+    def fork(self, rows: Tensor) -> Context:
+        """Nothing is kept, so nothing is shared."""
+        del rows
+        return self

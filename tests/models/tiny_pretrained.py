@@ -1,0 +1,77 @@
+"""A tiny random Llama and a byte-level tokenizer of a few hundred tokens, made in memory: no download, no file."""
+
+from functools import cache
+from pathlib import Path
+
+import torch
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from trialogue.models.pretrained import PretrainedOracle
+
+TEXT = (
+    "the cat sat on the mat, and the dog ran after the cat.",
+    'a list: [1, 2, 3], a name: "anna", a number: 42, true or false, yes or no',
+    "café, naïve, 東京, 😀 and back to plain text\n\nassert f(1, 2) == 3",
+)
+TEMPLATE = (
+    "{% for message in messages %}<s>{{ message['role'] }}: {{ message['content'] }}</s>{% endfor %}"
+    "{% if add_generation_prompt %}<s>assistant: {% endif %}"
+)
+
+
+@cache
+def tiny_tokenizer() -> PreTrainedTokenizerFast:
+    """Byte-level BPE with 300 tokens; ids 0, 1, 2 are <pad>, <s> (BOS) and </s> (EOS)."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        special_tokens=[AddedToken(text, special=True) for text in ("<pad>", "<s>", "</s>")],
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(TEXT, trainer)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>"
+    )
+    fast.chat_template = TEMPLATE
+    return fast
+
+
+def tiny_model(seed: int = 0, scale: float = 30.0, **config: object) -> LlamaForCausalLM:
+    """Two layers of width 16 over the tokenizer's vocabulary; `scale` widens the weights, so that logits differ."""
+    settings = {
+        "vocab_size": len(tiny_tokenizer()),
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 256,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "pad_token_id": 0,
+    }
+    with torch.random.fork_rng(devices=[]):
+        torch.random.default_generator.manual_seed(seed)
+        model = LlamaForCausalLM(LlamaConfig(**settings | config))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                parameter.mul_(scale / 4)
+    return model.eval()
+
+
+def tiny_oracle(seed: int = 0, **settings: object) -> PretrainedOracle:
+    """The tiny model as an oracle."""
+    return PretrainedOracle(tiny_model(seed), tiny_tokenizer(), name="tiny", **settings)
+
+
+def save_tiny(folder: Path, seed: int = 0, tokenizer: bool = True) -> Path:
+    """Write the tiny model (and its tokenizer) to `folder` as Hugging Face models are stored."""
+    tiny_model(seed).save_pretrained(folder)
+    if tokenizer:
+        tiny_tokenizer().save_pretrained(folder)
+    return folder
