@@ -1,0 +1,173 @@
+"""Calibration of a binary verifier: probabilities that mean what they say, thresholds, and held-out numbers.
+
+Labels are 1 for correct and 0 for erroneous; a verifier rejects where P(correct) lies below its threshold.
+"""
+
+import math
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
+from scipy.stats import binomtest
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score, roc_curve
+
+from trialogue.errors import InputError
+
+Method = Literal["platt", "temperature", "none"]
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+
+class Calibration(NamedTuple):
+    """Calibrated log-odds are `slope` times the raw ones, plus `offset`; the temperature is 1 / slope."""
+
+    slope: float = 1.0
+    offset: float = 0.0
+
+
+def fit_calibration(log_odds: Floats, labels: Labels, method: Method = "platt") -> Calibration:
+    """The calibration of `log_odds` (n,) of being correct, with the least log-loss on `labels` (n,).
+
+    "platt" fits slope and offset (Platt 1999), "temperature" the slope alone (Guo et al. 2017). Both use Platt's
+    targets (N₁ + 1)/(N₁ + 2) and 1/(N₀ + 2), which keep the slope finite where the classes are separable. Raises
+    `InputError` where a class is missing, or where larger log-odds do not mean more correct labels.
+    """
+    if method not in get_args(Method):
+        raise InputError("calibration", method, f"use one of {', '.join(get_args(Method))}")
+    correct = _both_classes(labels)
+    if method == "none":
+        return Calibration()
+    target = np.where(labels == 1, (correct + 1) / (correct + 2), 1 / (len(labels) - correct + 2))
+    columns = np.stack((log_odds, np.ones_like(log_odds)))[: 2 if method == "platt" else 1]
+
+    def loss(parameters: Floats) -> float:
+        scores = parameters @ columns
+        return float(np.mean(np.logaddexp(0, scores) - target * scores))
+
+    def gradient(parameters: Floats) -> Floats:
+        slopes: Floats = columns @ (expit(parameters @ columns) - target) / len(labels)
+        return slopes
+
+    def hessian(parameters: Floats) -> Floats:
+        p = expit(parameters @ columns)
+        curvature: Floats = (columns * (p * (1 - p))) @ columns.T / len(labels)
+        return curvature
+
+    start = np.zeros(len(columns))
+    # The loss is convex and has at most two parameters: Newton steps in a trust region end at machine precision.
+    found = minimize(loss, start, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-10})
+    slope, offset = float(found.x[0]), float(found.x[1]) if method == "platt" else 0.0
+    if not slope > 0:
+        mend = "the verifier is no better than chance on held-out texts: give more texts, or other layers"
+        raise InputError("calibration slope", round(slope, 4), mend)
+    return Calibration(slope, offset)
+
+
+def least_false_rejections(correct: int) -> float:
+    """The least expected share of false rejections that `correct` correct examples can vouch for."""
+    return 1 / (correct + 1)
+
+
+def rejection_threshold(probabilities: Floats, labels: Labels, false_rejections: float) -> float:
+    """The largest threshold with which a new correct prefix is rejected with probability `false_rejections` at most.
+
+    With n correct examples among `probabilities` (m,) it is the k-th smallest of theirs, k = ⌊rate (n + 1)⌋: the
+    split-conformal quantile, whose promise holds on average over calibration sets drawn like the new prefix
+    (Vovk et al. 2005). Raises `InputError` where n is too small for any threshold to keep the promise.
+    """
+    accepted = np.sort(probabilities[labels == 1])
+    check_false_rejections(false_rejections, len(accepted))
+    # A rate such as 0.1 times 10 lies below 1 by rounding alone.
+    return float(accepted[math.floor(false_rejections * (len(accepted) + 1) + 1e-9) - 1])
+
+
+def check_false_rejections(false_rejections: float, correct: int) -> None:
+    """Raise `InputError` unless `correct` correct examples can vouch for the rate `false_rejections`."""
+    if not 0 < false_rejections < 1:
+        raise InputError("false_rejections", false_rejections, "use a share strictly between 0 and 1")
+    least = least_false_rejections(correct)
+    if false_rejections < least - 1e-12:
+        mend = f"{correct} correct examples calibrate it: use at least {least:.4f}, or give more texts"
+        raise InputError("false_rejections", false_rejections, mend)
+
+
+def youden_threshold(probabilities: Floats, labels: Labels) -> float:
+    """The threshold that maximises Youden's J: share of errors rejected minus share of correct rejected."""
+    _both_classes(labels)
+    false_accepts, accepts, thresholds = roc_curve(labels, probabilities)
+    # The first point of the curve rejects everything, at a threshold of infinity.
+    return float(thresholds[1:][np.argmax((accepts - false_accepts)[1:])])
+
+
+def expected_calibration_error(probabilities: Floats, labels: Labels, bins: int = 10) -> float:
+    """|mean probability - share of correct|, averaged over `bins` equal intervals of P(correct) by their size."""
+    place = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
+    gaps = np.bincount(place, weights=probabilities - labels, minlength=bins)
+    return float(np.abs(gaps).sum() / len(labels))
+
+
+class Share(NamedTuple):
+    """`events` of `total`, and the 95 % Wilson interval of the share."""
+
+    events: int
+    total: int
+    low: float
+    high: float
+
+    @property
+    def value(self) -> float:
+        """The share itself."""
+        return self.events / self.total
+
+    @classmethod
+    def of(cls, happened: NDArray[np.bool_]) -> "Share":
+        """The share of true among `happened` (n,), n > 0."""
+        events, total = int(happened.sum()), len(happened)
+        interval = binomtest(events, total).proportion_ci(0.95, method="wilson")
+        return cls(events, total, float(interval.low), float(interval.high))
+
+
+class VerifierNumbers(NamedTuple):
+    """How good a verifier is on held-out examples."""
+
+    correct: int
+    erroneous: int
+    accuracy: float  # of the verdict P(correct) >= 1/2
+    auroc: float
+    log_loss: float
+    brier: float
+    calibration_error: float
+    calibration_error_before: float  # of the probabilities as they were before calibration
+    false_rejections: Share  # correct examples below the threshold
+    detections: Share  # erroneous examples below the threshold
+
+
+def verifier_numbers(
+    probabilities: Floats, labels: Labels, threshold: float, before: Floats
+) -> VerifierNumbers:
+    """Numbers of calibrated `probabilities` (n,) with a `threshold`; `before` (n,) are the uncalibrated ones."""
+    correct = _both_classes(labels)
+    rejected = probabilities < threshold
+    return VerifierNumbers(
+        correct=correct,
+        erroneous=len(labels) - correct,
+        accuracy=float(np.mean((probabilities >= 0.5) == (labels == 1))),
+        auroc=float(roc_auc_score(labels, probabilities)),
+        log_loss=float(log_loss(labels, probabilities)),
+        brier=float(brier_score_loss(labels, probabilities)),
+        calibration_error=expected_calibration_error(probabilities, labels),
+        calibration_error_before=expected_calibration_error(before, labels),
+        false_rejections=Share.of(rejected[labels == 1]),
+        detections=Share.of(rejected[labels == 0]),
+    )
+
+
+def _both_classes(labels: Labels) -> int:
+    """The number of correct labels; raises `InputError` where all labels are equal."""
+    correct = int((labels == 1).sum())
+    for label, count in (("erroneous", len(labels) - correct), ("correct", correct)):
+        if not count:
+            raise InputError("labels", 0, f"no {label} example is held out: give more {label} texts")
+    return correct

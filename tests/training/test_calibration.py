@@ -1,0 +1,180 @@
+"""Calibration: closed forms, and what a calibrated probability promises; broken ones are caught by the same checks."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from trialogue.errors import InputError
+from trialogue.randomness import numpy_generator
+from trialogue.training.calibration import (
+    Calibration,
+    Floats,
+    Labels,
+    Method,
+    expected_calibration_error,
+    fit_calibration,
+    rejection_threshold,
+    verifier_numbers,
+    youden_threshold,
+)
+
+Fit = Callable[[Floats, Labels, Method], Calibration]
+
+
+def two_points() -> tuple[Floats, Labels]:
+    """Log-odds -1 with 10 of 40 correct, and 3 with 45 of 60."""
+    log_odds = np.repeat([-1.0, 3.0], [40, 60])
+    labels = np.repeat([1, 0, 1, 0], [10, 30, 45, 15]).astype(np.int64)
+    return log_odds, labels
+
+
+def smoothed(labels: Labels) -> Floats:
+    """Platt's targets."""
+    correct = labels.sum()
+    return np.where(labels == 1, (correct + 1) / (correct + 2), 1 / (len(labels) - correct + 2))
+
+
+def platt_is_exact(fit: Fit) -> bool:
+    """Two values and two parameters: the log-odds at each value are those of the mean target there."""
+    log_odds, labels = two_points()
+    target = smoothed(labels)
+    low, high = (target[log_odds == value].mean() for value in (-1.0, 3.0))
+    slope = (math.log(high / (1 - high)) - math.log(low / (1 - low))) / 4
+    offset = math.log(low / (1 - low)) + slope
+    return bool(np.allclose(fit(log_odds, labels, "platt"), (slope, offset), atol=1e-8))
+
+
+def temperature_is_exact(fit: Fit) -> bool:
+    """Log-odds ±2 that agree with the label in 3 of 4 cases, as many of either: slope = log-odds of the target / 2."""
+    log_odds = np.repeat([2.0, -2.0], 40)
+    labels = np.tile([1, 1, 1, 0], 20).astype(np.int64)
+    labels[40:] = 1 - labels[40:]
+    share = smoothed(labels)[:40].mean()
+    expected = (math.log(share / (1 - share)) / 2, 0.0)
+    return bool(np.allclose(fit(log_odds, labels, "temperature"), expected, atol=1e-8))
+
+
+def without_smoothing(log_odds: Floats, labels: Labels, method: Method) -> Calibration:
+    """A mutant: as many further examples of either label as make Platt's targets negligible."""
+    repeated = np.tile(log_odds, 1000), np.tile(labels, 1000)
+    return fit_calibration(*repeated, method)
+
+
+def inverted(log_odds: Floats, labels: Labels, method: Method) -> Calibration:
+    """A mutant: the temperature where the slope belongs."""
+    slope, offset = fit_calibration(log_odds, labels, method)
+    return Calibration(1 / slope, offset)
+
+
+@pytest.mark.parametrize("check", [platt_is_exact, temperature_is_exact])
+def test_it_is_exact_where_the_optimum_has_a_closed_form(check: Callable[[Fit], bool]) -> None:
+    assert check(fit_calibration)
+    assert not check(without_smoothing)
+    assert not check(inverted)
+    assert not check(lambda log_odds, labels, _: fit_calibration(log_odds, labels, "none"))
+    with pytest.raises(InputError, match="no better than chance"):
+        check(lambda log_odds, labels, method: fit_calibration(log_odds, 1 - labels, method))
+
+
+def miscalibrated(n: int) -> tuple[Floats, Floats, Labels]:
+    """True log-odds, overconfident and shifted ones, and labels drawn from the true ones."""
+    draw = numpy_generator(0, "miscalibrated")
+    true = draw.normal(0.5, 1.5, n)
+    labels = (draw.random(n) < 1 / (1 + np.exp(-true))).astype(np.int64)
+    return true, 4 * true - 1, labels
+
+
+def log_loss(log_odds: Floats, labels: Labels) -> float:
+    return float(np.mean(np.logaddexp(0, log_odds) - labels * log_odds))
+
+
+@pytest.mark.parametrize("method", ["platt", "temperature"])
+def test_it_lowers_log_loss_and_calibration_error_on_fresh_examples(method: Method) -> None:
+    true, raw, labels = miscalibrated(8000)
+    fit, held_out = slice(0, 4000), slice(4000, None)
+    slope, offset = fit_calibration(raw[fit], labels[fit], method)
+    calibrated = slope * raw + offset
+    before, after = (log_loss(odds[held_out], labels[held_out]) for odds in (raw, calibrated))
+    assert after < before - 0.2
+    probability = [1 / (1 + np.exp(-odds[held_out])) for odds in (raw, calibrated)]
+    errors = [expected_calibration_error(p, labels[held_out]) for p in probability]
+    assert errors[1] < errors[0] / 2
+    if method == "platt":
+        assert (slope, offset) == pytest.approx((0.25, 0.25), abs=0.05)
+        assert after < log_loss(true[held_out], labels[held_out]) + 2e-3
+
+
+def test_separable_examples_get_a_finite_slope() -> None:
+    log_odds, labels = np.array([-3.0, -2.0, 2.0, 3.0]), np.array([0, 0, 1, 1])
+    slope, _ = fit_calibration(log_odds, labels, "platt")
+    assert 0 < slope < 1
+    constant = fit_calibration(np.array([1.0, 1.0, 1.0]), np.array([1, 1, 0]), "temperature")
+    assert constant.slope > 0
+
+
+@pytest.mark.parametrize("count", [19, 20, 99, 100, 437])
+@pytest.mark.parametrize("rate", [0.05, 0.1, 0.5])
+def test_the_threshold_keeps_its_promise_exactly(count: int, rate: float) -> None:
+    """Leave one out over n + 1 exchangeable values: the share that its own threshold rejects, on average."""
+    values = np.sort(numpy_generator(count, "values").random(count + 1))
+
+    def share(threshold_of: Callable[[Floats], float]) -> float:
+        rejected = [
+            values[left_out] < threshold_of(np.delete(values, left_out)) for left_out in range(count + 1)
+        ]
+        return float(np.mean(rejected))
+
+    def chosen(others: Floats) -> float:
+        # Erroneous examples, whatever their probabilities, do not matter.
+        labels = np.repeat([1, 0], [count, 3]).astype(np.int64)
+        return rejection_threshold(np.append(others, [0.0, 0.5, 1.0]), labels, rate)
+
+    rejected = math.floor(rate * (count + 1) + 1e-9)
+    assert share(chosen) == rejected / (count + 1) <= rate + 1e-12
+    # The next threshold breaks the promise; it is what a quantile that forgets the + 1 may choose.
+    assert share(lambda others: float(np.sort(others)[rejected])) > rate
+
+
+def test_youdens_threshold_is_the_best_of_all() -> None:
+    draw = numpy_generator(1, "youden")
+    labels = draw.integers(0, 2, 200)
+    probabilities = np.round(draw.random(200) * 0.6 + 0.3 * labels, 2)  # with ties
+
+    def j(threshold: float) -> float:
+        rejected = probabilities < threshold
+        return float(rejected[labels == 0].mean() - rejected[labels == 1].mean())
+
+    best = max(j(value) for value in np.unique(probabilities))
+    assert j(youden_threshold(probabilities, labels)) == best
+    assert j(youden_threshold(probabilities, 1 - labels)) < best
+
+
+def test_numbers_are_those_of_a_small_table_by_hand() -> None:
+    probabilities = np.array([0.1, 0.25, 0.6, 0.9, 0.9])
+    labels = np.array([0, 1, 0, 1, 1])
+    numbers = verifier_numbers(probabilities, labels, 0.25, 1 - probabilities)
+    assert (numbers.correct, numbers.erroneous) == (3, 2)
+    assert numbers.accuracy == 3 / 5
+    assert numbers.auroc == pytest.approx(5 / 6)
+    assert numbers.brier == pytest.approx((0.01 + 0.5625 + 0.36 + 0.01 + 0.01) / 5)
+    assert numbers.calibration_error == pytest.approx((0.1 + 0.75 + 0.6 + 0.2) / 5)
+    assert numbers.calibration_error_before == pytest.approx((0.9 + 0.25 + 0.4 + 1.8) / 5)
+    assert numbers.false_rejections[:2] == (0, 3)  # a value at the threshold is accepted
+    assert numbers.detections[:2] == (1, 2)
+    assert numbers.detections.low < 0.5 < numbers.detections.high
+    assert numbers.detections.value == 0.5
+
+
+def test_bad_input_is_named() -> None:
+    p, labels = np.array([0.2, 0.4, 0.6]), np.array([0, 1, 1])
+    for labels_missing, word in (([0, 0, 0], "correct"), ([1, 1, 1], "erroneous")):
+        with pytest.raises(InputError, match=f"no {word} example"):
+            fit_calibration(p, np.array(labels_missing))
+    with pytest.raises(InputError, match="calibration='isotonic'"):
+        fit_calibration(p, labels, "isotonic")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"use at least 0\.3333"):
+        rejection_threshold(p, labels, 0.3)
+    with pytest.raises(InputError, match="strictly between 0 and 1"):
+        rejection_threshold(p, labels, 1.0)
