@@ -8,7 +8,7 @@ the batch nor on the number of threads. Given an `Enumeration` the same code vis
 import hashlib
 import math
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ Choose = Callable[[Tensor, Tensor], Tensor]
 """`choose(log_weights (n, k), rows (n,)) -> index (n,)`, never an index whose weight is zero."""
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_BLOCK = 256
 
 Result = TypeVar("Result")
 
@@ -57,35 +58,48 @@ def _spread(seed: np.uint64, keys: NDArray[np.int64], out: NDArray[np.int64]) ->
 
 
 @compiled
-def _invert(uniform: float, cumulative: NDArray[np.float64]) -> int:
+def _invert(uniform: float, weights: NDArray[np.floating[Any]]) -> int:
     """The first index whose cumulative weight exceeds `uniform` of the total; -1 where the total is not positive.
 
-    An index of weight zero repeats the cumulative weight before it, so that it is never the first.
+    Never an index of weight zero, also where rounding lifts the target to the total.
     """
-    total = cumulative[-1]
+    blocks = (len(weights) + _BLOCK - 1) // _BLOCK
+    sums = np.zeros(blocks)
+    total = 0.0
+    for block in range(blocks):
+        for index in range(block * _BLOCK, min((block + 1) * _BLOCK, len(weights))):
+            sums[block] += weights[index]
+        total += sums[block]
     if not total > 0:
         return -1
-    target = uniform * total
-    index = np.searchsorted(cumulative, target, side="right")
-    if index == len(cumulative):
-        # Rounding lifted the target to the total: the last index of positive weight is meant.
-        index = np.searchsorted(cumulative, total, side="left")
-    return index
+    target, below, block = uniform * total, 0.0, 0
+    while block < blocks - 1 and below + sums[block] <= target:
+        below += sums[block]
+        block += 1
+    for index in range(block * _BLOCK, len(weights)):
+        below += weights[index]
+        if below > target and weights[index] > 0:
+            return index
+    last = len(weights) - 1
+    while weights[last] == 0:
+        last -= 1
+    return last
 
 
 @compiled
 def _invert_rows(
-    uniforms: NDArray[np.float64], cumulative: NDArray[np.float64], out: NDArray[np.int64]
+    uniforms: NDArray[np.float64], weights: NDArray[np.floating[Any]], out: NDArray[np.int64]
 ) -> int:
     smallest = 0
     for row in range(len(uniforms)):
-        out[row] = _invert(uniforms[row], cumulative[row])
+        out[row] = _invert(uniforms[row], weights[row])
         smallest = min(smallest, out[row])
     return smallest
 
 
-def _cumulative(log_weights: Tensor) -> Tensor:
-    return log_weights.softmax(-1, dtype=torch.float64).cumsum(-1)
+def _weights(log_weights: Tensor) -> Tensor:
+    """Weights up to a factor per row; NaN where all are zero."""
+    return (log_weights - log_weights.amax(-1, keepdim=True)).exp_()
 
 
 def index_of(uniform: Tensor, log_weights: Tensor) -> Tensor:
@@ -94,7 +108,7 @@ def index_of(uniform: Tensor, log_weights: Tensor) -> Tensor:
     An index of weight zero is never picked. Raises `InputError` where all weights of a row are zero.
     """
     index = torch.empty(len(uniform), dtype=torch.int64)
-    if _invert_rows(uniform.numpy(), _cumulative(log_weights).numpy(), index.numpy()) < 0:
+    if _invert_rows(uniform.numpy(), _weights(log_weights).numpy(), index.numpy()) < 0:
         raise no_choice()
     return index
 
@@ -126,12 +140,12 @@ def _draw(
     keys: NDArray[np.int64],
     counters: NDArray[np.int64],
     rows: NDArray[np.int64],
-    cumulative: NDArray[np.float64],
+    weights: NDArray[np.floating[Any]],
     out: NDArray[np.int64],
 ) -> int:
     smallest = 0
     for index in range(len(rows)):
-        out[index] = _invert(_next_uniform(keys, counters, rows[index]), cumulative[index])
+        out[index] = _invert(_next_uniform(keys, counters, rows[index]), weights[index])
         smallest = min(smallest, out[index])
     return smallest
 
@@ -155,9 +169,9 @@ class Streams:
 
     def choose(self, log_weights: Tensor, rows: Tensor) -> Tensor:
         """Draw one index per row (`Choose`): `index_of` the next uniform number of each, in one pass."""
-        index, cumulative = torch.empty_like(rows), _cumulative(log_weights)
+        index, weights = torch.empty_like(rows), _weights(log_weights)
         if (
-            _draw(self.keys.numpy(), self.counters.numpy(), rows.numpy(), cumulative.numpy(), index.numpy())
+            _draw(self.keys.numpy(), self.counters.numpy(), rows.numpy(), weights.numpy(), index.numpy())
             < 0
         ):
             raise no_choice()

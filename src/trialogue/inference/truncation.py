@@ -9,6 +9,8 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Context
 
+_FIRST = 256
+
 
 class Truncated:
     """An oracle whose next-token law is sharpened by `temperature` and cut to its `top_k` and `top_p` tokens.
@@ -29,6 +31,9 @@ class Truncated:
             raise InputError("top_k", top_k, "keep at least 1 token, or use None for all")
         self.base = base
         self.vocab_size, self.eos, self.max_length = base.vocab_size, base.eos, base.max_length
+        for name in ("tokenization", "batch_size"):
+            if hasattr(base, name):
+                setattr(self, name, getattr(base, name))
         self.temperature, self.top_p = temperature, top_p
         self.top_k = 1 if temperature == 0 else top_k
         self._reach = torch.tensor(top_p, dtype=torch.float64)  # a tensor compares twice as fast as a number
@@ -46,24 +51,54 @@ class Truncated:
             log_probs = (relative / temperature).log_softmax(-1)
         if self.top_k is None and self.top_p == 1:
             return log_probs
-        # A stable sort, so that the lowest index wins among ties.
-        ordered, order = log_probs.sort(dim=-1, descending=True, stable=True)
+        vocab = log_probs.shape[-1]
+        if vocab <= 2 * _FIRST:
+            return self._cut(log_probs, *_ordered(log_probs))
+        # Nearly always what is kept is a small part of a large vocabulary, and sorting all of it costs as much as the
+        # model's own pass.
+        top, order = log_probs.topk(_FIRST, sorted=False)
+        order, by_index = order.sort()
+        top, by_value = _ordered(top.gather(-1, by_index))
+        order = order.gather(-1, by_value)
+        rest = log_probs.scatter(-1, order, -math.inf).logsumexp(-1, keepdim=True)
+        cut = self._kept(torch.cat((top, rest), -1))[..., :_FIRST]
+        # Among tokens that tie with the last one looked at, some may be missing.
+        unsure = torch.isfinite(cut[..., -1]) | (cut.isfinite() & (top == top[..., -1:])).any(-1)
+        result = torch.full_like(log_probs, -math.inf).scatter_(-1, order, cut.log_softmax(-1))
+        if bool(unsure.any()):
+            result[unsure] = self._cut(log_probs[unsure], *_ordered(log_probs[unsure]))
+        return result
+
+    def _kept(self, ordered: Tensor) -> Tensor:
+        """`ordered` (n, k), most probable first, with what is cut off at -inf."""
         if self.top_k is not None:
+            ordered = ordered.clone()
             ordered[:, self.top_k :] = -math.inf
         if self.top_p != 1:
             probs = ordered.softmax(-1)
             before = probs.cumsum(-1) - probs
-            ordered = ordered.masked_fill_(before >= self._reach, -math.inf)
-        return torch.empty_like(log_probs).scatter_(1, order, ordered.log_softmax(-1))
+            ordered = ordered.masked_fill(before >= self._reach, -math.inf)
+        return ordered
+
+    def _cut(self, log_probs: Tensor, ordered: Tensor, order: Tensor) -> Tensor:
+        return torch.empty_like(log_probs).scatter_(1, order, self._kept(ordered).log_softmax(-1))
+
+
+def _ordered(log_probs: Tensor) -> tuple[Tensor, Tensor]:
+    """Most probable first, and where they were; a stable sort, so that the lowest index wins among ties."""
+    ordered, order = log_probs.sort(dim=-1, descending=True, stable=True)
+    return ordered, order
 
 
 class _TruncatedContext:
     def __init__(self, oracle: Truncated, context: Context) -> None:
         self._oracle, self._context = oracle, context
         self.features, self.hidden, self.copy = context.features, context.hidden, context.copy
+        self.first, self.recomputes = getattr(context, "first", 0), getattr(context, "recomputes", False)
 
     def log_probs(self, features: Tensor) -> Tensor:
-        return self._oracle.truncate(self._context.log_probs(features))
+        self.untruncated = self._context.log_probs(features)
+        return self._oracle.truncate(self.untruncated)
 
     def fork(self, rows: Tensor) -> Context:
         return _TruncatedContext(self._oracle, self._context.fork(rows))
