@@ -1,5 +1,7 @@
 """The verifier as walks see it: asked once per node, counted, and held to its contract."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -12,40 +14,72 @@ class Judge:
     """Values of the batch's rows and of their children.
 
     A value is asked for once per node of the run's tree. A verifier that gives the values of all children at once is
-    asked for them at every visit, which counts as one call.
+    asked for them at every visit, which counts as one call. A verifier with an attribute `parts` is the product of
+    those verifiers: a part is asked only about what the parts before it give a positive value, and of children first
+    those that answer for all of them at once.
     """
 
     def __init__(self, verifier: Verifier, batch: Batch) -> None:
         self._verifier, self._batch = verifier, batch
+        self._parts = _factors(verifier)
 
     def values(self, rows: Tensor) -> Tensor:
         """Values (n,) float64 of the sequences in `rows` (n,)."""
         return self._values(self._batch, rows)
 
+    def candidates(self, rows: Tensor, tokens: Tensor) -> Tensor:
+        """Values (n,) float64 of one continuation each: the sequence in `rows[i]` and then `tokens[i]`."""
+        return self._values(self._batch.peek(tokens, rows), torch.arange(len(rows)))
+
     def children(self, rows: Tensor, support: Tensor) -> Tensor:
         """Values (n, vocab) float64 of all one-token continuations; zero outside `support` (n, vocab) bool."""
-        batch = self._batch
-        values = self._verifier.children(batch, rows)
-        if values is not None:
+        batch, shape = self._batch, tuple(support.shape)
+        values, unanswered = support, []
+        for part in self._parts:
+            answers = part.children(batch, rows)
+            if answers is None:
+                unanswered.append(part)
+            else:
+                checked = _checked(answers, shape)
+                both = values.dtype == checked.dtype == torch.bool
+                values = values & checked if both else torch.where(values > 0, values * checked, 0.0)
+        if len(unanswered) < len(self._parts):
             batch.count_verifier_calls(rows)
-            return torch.where(support, _checked(values, (len(rows), batch.vocab_size)), 0.0)
-        index, tokens = support.nonzero(as_tuple=True)
-        result = torch.zeros(len(rows), batch.vocab_size, dtype=torch.float64)
+        index, tokens = values.nonzero(as_tuple=True) if unanswered else (rows[:0], rows[:0])
+        values = values.double()
         if len(index):
-            children = batch.peek(tokens, rows[index])
-            result[index, tokens] = self._values(children, torch.arange(len(index)))
-        return result
+            children, each = batch.peek(tokens, rows[index]), torch.arange(len(index))
+            values[index, tokens] = self._values(children, each, unanswered, values[index, tokens])
+        return values
 
-    def _values(self, batch: Batch, rows: Tensor) -> Tensor:
+    def _values(
+        self,
+        batch: Batch,
+        rows: Tensor,
+        parts: Sequence[Verifier] | None = None,
+        others: Tensor | None = None,
+    ) -> Tensor:
+        """Values (n,) of `rows` (n,), asked of `parts` where they are not known; `others` (n,) of the other parts."""
         nodes = batch.path[rows, batch.lengths[rows]]
         verified = batch.knowledge.verified.values
         unknown = verified[nodes].isnan()
         if bool(unknown.any()):
             fresh = _first_of_each(nodes, unknown)
-            values = self._verifier.values(batch, rows[fresh])
-            verified[nodes[fresh]] = _checked(values, (len(fresh),))
+            values = torch.ones(len(fresh), dtype=torch.float64) if others is None else others[fresh]
+            for part in self._parts if parts is None else parts:
+                open_ = values.nonzero()[:, 0]
+                if len(open_):
+                    answers = part.values(batch, rows[fresh[open_]])
+                    values[open_] *= _checked(answers, (len(open_),)).double()
+            verified[nodes[fresh]] = values
             batch.count_verifier_calls(rows[fresh])
         return verified[nodes]
+
+
+def _factors(verifier: Verifier) -> list[Verifier]:
+    """The verifiers whose product `verifier` is: itself, unless it has `parts`."""
+    parts: Sequence[Verifier] | None = getattr(verifier, "parts", None)
+    return [verifier] if parts is None else [factor for part in parts for factor in _factors(part)]
 
 
 def _first_of_each(nodes: Tensor, among: Tensor) -> Tensor:
@@ -59,10 +93,13 @@ def _first_of_each(nodes: Tensor, among: Tensor) -> Tensor:
 
 
 def _checked(values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """`values` as bool, or else as float64; raises `InputError` unless they are finite, non-negative and of `shape`."""
     if tuple(values.shape) != shape:
         raise InputError(
             "verifier", tuple(values.shape), f"return one value per row: a tensor of shape {shape}"
         )
+    if values.dtype == torch.bool:
+        return values
     values = values.detach().double()
     wrong = ~(torch.isfinite(values) & (values >= 0))
     if bool(wrong.any()):
