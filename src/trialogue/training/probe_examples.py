@@ -1,0 +1,286 @@
+"""Labelled texts as examples for a probe: prefixes of token ids with a label each, split so that no text leaks.
+
+A line of the JSONL file is an object with `prompt` and `completion` (or `text` alone), and either `label`, 1 or 0,
+for a text that is correct or erroneous as a whole, or `error`, the offset of the first wrong character of the
+completion, null where there is none.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError, whole_number
+from trialogue.models.tokenization import Tokenization
+from trialogue.randomness import numpy_generator
+
+_MEND = 'give {"prompt": ..., "completion": ..., "label": 0 or 1} or "error": offset or null in its place'
+
+
+@dataclass(frozen=True)
+class LabelledText:
+    """One labelled text; `source` says where it stands. `label` is None where `error` counts.
+
+    `prompt` is None where the completion is the whole text.
+    """
+
+    source: str
+    prompt: str | None
+    completion: str
+    label: int | None = None
+    error: int | None = None
+
+
+class LabelledTexts(NamedTuple):
+    """The texts of a file, and the SHA-256 of its bytes."""
+
+    texts: list[LabelledText]
+    sha256: str
+
+
+def read_labelled_texts(path: str | PathLike[str]) -> LabelledTexts:
+    """Read a JSONL file of labelled texts; empty lines are skipped, other fields of a line ignored.
+
+    Raises `InputError` where the file cannot be read or holds no text, and, with the number of the line, where a
+    line is not JSON or not a labelled text.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError("data", str(path), f"cannot be read: {error.strerror or error}") from error
+    texts = []
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if line.strip():
+            texts.append(_labelled_text(f"{path} line {number}", line))
+    if not texts:
+        raise InputError("data", str(path), "the file holds no text")
+    return LabelledTexts(texts, hashlib.sha256(content).hexdigest())
+
+
+def _labelled_text(source: str, line: bytes) -> LabelledText:
+    shown = line[:60].decode("utf-8", "replace")
+    try:
+        record = json.loads(line.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(source, shown, f"not JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise InputError(source, shown, f"not an object: {_MEND}")
+    if ("text" in record) == ("completion" in record):
+        raise InputError(source, shown, f"one of text and completion is needed: {_MEND}")
+    if "text" in record and "prompt" in record:
+        raise InputError(source, shown, "a text has no prompt: name its continuation completion")
+    if "completion" in record and "prompt" not in record:
+        raise InputError(source, shown, "a completion needs its prompt (which may be empty)")
+    if ("label" in record) == ("error" in record):
+        raise InputError(source, shown, f"one of label and error is needed: {_MEND}")
+    prompt = _text(source, record, "prompt") if "completion" in record else None
+    completion = _text(source, record, "text" if "text" in record else "completion")
+    if "label" in record:
+        label = record["label"]
+        if label not in (0, 1):
+            raise InputError(f"{source}: label", label, "use 1 for correct, 0 for erroneous")
+        return LabelledText(source, prompt, completion, label=int(label))
+    error_at = record["error"]
+    if error_at is None:
+        return LabelledText(source, prompt, completion)
+    if isinstance(error_at, bool) or not isinstance(error_at, int) or not 0 <= error_at <= len(completion):
+        mend = f"use null, or a character's offset in the completion, from 0 to {len(completion)}"
+        raise InputError(f"{source}: error", error_at, mend)
+    return LabelledText(source, prompt, completion, error=error_at)
+
+
+def _text(source: str, record: Mapping[str, Any], name: str) -> str:
+    text = record[name]
+    if not isinstance(text, str):
+        raise InputError(f"{source}: {name}", text, "give a string")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{source}: {name}", text[:60], "it holds half of a surrogate pair") from None
+    return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examples:
+    """Prefixes with a label each: `lengths[i]` names prefixes of `sequences[i]`, shortest first.
+
+    `labels` (n,) int64, 1 for correct, and `text` (n,) int64, the index of the sequence, are in that order.
+    """
+
+    sequences: list[list[int]]
+    lengths: list[list[int]]
+    labels: Tensor
+    text: Tensor
+
+    @property
+    def positions(self) -> int:
+        """Positions that a model evaluates to read all prefixes, each sequence once."""
+        return sum(own[-1] + 1 for own in self.lengths)
+
+
+def prefix_examples(
+    texts: Sequence[LabelledText],
+    tokenization: Tokenization,
+    *,
+    max_length: int | None = None,
+    correct_prefixes: int = 1,
+    chat: bool = False,
+    eos: bool = False,
+    seed: int = 0,
+) -> Examples:
+    """The prefixes of `texts` whose hidden states a probe learns from.
+
+    Of a text with a label it is the whole text. Of a text with an error position it is the prefix that ends with the
+    first wrong token (erroneous), and `correct_prefixes` random prefixes that end between the first token of the
+    completion and the last before the error, or the end where there is none (correct). Where an error lies at the end
+    of the completion, the wrong token is the end of sequence; `eos` puts it behind every completion. `chat` puts the
+    prompt into the tokenizer's chat template.
+
+    Raises `InputError` where a prefix exceeds `max_length` tokens, a completion has no token, an error lies at the end
+    without `eos`, or the tokenizer does not give back a text with an error position.
+    """
+    whole_number("correct_prefixes", correct_prefixes, 1)
+    if eos and tokenization.eos is None:
+        raise InputError("eos", True, "the model's tokenizer has no end of sequence; leave it out")
+    sequences: list[list[int]] = []
+    lengths: list[list[int]] = []
+    labels: list[int] = []
+    for index, text in enumerate(texts):
+        tokens, ends = _tokens_and_ends(text, tokenization, chat)
+        begin = len(tokens) - len(ends)
+        if eos and tokenization.eos is not None:
+            tokens, ends = [*tokens, tokenization.eos], [*ends, len(text.completion.encode()) + 1]
+        if not ends:
+            raise InputError(text.source, text.completion, "the completion has no token")
+        if text.label is not None:
+            own = {len(tokens): text.label}
+        else:
+            wrong = _first_wrong(text, ends)
+            before = numpy_generator(seed, "prefix", index).permutation(wrong)[:correct_prefixes]
+            own = {begin + int(place) + 1: 1 for place in before}
+            if wrong < len(ends):
+                own[begin + wrong + 1] = 0
+        longest = max(own)
+        if max_length is not None and longest > max_length:
+            mend = f"the model reads at most {max_length} tokens: shorten the text or leave it out"
+            raise InputError(f"{text.source}: tokens", longest, mend)
+        sequences.append(tokens[:longest])
+        lengths.append(sorted(own))
+        labels.extend(own[length] for length in sorted(own))
+    counts = torch.tensor([len(own) for own in lengths])
+    return Examples(
+        sequences=sequences,
+        lengths=lengths,
+        labels=torch.tensor(labels),
+        text=torch.arange(len(texts)).repeat_interleave(counts),
+    )
+
+
+def _first_wrong(text: LabelledText, ends: Sequence[int]) -> int:
+    """The index of the completion's token that holds the first wrong character, or their number if none does."""
+    if text.error is None:
+        return len(ends)
+    offset = len(text.completion[: text.error].encode())
+    wrong = int(np.searchsorted(ends, offset, side="right"))
+    if wrong == len(ends):
+        mend = "the error lies behind the last token: use eos, so that the end itself may be wrong"
+        raise InputError(f"{text.source}: error", text.error, mend)
+    return wrong
+
+
+def _tokens_and_ends(
+    text: LabelledText, tokenization: Tokenization, chat: bool
+) -> tuple[list[int], list[int]]:
+    """Tokens of prompt and completion, and where each of the completion's tokens ends, in its bytes.
+
+    The prompt is tokenized by itself, as it is when a model completes it. Tokenizers that put a space before every
+    text would put one between the two; they are given both at once.
+    """
+    wanted = text.completion.encode()
+    if chat and text.prompt is None:
+        raise InputError(
+            text.source, text.completion[:60], "a chat needs a prompt; leave out chat, or the text"
+        )
+    given = text.prompt or ""
+    prompt = tokenization.chat(given) if chat else tokenization.encode(given)
+    own: list[int] = tokenization.tokenizer(text.completion, add_special_tokens=False)["input_ids"]
+    surplus = 0
+    if text.prompt is None or tokenization.bytes(own) != wanted:
+        if not chat:
+            whole = tokenization.encode(given + text.completion)
+            ends = np.cumsum([len(tokenization.bytes([token])) for token in whole])
+            cut = int(np.searchsorted(ends, ends[-1] - len(wanted), side="right")) if len(ends) else 0
+            prompt, own = whole[:cut], whole[cut:]
+        surplus = len(tokenization.bytes(own)) - len(wanted)
+        if text.label is None and tokenization.bytes(own)[max(surplus, 0) :] != wanted:
+            mend = "the tokenizer does not give this text back, so that its error has no place; leave it out"
+            raise InputError(text.source, text.completion[:60], mend)
+    ends = np.cumsum([len(tokenization.bytes([token])) for token in own]) - surplus
+    return prompt + own, [int(end) for end in ends]
+
+
+class Split(NamedTuple):
+    """Indices (k,) int64 of the examples of each part."""
+
+    train: Tensor
+    selection: Tensor
+    calibration: Tensor
+    test: Tensor
+
+
+def split_examples(
+    texts: Sequence[LabelledText],
+    examples: Examples,
+    *,
+    validation: float = 0.2,
+    test: float = 0.1,
+    by: Literal["text", "prompt"] = "text",
+    seed: int = 0,
+) -> Split:
+    """Deal out texts so that all examples of a text, or of all texts with the same prompt, are in one part.
+
+    Equal texts count as one. Half of the share `validation` is for selection, half for calibration. Texts with and
+    without an erroneous example are dealt out by themselves, so that the parts are alike. Raises `InputError` where a
+    part would lack correct or erroneous examples.
+    """
+    for name, share in (("validation", validation), ("test", test), ("validation + test", validation + test)):
+        if not 0 < share < 1:
+            raise InputError(name, share, "hold out a share strictly between 0 and 1")
+    if by not in ("text", "prompt"):
+        raise InputError("split_by", by, "use text or prompt")
+    numbers: dict[tuple[str | None, ...], int] = {}
+    group = np.array([numbers.setdefault(_key(text, by), len(numbers)) for text in texts])[
+        examples.text.numpy()
+    ]
+    labels = examples.labels.numpy()
+    erring = np.zeros(len(numbers), dtype=bool)
+    erring[group[labels == 0]] = True
+    draw = numpy_generator(seed, "split")
+    part = np.zeros(len(numbers), dtype=np.int64)
+    for stratum in (np.flatnonzero(erring), np.flatnonzero(~erring)):
+        if len(stratum) < len(Split._fields):
+            continue
+        held = [max(1, round(len(stratum) * share)) for share in (validation / 2, validation / 2, test)]
+        part[draw.permutation(stratum)[: sum(held)]] = np.repeat([1, 2, 3], held)[: len(stratum)]
+    split = Split(
+        *(torch.as_tensor(np.flatnonzero(part[group] == place)) for place in range(len(Split._fields)))
+    )
+    for name, rows in split._asdict().items():
+        for label, meaning in ((0, "erroneous"), (1, "correct")):
+            if not bool((examples.labels[rows] == label).any()):
+                count = int((examples.labels == label).sum())
+                mend = f"give more {meaning} ones: none of {count} is left for {name}"
+                raise InputError(f"{meaning} examples", count, mend)
+    return split
+
+
+def _key(text: LabelledText, by: str) -> tuple[str | None, ...]:
+    """What texts that belong together have in common."""
+    return (text.prompt,) if by == "prompt" and text.prompt is not None else (text.prompt, text.completion)
