@@ -4,7 +4,9 @@
 without a network. Models lie in `$TRIALOGUE_HOME/models`, or in the user's cache folder.
 """
 
+import contextlib
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -211,7 +213,9 @@ def _convert(package: Package, gguf: Path, folder: Path) -> None:
     bars = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
-        _write(package, gguf, folder)
+        # The GGUF reader draws its bar whatever it is told.
+        with contextlib.redirect_stderr(io.StringIO()):
+            _write(package, gguf, folder)
     finally:
         if bars:
             logging.enable_progress_bar()
