@@ -132,7 +132,7 @@ def backtracking(console: Console, rounds: int) -> None:
     def seconds_per_query(walk: Ancestral | Backtracking) -> tuple[float, float]:
         needed = None if isinstance(walk, Ancestral) else verifier
         samples = generate(oracle, law.sample_prompts(10_000), walk=walk, verifier=needed)
-        return samples.seconds / int(samples.queries.sum()), samples.seconds
+        return samples.total.seconds / samples.total.queries, samples.total.seconds
 
     walks = {"ancestral": Ancestral(), "backtracking, Q = 4, B = 4": Backtracking(4, 4)}
     seen: dict[str, list[tuple[float, float]]] = {name: [] for name in walks}

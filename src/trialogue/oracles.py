@@ -16,7 +16,11 @@ from torch import Tensor
 
 
 class Context(Protocol):
-    """Evaluations an oracle keeps per row and position, so that a sequence can grow, shrink and be copied."""
+    """Evaluations an oracle keeps per row and position, so that a sequence can grow, shrink and be copied.
+
+    A context may say `first = 1`, where the empty prefix is no input of the oracle, and `recomputes = True`, where it
+    keeps nothing and every call evaluates positions from the first on.
+    """
 
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
         """Evaluate positions `start..stop` of each row and return what answers for the prefix of length `stop`.

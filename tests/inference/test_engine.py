@@ -105,10 +105,10 @@ def test_queries_are_tokens_asked_of_the_oracle():
     assert bool((run.queries >= run.lengths).all())
     # What was answered is remembered: each prefix is evaluated once, however often it is asked about.
     assert set(asked.values()) == {1}
-    assert len(asked) == run.positions == int(run.distinct_queries.sum()) < int(run.queries.sum())
+    assert len(asked) == run.total.positions == int(run.distinct_queries.sum()) < int(run.queries.sum())
     asked.clear()
     forgetful = generate(oracle, batch_size=7, memory=1, **settings)
-    assert forgetful.positions >= asked.total() > len(asked)
+    assert forgetful.total.positions >= asked.total() > len(asked)
     assert forgetful.sequences() == run.sequences()
     assert torch.equal(forgetful.queries, run.queries)
 
@@ -192,7 +192,7 @@ INPUTS = [
     ({"prompts": [[], [-1]]}, r"prompts\[1\]\[0\]=-1"),
     ({"prompts": [[0, 0, 0, 0]]}, "prompts=4: use prompts of at most 3"),
     ({"prompts": [0, 1]}, "prompts='list'"),
-    ({"prompts": ["01"]}, "prompts='list'"),
+    ({"prompts": ["01"]}, "prompts='texts'"),
     ({"prompts": [[0.0, 1.0]]}, "prompts='list'"),
     ({"prompts": (torch.zeros(2, 2), torch.tensor([1, 1]))}, r"prompts=\(2, 2\)"),
     ({"prompts": (torch.zeros(2, 2, dtype=torch.int64), [1, 3])}, r"prompts=\(2, 2\)"),

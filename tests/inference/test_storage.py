@@ -97,12 +97,12 @@ def test_truncation_keeps_storage_and_hidden_states():
 def test_going_on_from_a_prefix_evaluates_new_positions_only():
     run = generate(StoredTree(TREE), [(0, 0, 1)], walk=Ancestral(), num_samples=1)
     # The prompt's positions 0 to 3 at once, then one position for every token but the last.
-    assert run.positions == 4 + int(run.lengths[0]) - 3 - 1
+    assert run.total.positions == 4 + int(run.lengths[0]) - 3 - 1
 
 
 def test_refilling_and_packing_rows_evaluates_no_position_twice():
     run = generate(StoredTree(TREE), num_samples=60, batch_size=16, memory=1)
-    assert run.positions <= int(run.queries.sum())
+    assert run.total.positions <= int(run.queries.sum())
 
 
 def test_positions_beyond_a_rewound_row_are_not_taken_for_stored_after_packing():

@@ -79,4 +79,4 @@ def test_a_probe_judges_by_the_state_of_the_prefix_and_costs_no_pass(layer: int)
     judged = generate(MODEL, prompts, walk=Ancestral(), verifier=verifier, seed=5)
     assert torch.equal(free.tokens, judged.tokens)
     # Only the complete sequences, about which no next token is asked, are evaluated for the verifier alone.
-    assert judged.positions - free.positions <= len(prompts)
+    assert judged.total.positions - free.total.positions <= len(prompts)

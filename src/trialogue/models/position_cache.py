@@ -28,7 +28,7 @@ class Place(NamedTuple):
     reach: int
 
 
-class PositionLayer(CacheLayerMixin):
+class PositionLayer(CacheLayerMixin):  # type: ignore[misc]
     """Keys and values of one layer, (rows, heads, positions, width of a head), allocated at the first pass."""
 
     is_sliding = False
@@ -93,7 +93,7 @@ class PositionLayer(CacheLayerMixin):
 
 
 class PositionCache:
-    """The cache of `layers` layers for `rows` rows of up to `positions` tokens; one more place takes what is padding."""
+    """The cache of `layers` layers for `rows` rows of up to `positions` tokens; one more place takes padding."""
 
     def __init__(self, layers: int, rows: int, positions: int) -> None:
         self._sizes = (layers, rows, positions)

@@ -134,7 +134,8 @@ class PretrainedOracle:
 
     A model whose cached passes cannot start anywhere (a recurrent state, a sliding window that is shorter than the
     sequences, or passes that prove to differ from fresh ones) is refused with the reason, unless `recompute` is set:
-    then every question evaluates the whole prefix. Raises `InputError` so, and for a tokenizer that is not fast.
+    then every question evaluates the whole prefix. `batch_size` is how many rows `generate` moves at once by default.
+    Raises `InputError` so, and for a tokenizer that is not fast.
     """
 
     def __init__(
@@ -227,7 +228,7 @@ class PretrainedOracle:
                 fresh_context.features(tokens, torch.zeros_like(stop), stop, rows)
             )
         tolerance = 1e-3 if self.dtype in (torch.float32, torch.float64) else 0.25
-        if not bool(((cached - fresh).abs().amax() <= tolerance)):
+        if not bool((cached - fresh).abs().amax() <= tolerance):
             mend = "its cached passes differ from fresh ones; recompute=True evaluates whole prefixes instead"
             raise InputError("model", self.name, mend)
 

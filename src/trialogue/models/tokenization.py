@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import codecs
 from collections.abc import Iterable
 from functools import cached_property
@@ -47,7 +48,7 @@ class Tokenization:
         tokens: list[int] = answer["input_ids"]
         return tokens
 
-    def bytes(self, tokens: Iterable[int]) -> bytes:
+    def bytes(self, tokens: Iterable[int]) -> builtins.bytes:
         """The bytes that `tokens` stand for; special tokens stand for none."""
         table = self._bytes
         return b"".join(table[token] for token in tokens)
@@ -89,7 +90,7 @@ class Tokenization:
         )
 
     @cached_property
-    def _bytes(self) -> list[bytes]:
+    def _bytes(self) -> list[builtins.bytes]:
         """The bytes of every token."""
         matcher, special = self.matcher_tokenizer, self.special
         known = min(self.vocab_size, matcher.vocab_size)

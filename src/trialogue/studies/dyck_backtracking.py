@@ -160,7 +160,7 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[
                     **draw.score(samples),
                     "queries": float(samples.queries.double().mean()),
                     "verifier_calls": float(samples.verifier_calls.double().mean()),
-                    "microseconds_per_query": 1e6 * samples.seconds / int(samples.queries.sum()),
+                    "microseconds_per_query": 1e6 * samples.total.seconds / int(samples.queries.sum()),
                 }
                 if (top_p, name) == (0.9, "trained"):
                     yield from _remaining_errors(config, model, samples, name, repetition, algorithm.quota)

@@ -1,5 +1,8 @@
 """The batch of sequences that the engine moves: what the walks see of it, and what only the engine may do to it."""
 
+import math
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -9,30 +12,33 @@ from trialogue.inference.walks.tree import Memory, NodeTable, PrefixTree
 from trialogue.oracles import Autoregressive, Context, ends
 
 DEFAULT_MEMORY = 1 << 16
+_UNKNOWN = -1
+
+Stop = Callable[[tuple[int, ...]], bool]
+"""Whether a completion, given as its token ids, is complete."""
 
 
 class Meter:
-    """Counts per row of the batch (rows,), and in total for what rows share."""
+    """Counts per row of the batch (rows,), and the passes of the oracle that rows share."""
+
+    counts = ("queries", "distinct_queries", "forward_passes", "positions", "verifier_calls")
 
     def __init__(self, rows: int) -> None:
-        self.queries = torch.zeros(rows, dtype=torch.int64)
-        self.distinct_queries = torch.zeros(rows, dtype=torch.int64)
-        self.verifier_calls = torch.zeros(rows, dtype=torch.int64)
-        self.forward_passes = 0
-        self.positions = 0
+        zeros = torch.zeros(rows, dtype=torch.int64)
+        self.queries, self.distinct_queries, self.verifier_calls = zeros, zeros.clone(), zeros.clone()
+        self.forward_passes, self.positions = zeros.clone(), zeros.clone()
+        self.passes = 0
 
     def select(self, rows: Tensor) -> None:
         """Keep the counts of `rows`."""
-        self.queries = self.queries[rows]
-        self.distinct_queries = self.distinct_queries[rows]
-        self.verifier_calls = self.verifier_calls[rows]
+        for name in self.counts:
+            setattr(self, name, getattr(self, name)[rows])
 
     def extend(self, rows: int) -> None:
         """Append `rows` rows that have counted nothing."""
         zeros = torch.zeros(rows, dtype=torch.int64)
-        self.queries = torch.cat((self.queries, zeros))
-        self.distinct_queries = torch.cat((self.distinct_queries, zeros))
-        self.verifier_calls = torch.cat((self.verifier_calls, zeros))
+        for name in self.counts:
+            setattr(self, name, torch.cat((getattr(self, name), zeros)))
 
 
 class Knowledge:
@@ -42,6 +48,7 @@ class Knowledge:
         self.tree = PrefixTree(vocab_size)
         self.memory = Memory(memory)
         self.asked = NodeTable(self.tree, False, torch.bool)
+        self.stopped = NodeTable(self.tree, _UNKNOWN, torch.int8)
         self.verified = NodeTable(self.tree, float("nan"), torch.float64)
 
 
@@ -49,7 +56,9 @@ class Batch:
     """A `Decoding`: rows of tokens over a context that stores evaluations per storage row (slot) and position.
 
     `path` (rows, capacity + 1) holds the node of every prefix of each row, `_evaluated` (slots, capacity + 1) the
-    node whose keys each slot and position holds: a position is evaluated anew only where the two differ.
+    node whose keys each slot and position holds: a position is evaluated anew only where the two differ. With `scored`,
+    `scores` (rows, capacity + 1) accumulates the oracle's log-probabilities, before truncation, along each completion;
+    NaN where a token was appended without asking for its law in the same step.
     """
 
     def __init__(
@@ -60,17 +69,26 @@ class Batch:
         *,
         layers: tuple[int, ...] = (),
         memory: int = DEFAULT_MEMORY,
+        stop: Stop | None = None,
+        scored: bool = False,
     ) -> None:
         self.vocab_size, self.eos = oracle.vocab_size, oracle.eos
         self.knowledge = Knowledge(oracle.vocab_size, memory)
         self.meter = Meter(0)
         self._context: Context | None = oracle.open(slots, capacity, layers)
+        self._first = getattr(self._context, "first", 0)
+        self._recomputes = getattr(self._context, "recomputes", False)
         self._forked_from: tuple[Batch, Tensor] | None = None
+        self._stop, self._scored = stop, scored
+        self._answers: list[
+            tuple[Tensor, Tensor, Tensor]
+        ] = []  # of this step: rows, lengths, log-probabilities
         self._evaluated = torch.full((slots, capacity + 1), -1)
         self._slot = torch.zeros(0, dtype=torch.int64)
         self._rows = self._owner = self._slot
         self.tokens = torch.zeros(0, capacity, dtype=torch.int64)
         self.path = torch.zeros(0, capacity + 1, dtype=torch.int64)
+        self.scores = torch.zeros(0, capacity + 1 if scored else 0, dtype=torch.float64)
         self.lengths = self.start = self.limit = self._slot
         self.complete, self._completed = torch.zeros(0, dtype=torch.bool), 0
 
@@ -87,7 +105,18 @@ class Batch:
     def log_probs(self, rows: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Ask for the next-token law (n, vocab) of each row, cut to `lengths` (n,): one query per row asked."""
         features = self._features(rows, lengths, counting=True)
-        return self._current_context.log_probs(features).to(self.tokens.device)
+        context = self._current_context
+        answers = context.log_probs(features).to(self.tokens.device)
+        if self._scored:
+            lengths = self._chosen(self.lengths, rows) if lengths is None else lengths
+            untruncated = getattr(context, "untruncated", answers).to(self.tokens.device)
+            self._answers.append((rows, lengths, untruncated))
+        return answers
+
+    @property
+    def log_prob(self) -> Tensor:
+        """Log-probabilities (rows,) of the completions, before truncation; NaN where they were not asked for."""
+        return self.scores.gather(1, self.lengths[:, None])[:, 0]
 
     def hidden(self, layer: int, rows: Tensor) -> Tensor:
         """Hidden state (n, width) after `layer` blocks at the last position of each row."""
@@ -106,6 +135,8 @@ class Batch:
         child.vocab_size, child.eos, child.knowledge = self.vocab_size, self.eos, self.knowledge
         child.meter, child._owner = self.meter, self._owner[rows]
         child._context, child._forked_from = None, (self, rows)
+        child._first, child._recomputes = self._first, self._recomputes
+        child._stop, child._scored = self._stop, False
         child._slot = child._rows = torch.arange(len(rows))
         child._evaluated = self._evaluated[self._slot[rows]]
         child.tokens, child.path = self.tokens[rows], self.path[rows]
@@ -125,12 +156,19 @@ class Batch:
         self.start, self.limit = torch.cat((self.start, start)), torch.cat((self.limit, limit))
         self.complete = ends(self.tokens, self.lengths, self.limit, self.eos)
         self._completed = int(self.complete.sum())
+        self._stop_rows()
+        if self._scored:
+            self.scores = torch.cat(
+                (self.scores, torch.zeros(len(tokens), self.scores.shape[1], dtype=torch.float64))
+            )
         self.meter.extend(len(tokens))
 
     def select(self, rows: Tensor) -> None:
         """Keep `rows`, in that order; the storage of the others is free for new ones."""
         for name in ("_slot", "tokens", "path", "lengths", "start", "limit", "complete"):
             setattr(self, name, getattr(self, name)[rows])
+        if self._scored:
+            self.scores = self.scores[rows]
         self._rows = self._owner = torch.arange(len(rows))
         self._completed = int(self.complete.sum())
         self.meter.select(rows)
@@ -149,14 +187,42 @@ class Batch:
             moved, held = (source != self._rows).nonzero()[:, 0], held[source]
             self._copy(source[moved], moved, moves.length[moved])
         self._advance(held, moves.length, moves.token)
+        if self._scored:
+            grown = (moves.token >= 0).nonzero()[:, 0]
+            self.scores[grown, moves.length[grown] + 1] = math.nan
+            for rows, lengths, answers in self._answers:
+                kernels.score(
+                    self.scores.numpy(),
+                    source.numpy(),
+                    moves.length.numpy(),
+                    moves.token.numpy(),
+                    rows.numpy(),
+                    lengths.numpy(),
+                    answers.numpy(),
+                )
+            self._answers.clear()
 
     def _advance(self, held: Tensor, kept: Tensor, appended: Tensor) -> None:
         self.lengths, self.complete, self._completed = self.knowledge.tree.advance(
             self.tokens, self.path, self.limit, self.eos, held, kept, appended
         )
+        self._stop_rows()
+
+    def _stop_rows(self) -> None:
+        """Complete the rows whose completion says so itself; what a prefix says is remembered of its node."""
+        if self._stop is None:
+            return
+        stopped, nodes = self.knowledge.stopped.values, self.node
+        for row in (stopped[nodes] == _UNKNOWN).nonzero()[:, 0].tolist():
+            completion = self.tokens[row, int(self.start[row]) : int(self.lengths[row])].tolist()
+            stopped[nodes[row]] = bool(self._stop(tuple(completion)))
+        self.complete |= stopped[nodes] > 0
+        self._completed = int(self.complete.sum())
 
     def _copy(self, source: Tensor, rows: Tensor, lengths: Tensor) -> None:
         self.tokens[rows], self.path[rows] = self.tokens[source], self.path[source]
+        if self._scored:
+            self.scores[rows] = self.scores[source]
         here, there = self._slot[rows], self._slot[source]
         self._copy_evaluated(there, here, int(lengths.max()))
 
@@ -207,6 +273,9 @@ class Batch:
         )
         if known == count:
             return memory.features(nodes)
+        if self._recomputes:
+            start.zero_()
+            several = count - known
         if known == 0:
             return self._evaluate(rows, start, lengths, nodes, several)
         # What is remembered is read first: evaluating the others may make it be forgotten.
@@ -249,11 +318,15 @@ class Batch:
     def _run(self, rows: Tensor, start: Tensor, stop: Tensor) -> Tensor:
         slots, memory = self._chosen(self._slot, rows), self.knowledge.memory
         features = self._current_context.features(self._chosen(self.tokens, rows), start, stop, slots)
-        places = torch.empty_like(rows)
-        positions, kept = kernels.settle(
+        places, meter = torch.empty_like(rows), self.meter
+        kept = kernels.settle(
             self.path.numpy(),
             self._evaluated.numpy(),
             memory.nodes,
+            self._owner.numpy(),
+            meter.forward_passes.numpy(),
+            meter.positions.numpy(),
+            self._first,
             rows.numpy(),
             slots.numpy(),
             start.numpy(),
@@ -261,6 +334,5 @@ class Batch:
             places.numpy(),
         )
         memory.store(places, kept, features, self.knowledge.tree.size)
-        self.meter.positions += positions
-        self.meter.forward_passes += 1
+        meter.passes += 1
         return features

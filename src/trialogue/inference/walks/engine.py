@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, cast
+from typing import Any, Generic, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -12,31 +12,53 @@ from tqdm import tqdm
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.verifiers.function import as_verifier
 from trialogue.inference.walks.ancestral import Ancestral
-from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch
+from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch, Meter, Stop
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.prompts import (
     Prompts,
     checked_prompts,
     chosen_sample_ids,
+    decoder,
+    encoded,
     limits,
     prompt_tensors,
+    stopping,
 )
-from trialogue.inference.walks.samples import Samples, Trace
+from trialogue.inference.walks.samples import Cost, Samples, Trace
 from trialogue.inference.walks.walk import StateT, Walk, join, take
 from trialogue.oracles import Autoregressive, Verifier
 from trialogue.randomness import Streams
 
 VerifierLike = Verifier | Callable[[tuple[int, ...]], float | bool]
 
+_BATCH_SIZE = 1024
 _STEPS_PER_TOKEN = 1000
 _ADMIT_SHARE = 8
 _STOPPED = ("", "failed", "max_steps", "max_queries")
 
 
+class Observer(Protocol):
+    """Who wants to know how a run goes on while it does."""
+
+    def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
+        """Told after every step: the samples (n,) under way, and where the first row of each stands.
+
+        `samples` are places among the run's samples; `tokens` (n, capacity), `lengths` (n,) hold prompt and completion.
+        """
+        ...
+
+    def filed(self, places: Tensor, samples: Samples) -> None:
+        """Told whenever samples are finished: their places (n,) among the run's samples, and the samples.
+
+        Their `total` adds up what they cost themselves.
+        """
+        ...
+
+
 def generate(
     oracle: Autoregressive,
-    prompts: Prompts | None = None,
+    prompts: Prompts | Sequence[str] | None = None,
     *,
     walk: Walk[Any] | None = None,
     verifier: VerifierLike | None = None,
@@ -44,28 +66,33 @@ def generate(
     num_samples: int = 1,
     seed: int = 0,
     sample_ids: Sequence[int] | Tensor | None = None,
-    batch_size: int = 1024,
+    batch_size: int | None = None,
     max_queries: int | None = None,
     max_steps: int | None = None,
+    stop: str | Sequence[str] | Stop | None = None,
     memory: int = DEFAULT_MEMORY,
     trace: bool = False,
     progress: bool = False,
+    observer: Observer | None = None,
 ) -> Samples:
     """Draw `num_samples` completions of each prompt by `walk` (ancestral sampling by default).
 
     `prompts` are sequences of token ids: a list, a tensor (n, width), or right-padded tokens with their lengths;
-    by default one empty prompt. `verifier` may be a plain function of a prefix (prompt and completion as a tuple
-    of ints). A completion ends at the oracle's end of sequence, at its `max_length`, or after `max_new_tokens`.
-    A sample depends on `seed` and on its id (its place among the samples, unless `sample_ids` says otherwise),
-    not on the batch. At most `batch_size` rows move at once, or one sample's group. A sample stops after
-    `max_queries` queries, or after `max_steps` moves (by default 1000 per token of the longest completion).
+    by default one empty prompt; or texts, where the oracle has a tokenization. `verifier` may be a plain function of
+    a prefix (prompt and completion as a tuple of ints). A completion ends at the oracle's end of sequence, at its
+    `max_length`, after `max_new_tokens`, or where `stop` says so: strings one of which its text contains, or a
+    function of its token ids. A sample depends on `seed` and on its id (its place among the samples, unless
+    `sample_ids` says otherwise), not on the batch. At most `batch_size` rows move at once (by default as many as the
+    oracle suggests, or 1024), or one sample's group. A sample stops after `max_queries` queries, or after `max_steps`
+    moves (by default 1000 per token of the longest completion).
     `memory` is the number of prefixes whose features are remembered, so that going back to them computes nothing.
+    `observer` is told of every step and of every finished sample.
 
     Raises `InputError` for a field out of range, a prompt that is too long or outside the vocabulary, a verifier
     whose answer is not one finite non-negative number per row, and an oracle that gives every token probability
     zero.
     """
-    tokens, lengths = prompt_tensors(prompts)
+    tokens, lengths = prompt_tensors(encoded(oracle, prompts))
     if not len(lengths):
         raise InputError("prompts", [], "give at least one prompt, which may be empty")
     walk = Ancestral() if walk is None else walk
@@ -81,24 +108,29 @@ def generate(
         oracle,
         walk,
         None if verifier is None else as_verifier(verifier),
+        torch.arange(len(lengths)).repeat_interleave(num_samples),
         tokens.repeat_interleave(num_samples, 0),
         lengths.repeat_interleave(num_samples),
         limit.repeat_interleave(num_samples),
         ids,
         seed=whole_number("seed", seed, 0),
-        batch_size=whole_number("batch_size", batch_size, 1),
+        batch_size=whole_number("batch_size", batch_size, 1)
+        if batch_size is not None
+        else getattr(oracle, "batch_size", _BATCH_SIZE),
         max_queries=None if max_queries is None else whole_number("max_queries", max_queries, 1),
         max_steps=_STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1))
         if max_steps is None
         else whole_number("max_steps", max_steps, 1),
         memory=whole_number("memory", memory, 1),
+        stop=stopping(oracle, stop),
+        decode=decoder(oracle, stop),
         trace=trace,
+        observer=observer,
     )
-    began = time.perf_counter()
     with torch.inference_mode():
         run.finish(progress)
     # Outside of inference mode, so that the samples may be trained on and written to.
-    return run.samples(time.perf_counter() - began)
+    return run.samples()
 
 
 class _Run(Generic[StateT]):
@@ -109,6 +141,7 @@ class _Run(Generic[StateT]):
         oracle: Autoregressive,
         walk: Walk[StateT],
         verifier: Verifier | None,
+        prompt: Tensor,
         prompts: Tensor,
         lengths: Tensor,
         limit: Tensor,
@@ -119,29 +152,39 @@ class _Run(Generic[StateT]):
         max_queries: int | None,
         max_steps: int,
         memory: int,
+        stop: Stop | None,
+        decode: Callable[[Sequence[int]], str] | None,
         trace: bool,
+        observer: Observer | None,
     ) -> None:
+        self._began = time.perf_counter()
         self._walk, self._members, self._seed = walk, walk.rows_per_sample, seed
-        self._prompts, self._prompt_lengths, self._limit, self._ids = prompts, lengths, limit, ids
+        self._prompt, self._prompts, self._prompt_lengths, self._limit = prompt, prompts, lengths, limit
+        self._ids, self._decode, self._observer = ids, decode, observer
         self._max_queries, self._max_steps = max_queries, max_steps
         samples = len(ids)
         self._groups = max(1, min(samples, batch_size // self._members))
         layers = () if verifier is None else tuple(verifier.layers)
         capacity = int(limit.max())
-        self._batch = Batch(oracle, self._groups * self._members, capacity, layers=layers, memory=memory)
+        rows = self._groups * self._members
+        self._batch = Batch(oracle, rows, capacity, layers=layers, memory=memory, stop=stop, scored=True)
         self._verified = verifier is not None
         self._judge = Judge(verifier, self._batch) if verifier is not None else cast(Judge, None)
         self._state = walk.init(self._batch)
         self._streams = Streams(seed, torch.zeros(0, dtype=torch.int64))
         self._sample = torch.zeros(0, dtype=torch.int64)  # of each group, the place of its sample
         self._admitted, self._first_admitted, self._now = self._sample, 0, 0  # in steps of this run
+        # Seconds that a sample has been charged are what one sample under way since the beginning would have been.
+        self._charged, self._clock, self._since = torch.zeros(0, dtype=torch.float64), 0.0, self._began
         self._waiting = 0
         self._trace: list[tuple[Tensor, ...]] | None = [] if trace else None
         self._tokens = torch.zeros(samples, capacity, dtype=torch.int64)
         self._lengths, self._stopped = torch.zeros_like(lengths), torch.zeros_like(lengths)
         self._accepted = torch.zeros(samples, dtype=torch.bool)
-        self._log_weight = torch.zeros(samples, dtype=torch.float64)
-        self._counts = torch.zeros(3, samples, dtype=torch.int64)
+        self._log_weight, self._log_prob, self._seconds = torch.zeros(3, samples, dtype=torch.float64).unbind(
+            0
+        )
+        self._counts = {name: torch.zeros_like(lengths) for name in Meter.counts}
 
     def finish(self, progress: bool) -> None:
         """Run until every sample is filed."""
@@ -155,6 +198,12 @@ class _Run(Generic[StateT]):
                 self._batch.apply(moves)
                 self._state = take(state, moves.source) if members > 1 else state
                 self._now += 1
+                now = time.perf_counter()
+                self._clock += (now - self._since) / self._sample.numel()
+                self._since = now
+                if self._observer is not None:
+                    first = torch.arange(0, self._sample.numel() * members, members)
+                    self._observer.moved(self._sample, self._batch.tokens[first], self._batch.lengths[first])
                 finished = moves.done if members == 1 else moves.done.view(-1, members).all(1)
                 stopped = self._out_of_budget(finished)
                 if bool(stopped.any()):
@@ -193,6 +242,7 @@ class _Run(Generic[StateT]):
         self._streams.extend(Streams(self._seed, self._ids[rows] * self._members + member))
         self._sample = torch.cat((self._sample, new))
         self._admitted = torch.cat((self._admitted, torch.full_like(new, self._now)))
+        self._charged = torch.cat((self._charged, torch.full((room,), self._clock, dtype=torch.float64)))
         self._first_admitted = int(self._admitted.min())
 
     def _keep(self, groups: Tensor) -> None:
@@ -201,6 +251,7 @@ class _Run(Generic[StateT]):
         self._state = take(self._state, rows)
         self._streams.select(rows)
         self._sample, self._admitted = self._sample[groups], self._admitted[groups]
+        self._charged = self._charged[groups]
         self._first_admitted = int(self._admitted.min()) if len(groups) else self._now
 
     def _file(self, groups: Tensor, finished: Tensor) -> None:
@@ -218,12 +269,16 @@ class _Run(Generic[StateT]):
         self._tokens[samples], self._lengths[samples] = batch.tokens[first], batch.lengths[first]
         self._tokens[samples] *= torch.arange(self._tokens.shape[1]) < self._lengths[samples, None]
         self._accepted[samples] = accepted
-        meter = batch.meter
-        for row, count in enumerate((meter.queries, meter.distinct_queries, meter.verifier_calls)):
-            self._counts[row, samples] = count.view(-1, members).sum(1)[groups]
+        for name, counts in self._counts.items():
+            counts[samples] = getattr(batch.meter, name).view(-1, members).sum(1)[groups]
+        self._log_prob[samples] = batch.log_prob[first]
+        self._seconds[samples] = self._clock - self._charged[groups]
         out_of_steps = self._now - self._admitted[groups] >= self._max_steps
         bounded = torch.where(accepted, 0, torch.where(out_of_steps, 2, 3))
         self._stopped[samples] = torch.where(finished[groups], torch.where(complete, 0, 1), bounded)
+        if self._observer is not None:
+            with torch.inference_mode(False):
+                self._observer.filed(samples.clone(), self._filed(samples))
 
     def _moved(self, moves: Moves) -> tuple[Tensor, ...]:
         lengths, members = self._batch.lengths, self._members
@@ -239,23 +294,34 @@ class _Run(Generic[StateT]):
             moves.token[rows],
         )
 
-    def samples(self, seconds: float) -> Samples:
-        """Return what was filed, and that it took `seconds`."""
-        queries, distinct, calls = self._counts.clone()
+    def samples(self) -> Samples:
+        """Return what was filed."""
+        return self._filed(torch.arange(len(self._ids)), whole=True)
+
+    def _filed(self, places: Tensor, whole: bool = False) -> Samples:
+        """The samples at `places`; their cost in all is the run's for the `whole` of it, else what adds up."""
+        counts = {name: count[places].clone() for name, count in self._counts.items()}
+        seconds = self._seconds[places].clone()
+        total = Cost(
+            **{name: int(count.sum()) for name, count in counts.items()}, seconds=float(seconds.sum())
+        )
+        if whole:
+            passes = self._batch.meter.passes
+            total = total._replace(forward_passes=passes, seconds=time.perf_counter() - self._began)
         return Samples(
-            tokens=self._tokens.clone(),
-            lengths=self._lengths.clone(),
-            prompt_lengths=self._prompt_lengths.clone(),
-            accepted=self._accepted.clone(),
-            log_weight=self._log_weight.clone(),
-            queries=queries,
-            distinct_queries=distinct,
-            verifier_calls=calls,
-            stopped=[_STOPPED[reason] for reason in self._stopped.tolist()],
-            forward_passes=self._batch.meter.forward_passes,
-            positions=self._batch.meter.positions,
+            tokens=self._tokens[places].clone(),
+            lengths=self._lengths[places].clone(),
+            prompt=self._prompt[places].clone(),
+            prompt_lengths=self._prompt_lengths[places].clone(),
+            accepted=self._accepted[places].clone(),
+            log_prob=self._log_prob[places].clone(),
+            log_weight=self._log_weight[places].clone(),
             seconds=seconds,
-            trace=None
-            if self._trace is None
-            else Trace(*(torch.cat(column) for column in zip(*self._trace, strict=True))),
+            stopped=[_STOPPED[reason] for reason in self._stopped[places].tolist()],
+            total=total,
+            trace=Trace(*(torch.cat(column) for column in zip(*self._trace, strict=True)))
+            if whole and self._trace is not None
+            else None,
+            decode=self._decode,
+            **counts,
         )

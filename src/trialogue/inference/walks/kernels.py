@@ -4,6 +4,8 @@ One pass over the rows each; for a handful of rows the same steps as tensor oper
 small model's forward pass does.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -136,22 +138,29 @@ def settle(
     path: Ints,
     evaluated: Ints,
     remembered: Ints,
+    owners: Ints,
+    passes: Ints,
+    positions: Ints,
+    first: int,
     rows: Ints,
     slots: Ints,
     start: Ints,
     stop: Ints,
     places: Ints,
-) -> tuple[int, int]:
+) -> int:
     """Note that positions `start..stop` of each row are evaluated, and that its node at `stop` is remembered.
 
-    `places` are the nodes' places in the memory, -1 where another one of these nodes took it. Returns
-    how many positions were evaluated and how many nodes kept their place.
+    Counts one of `passes` and the `positions` for the owner of each row; those below `first` are no input of the
+    oracle. `places` are the nodes' places in the memory, -1 where another one of these nodes took it. Returns how many
+    nodes kept their place.
     """
-    positions, kept = 0, 0
+    kept = 0
     for index in range(len(rows)):
         for position in range(start[index], stop[index] + 1):
             evaluated[slots[index], position] = path[rows[index], position]
-        positions += stop[index] + 1 - start[index]
+        owner = owners[rows[index]]
+        passes[owner] += 1
+        positions[owner] += stop[index] + 1 - max(start[index], first)
         node = path[rows[index], stop[index]]
         remembered[node % len(remembered)] = node
     for index in range(len(rows)):
@@ -160,4 +169,28 @@ def settle(
         own = remembered[place] == node
         places[index] = place if own else -1
         kept += own
-    return positions, kept
+    return kept
+
+
+@compiled
+def score(
+    scores: NDArray[np.float64],
+    source: Ints,
+    kept: Ints,
+    token: Ints,
+    rows: Ints,
+    lengths: Ints,
+    answers: NDArray[np.floating[Any]],
+) -> None:
+    """Log-probabilities of rows that append `token` behind `kept` tokens of `source`, as far as they were just asked.
+
+    `answers` (n, vocab) are those for `rows` cut to `lengths`. `scores` (rows, capacity + 1) accumulates them along
+    each row, which has been copied from its source already.
+    """
+    asked = np.full(len(token), -1)
+    for index in range(len(rows)):
+        asked[rows[index]] = index
+    for row in range(len(token)):
+        index = asked[source[row]]
+        if token[row] >= 0 and index >= 0 and lengths[index] == kept[row]:
+            scores[row, kept[row] + 1] = scores[row, kept[row]] + answers[index, token[row]]

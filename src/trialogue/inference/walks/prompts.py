@@ -1,15 +1,75 @@
-"""What a user gives as prompts, as the tensors that the engine works on."""
+"""What a user gives as prompts and as stop strings, as what the engine works on."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import index
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
+from trialogue.inference.walks.batch import Stop
+from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Autoregressive, padded
 
 Prompts = Tensor | tuple[Tensor, Tensor] | Sequence[Sequence[int]]
+
+
+def encoded(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None) -> Prompts | None:
+    """Prompts as they are, texts as the token ids that the oracle's tokenization gives them."""
+    if isinstance(prompts, str):
+        raise InputError("prompts", prompts, "give a list of texts, be it of one")
+    if isinstance(prompts, Sequence) and any(isinstance(prompt, str) for prompt in prompts):
+        tokenization = _tokenization(oracle, "prompts", "texts")
+        texts = [prompt for prompt in prompts if isinstance(prompt, str)]
+        if len(texts) < len(prompts):
+            raise InputError("prompts", "texts and token ids", "give either texts or token ids")
+        return [tokenization.encode(text) for text in texts]
+    return cast("Prompts | None", prompts)
+
+
+def stopping(oracle: Autoregressive, stop: str | Sequence[str] | Stop | None) -> Stop | None:
+    """The function of a completion's token ids that says whether it is complete, from what the user gave as `stop`."""
+    if stop is None or callable(stop):
+        return stop
+    tokenization = _tokenization(oracle, "stop", "strings")
+    wanted = [text.encode() for text in _strings(stop)]
+
+    def contains(completion: tuple[int, ...]) -> bool:
+        content = tokenization.bytes(completion)
+        return any(text in content for text in wanted)
+
+    return contains
+
+
+def decoder(
+    oracle: Autoregressive, stop: str | Sequence[str] | Stop | None
+) -> Callable[[Sequence[int]], str] | None:
+    """The function from a completion's token ids to its text up to the first stop string, if there are texts."""
+    tokenization = getattr(oracle, "tokenization", None)
+    if tokenization is None:
+        return None
+    strings = [] if stop is None or callable(stop) else _strings(stop)
+
+    def decode(completion: Sequence[int]) -> str:
+        text: str = tokenization.text(completion)
+        return text[: min((place for place in map(text.find, strings) if place >= 0), default=len(text))]
+
+    return decode
+
+
+def _strings(stop: str | Sequence[str]) -> list[str]:
+    strings = [stop] if isinstance(stop, str) else list(stop)
+    if not strings or not all(isinstance(text, str) and text for text in strings):
+        raise InputError("stop", stop, "give strings that are not empty")
+    return strings
+
+
+def _tokenization(oracle: Autoregressive, field: str, value: str) -> Tokenization:
+    tokenization: Tokenization | None = getattr(oracle, "tokenization", None)
+    if tokenization is None:
+        raise InputError(field, value, "the oracle has no tokenization: give token ids")
+    return tokenization
 
 
 def limits(oracle: Autoregressive, lengths: Tensor, max_new_tokens: int | None) -> Tensor:

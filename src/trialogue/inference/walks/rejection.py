@@ -99,7 +99,7 @@ class TokenwiseRejection:
         asking = (~decoding.complete).nonzero()[:, 0]
         if not asking.numel():
             return moves, state
-        log_probs = decoding.log_probs(asking).double()
+        log_probs = decoding.log_probs(asking)
         accepted = verifier.children(asking, log_probs > -math.inf) > 0
         allowed = log_probs.masked_fill(~accepted, -math.inf)
         mass = allowed.logsumexp(1)
@@ -107,4 +107,4 @@ class TokenwiseRejection:
         require_support(log_probs[~open_])
         moves.token[asking[open_]] = choose(allowed[open_], asking[open_])
         moves.done[asking[~open_]] = True
-        return moves, AcceptedMass(state.log_weight.index_add(0, asking, mass))
+        return moves, AcceptedMass(state.log_weight.index_add(0, asking, mass.double()))

@@ -1,8 +1,26 @@
 """What a run returns: the samples, what they cost, and how the rows moved."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from torch import Tensor
+
+from trialogue.errors import InputError
+
+
+class Cost(NamedTuple):
+    """What a run cost in all: counts, and seconds of wall time.
+
+    Rows share a forward pass, so that this many passes are fewer than the rows' own numbers add up to.
+    """
+
+    queries: int
+    distinct_queries: int
+    forward_passes: int
+    positions: int
+    verifier_calls: int
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -31,32 +49,57 @@ class Samples:
     it a positive value. `stopped` tells why a sample was cut off ("" where it was not): "failed" (no way on),
     "max_queries" or "max_steps". `queries` counts tokens asked of the oracle, `distinct_queries` those for
     prefixes never asked about before in this run, `verifier_calls` questions to the verifier: one per prefix judged,
-    once per run, or one per visit for the values of all children where it gives them at once.
+    once per run, or one per visit for the values of all children where it gives them at once. `total` holds the same
+    for the whole run.
     """
 
     tokens: Tensor
     """(n, capacity) int64: prompt and completion, right-padded with zeros"""
     lengths: Tensor
     """(n,) int64: length of prompt and completion"""
+    prompt: Tensor
+    """(n,) int64: index of the prompt"""
     prompt_lengths: Tensor
     """(n,) int64"""
     accepted: Tensor
     """(n,) bool"""
+    log_prob: Tensor
+    """(n,) float64: log-probability of the completion under the oracle, before truncation"""
     log_weight: Tensor
     """(n,) float64: log of target over proposal where the walk knows it, else 0"""
     queries: Tensor
     """(n,) int64"""
     distinct_queries: Tensor
     """(n,) int64"""
+    forward_passes: Tensor
+    """(n,) int64: passes of the oracle that the sample took part in"""
+    positions: Tensor
+    """(n,) int64: positions the oracle evaluated for the sample; what rows share counts for the one that asked first"""
     verifier_calls: Tensor
     """(n,) int64"""
+    seconds: Tensor
+    """(n,) float64: wall time, every step shared equally among the samples that were under way"""
     stopped: list[str]
-    forward_passes: int
-    positions: int
-    seconds: float
+    total: Cost
     trace: Trace | None = None
+    decode: Callable[[Sequence[int]], str] | None = None
+    """The text of a completion, where the oracle has a tokenization"""
 
     def sequences(self) -> list[tuple[int, ...]]:
         """Prompt and completion of each sample as a tuple of token ids."""
         rows = zip(self.tokens.tolist(), self.lengths.tolist(), strict=True)
         return [tuple(tokens[:length]) for tokens, length in rows]
+
+    def completions(self) -> list[tuple[int, ...]]:
+        """The completion of each sample as a tuple of token ids."""
+        starts = self.prompt_lengths.tolist()
+        return [tokens[start:] for tokens, start in zip(self.sequences(), starts, strict=True)]
+
+    def texts(self) -> list[str]:
+        """The text of each completion, up to the stop string where there is one.
+
+        Raises `InputError` where the oracle has no tokenization.
+        """
+        if self.decode is None:
+            raise InputError("texts", None, "the oracle has no tokenization: use `completions`")
+        return [self.decode(completion) for completion in self.completions()]
