@@ -14,6 +14,7 @@ from trialogue.inference import (
     SequentialMonteCarlo,
     TokenwiseRejection,
     ValueGuided,
+    WeightedRejection,
 )
 from trialogue.inference.laws import exact_law, total_variation
 from trialogue.inference.walks import engine
@@ -35,6 +36,7 @@ from trialogue.inference.walks import engine
         (mutants.FirstCandidateBlocks(2, (0,)), BlockBestOfN(2, (0,))),
         (mutants.WorstCandidateBlocks(2, (0,)), BlockBestOfN(2, (0,))),
         (mutants.FirstParticleMonteCarlo(2), SequentialMonteCarlo(2)),
+        (mutants.UniformWeightedRejection(), WeightedRejection()),
         (mutants.BlindChildrenGuided(), ValueGuided()),
         (mutants.UniformGuided(), ValueGuided()),
     ],

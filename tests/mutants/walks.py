@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -17,7 +18,9 @@ from trialogue.inference import (
     SequentialMonteCarlo,
     TokenwiseRejection,
     ValueGuided,
+    WeightedRejection,
 )
+from trialogue.inference.walks import weighted_rejection
 from trialogue.inference.walks.moves import Moves
 
 
@@ -322,6 +325,95 @@ class SumWeightMonteCarlo(SequentialMonteCarlo):
         moves, after = super().step(decoding, state, verifier, choose)
         more = torch.where(moves.done, math.log(self.particles), 0.0)
         return moves, after._replace(log_weight=after.log_weight + more)
+
+
+@dataclass(frozen=True)
+class BrokenDraw:
+    """`draw_accepted` by another hand, right by default.
+
+    `counting` takes 1 / (K + 1) for the estimate, as if rejected tokens were drawn again; `first_loop` estimates from
+    the rejections before the first acceptance; `replacing` gives the second loop the rejected tokens back; `late`
+    leaves out the term of no rejection where there is another.
+    """
+
+    counting: bool = False
+    first_loop: bool = False
+    replacing: bool = False
+    late: bool = False
+
+    def __call__(self, log_probs, prefixes, rows, verifier, choose):
+        left, token = log_probs.exp(), torch.full_like(rows, -1)
+        total = 1 / left.sum(1)
+        first, extra, rejections = total.clone(), torch.zeros_like(total), torch.zeros_like(total)
+        drawing = torch.arange(len(rows))
+        while len(drawing):
+            drawn = choose(left[drawing].log(), rows[drawing])
+            yes = verifier.candidates(prefixes[drawing], drawn) > 0
+            begun = token[drawing] >= 0
+            no = drawing[~yes]
+            left[no, drawn[~yes]] = 0
+            extra[no] += 1 / left[no].sum(1)
+            rejections[no] += 1
+            accepted = drawing[yes & ~begun]
+            token[accepted] = drawn[yes & ~begun]
+            if self.replacing:
+                left[accepted] = log_probs[accepted].exp()
+            ended = (yes & (begun | self.first_loop)) | (left[drawing].sum(1) == 0)
+            drawing = drawing[~ended]
+        terms = torch.where(rejections > 0, extra + (0 if self.late else first), first)
+        estimate = 1 / (rejections + 1) if self.counting else 1 / terms
+        return token, torch.where(token < 0, 0, estimate).log()
+
+
+COUNTING, FIRST_LOOP, REPLACING, LATE = (
+    BrokenDraw(counting=True),
+    BrokenDraw(first_loop=True),
+    BrokenDraw(replacing=True),
+    BrokenDraw(late=True),
+)
+
+
+class CountingRejection(WeightedRejection):
+    draw = COUNTING
+
+    def step(self, decoding, state, verifier, choose):
+        with patch.object(weighted_rejection, "draw_accepted", self.draw):
+            return super().step(decoding, state, verifier, choose)
+
+
+class FirstLoopRejection(CountingRejection):
+    draw = FIRST_LOOP
+
+
+class ReplacingRejection(CountingRejection):
+    draw = REPLACING
+
+
+class LateCountingRejection(CountingRejection):
+    draw = LATE
+
+
+class UniformWeightedRejection(WeightedRejection):
+    def step(self, decoding, state, verifier, choose):
+        return super().step(support_only(decoding), state, verifier, choose)
+
+
+class MasslessRejection(WeightedRejection):
+    """Ignores the accepted mass."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        return moves, after._replace(
+            log_weight=torch.where(moves.token >= 0, state.log_weight, after.log_weight)
+        )
+
+
+class UnvaluedRejection(WeightedRejection):
+    """Leaves the value of the complete sequence out of its weight."""
+
+    def step(self, decoding, state, verifier, choose):
+        yes = Altered(verifier, {"values": lambda rows: torch.ones(len(rows), dtype=torch.float64)})
+        return super().step(decoding, state, yes, choose)
 
 
 class ActionLevelGuided(ValueGuided):

@@ -11,6 +11,7 @@ from trialogue.inference.walks.rejection import Rejection, TokenwiseRejection
 from trialogue.inference.walks.samples import Samples, Trace
 from trialogue.inference.walks.sequential_monte_carlo import SequentialMonteCarlo
 from trialogue.inference.walks.value_guided import ValueGuided
+from trialogue.inference.walks.weighted_rejection import WeightedRejection
 
 WALKS = {
     "ancestral": Ancestral,
@@ -20,6 +21,7 @@ WALKS = {
     "tokenwise-rejection": TokenwiseRejection,
     "backtracking": Backtracking,
     "smc": SequentialMonteCarlo,
+    "weighted-rejection": WeightedRejection,
     "value-guided": ValueGuided,
 }
 """Every walk by its name."""
@@ -41,6 +43,7 @@ __all__ = [
     "Trace",
     "Truncated",
     "ValueGuided",
+    "WeightedRejection",
     "generate",
     "truncated",
 ]
