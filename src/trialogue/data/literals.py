@@ -1,0 +1,265 @@
+"""Python literals read as they are written: which texts can still become one, and where one leaves another.
+
+Neither `eval` nor Python's own parser sees the text, and nothing recurses, so that no text costs more than its
+length. What is read is a subset of Python's literals, on one line: decimal numbers without exponent, strings without
+prefix (escapes: backslash, quotes, n, r, t), True, False, None, and lists and tuples of them. Two literals are equal
+where their canonical spellings are: 1 and 1.0 are equal, 1 and True are not.
+"""
+
+import re
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+_CONSTANTS = ("True", "False", "None")
+_CLOSERS = {"[": "]", "(": ")"}
+_ESCAPES = {"\\": "\\", "'": "'", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
+_NUMBER = re.compile(r"(-?)([0-9]*)(\.?)([0-9]*)")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CHARACTERS = {quote: re.compile(rf"(?:[^{quote}\\\n]|\\[\\'\"nrt])*", re.ASCII) for quote in ("'", '"')}
+_CHARACTER = re.compile(r"\\?.")
+_OPERATORS = frozenset("+-*/%@&|^~<>=!.{}([")
+
+
+class Fault(Enum):
+    """Why a text cannot become a literal."""
+
+    UNKNOWN_NAME = "a name that is not True, False or None"
+    NOT_A_LITERAL = "an operator, a call, or a spelling that is not read"
+    SYNTAX = "no Python expression"
+    ENDED = "the line ends before the literal does"
+
+
+class Lexeme(NamedTuple):
+    """A piece of a literal: `kind` is "number", "string", "constant", or a bracket or comma itself.
+
+    `value` is its canonical spelling (of a string: its characters), `written` how the text has it. An `open` one
+    touches the end of the text, which may go on with it.
+    """
+
+    kind: str
+    value: str
+    written: str
+    start: int
+    open: bool = False
+
+    @property
+    def stop(self) -> int:
+        """Where it ends."""
+        return self.start + len(self.written)
+
+
+class Reading(NamedTuple):
+    """What was read of one literal: its lexemes, without commas that precede a closing bracket.
+
+    `stop` is where it ends, None where the text ends first or where it cannot become a literal: then `fault` says
+    why, from `position` on.
+    """
+
+    lexemes: tuple[Lexeme, ...]
+    stop: int | None = None
+    fault: Fault | None = None
+    position: int = -1
+
+
+class _Stop(Exception):
+    """The text cannot become a literal."""
+
+    def __init__(self, fault: Fault, position: int) -> None:
+        super().__init__(fault, position)
+        self.fault, self.position = fault, position
+
+
+def skip_blanks(text: str, position: int) -> int:
+    """The first position from `position` on that is neither a space nor a tab."""
+    while position < len(text) and text[position] in " \t":
+        position += 1
+    return position
+
+
+def fault_of(character: str) -> Fault:
+    """Why a literal cannot be followed by `character`, which is not blank."""
+    if character == "\n":
+        return Fault.ENDED
+    return Fault.NOT_A_LITERAL if character in _OPERATORS else Fault.SYNTAX
+
+
+def read_literal(text: str, start: int = 0) -> Reading:
+    """Read the literal that begins at `start`, or after blanks, up to its end or that of `text`.
+
+    A number or constant that touches the end of the text has no end yet: add a newline where there is nothing to come.
+    """
+    lexemes: list[Lexeme] = []
+    brackets: list[str] = []
+    sizes: list[int] = []  # values in each open bracket
+    position = start
+    try:
+        while True:
+            position = skip_blanks(text, position)
+            if position == len(text):
+                return Reading(tuple(lexemes))
+            lexeme = _lexeme(text, position)
+            _check_place(lexeme, lexemes, brackets, sizes)
+            position = lexeme.stop
+            if lexeme.kind in _CLOSERS:
+                brackets.append(lexeme.kind)
+                sizes.append(0)
+            elif lexeme.kind in _CLOSERS.values():
+                brackets.pop()
+                sizes.pop()
+                if lexemes[-1].kind == ",":
+                    lexemes.pop()
+            lexemes.append(lexeme)
+            if lexeme.open:
+                return Reading(tuple(lexemes))
+            if lexeme.kind not in _CLOSERS and lexeme.kind != ",":
+                if not brackets:
+                    return Reading(tuple(lexemes), position)
+                sizes[-1] += 1
+    except _Stop as stop:
+        return Reading(tuple(lexemes), None, stop.fault, stop.position)
+
+
+def _check_place(
+    lexeme: Lexeme, lexemes: Sequence[Lexeme], brackets: Sequence[str], sizes: Sequence[int]
+) -> None:
+    """Raise `_Stop` unless `lexeme` may follow `lexemes`."""
+    kind, before = lexeme.kind, lexemes[-1].kind if lexemes else ""
+    after_value = before not in ("", ",", *_CLOSERS)
+    if kind == ",":
+        allowed = after_value
+    elif kind in _CLOSERS.values():
+        allowed = bool(brackets) and _CLOSERS[brackets[-1]] == kind
+        if allowed and kind == ")" and after_value and sizes[-1] == 1:
+            raise _Stop(Fault.NOT_A_LITERAL, lexeme.start)  # parentheses around one value make no tuple
+    else:
+        allowed = not after_value
+    if not allowed:
+        raise _Stop(Fault.NOT_A_LITERAL if kind in _CLOSERS else Fault.SYNTAX, lexeme.start)
+
+
+def _lexeme(text: str, start: int) -> Lexeme:
+    first = text[start]
+    if first in "[](),":
+        return Lexeme(first, first, first, start)
+    if first in _CHARACTERS:
+        return _string(text, start)
+    if first in "-.0123456789":
+        return _number(text, start)
+    if _WORD.match(first):
+        return _constant(text, start)
+    raise _Stop(fault_of(first), start)
+
+
+def _string(text: str, start: int) -> Lexeme:
+    match = _CHARACTERS[text[start]].match(text, start + 1)
+    assert match is not None
+    value = "".join(_characters(match[0]))
+    following = text[match.end() : match.end() + 2]
+    if following in ("", "\\"):
+        return Lexeme("string", value, text[start:], start, open=True)
+    if following[0] == "\\":
+        raise _Stop(Fault.NOT_A_LITERAL, match.end() + 1)
+    if following[0] == "\n":
+        raise _Stop(Fault.ENDED, match.end())
+    return Lexeme("string", value, text[start : match.end() + 1], start)
+
+
+def _characters(written: str) -> list[str]:
+    """The characters that the inside of a string stands for."""
+    return [_ESCAPES[piece[1]] if len(piece) == 2 else piece for piece in _CHARACTER.findall(written)]
+
+
+def _number(text: str, start: int) -> Lexeme:
+    match = _NUMBER.match(text, start)
+    assert match is not None
+    sign, whole, _, decimals = match.groups()
+    if len(whole) > 1 and whole[0] == "0":
+        raise _Stop(Fault.NOT_A_LITERAL, match.start(2) + 1)
+    ends = match.end() == len(text)
+    if not whole and not decimals and not ends:
+        raise _Stop(Fault.NOT_A_LITERAL if text[match.end()] != "\n" else Fault.ENDED, match.end())
+    kept = decimals.rstrip("0")
+    value = sign + (whole or "0") + ("." + kept if kept else "")
+    return Lexeme("number", value, match[0], start, open=ends)
+
+
+def _constant(text: str, start: int) -> Lexeme:
+    match = _WORD.match(text, start)
+    assert match is not None
+    word, ends = match[0], match.end() == len(text)
+    if word in _CONSTANTS or (ends and any(constant.startswith(word) for constant in _CONSTANTS)):
+        return Lexeme("constant", word, word, start, open=ends)
+    shared = max(_shared(word, constant) for constant in _CONSTANTS)
+    raise _Stop(Fault.UNKNOWN_NAME, start + shared)
+
+
+def _shared(first: str, second: str) -> int:
+    """Length of what both begin with."""
+    return next(
+        (i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
+        min(len(first), len(second)),
+    )
+
+
+def first_difference(lexemes: Sequence[Lexeme], wanted: Sequence[Lexeme]) -> int | None:
+    """Where a literal of `lexemes`, the last of which may be open, can no longer equal one of `wanted`.
+
+    None where it still can, or does.
+    """
+    place = 0
+    for lexeme in lexemes:
+        target = wanted[place]
+        if lexeme.kind == "," and target.kind in _CLOSERS.values():
+            continue  # a comma may precede the closing bracket
+        if lexeme.kind != target.kind:
+            return lexeme.start
+        position = _difference(lexeme, target)
+        if position is not None:
+            return position
+        place += 1
+    return None
+
+
+def _difference(lexeme: Lexeme, target: Lexeme) -> int | None:
+    """Where one of the same kind can no longer equal `target`."""
+    if not lexeme.open and lexeme.value == target.value:
+        return None
+    if lexeme.kind == "number":
+        shared = _shared_number(lexeme.written, target.value)
+    elif lexeme.kind == "string":
+        shared = 1 + _shared_string(lexeme.written[1:], target.value)
+    else:
+        shared = _shared(lexeme.written, target.value)
+    return None if lexeme.open and shared == len(lexeme.written) else lexeme.start + shared
+
+
+def _shared_number(written: str, target: str) -> int:
+    """How much of `written` may begin a number equal to `target`."""
+    match, wanted = _NUMBER.match(written), _NUMBER.match(target)
+    assert match is not None
+    assert wanted is not None
+    if match[1] != wanted[1]:
+        return 0
+    if match[2] != wanted[2] and not (match[3] and not match[2] and wanted[2] == "0"):
+        return match.start(2) + _shared(match[2], wanted[2])
+    decimals = wanted[4].ljust(len(match[4]), "0")
+    return match.start(4) + _shared(match[4], decimals)
+
+
+def _shared_string(written: str, target: str) -> int:
+    """How much of `written`, what follows the opening quote, may begin a string equal to `target`."""
+    shared = 0
+    pieces = _CHARACTER.findall(written)
+    for place, piece in enumerate(pieces):
+        pending = piece == "\\"
+        if place == len(target):
+            return shared
+        wanted = target[place]
+        if pending:
+            return shared + (wanted in _ESCAPES.values())
+        if (_ESCAPES[piece[1]] if len(piece) == 2 else piece) != wanted:
+            # A backslash by itself could still have become the wanted character.
+            return shared + (len(piece) == 2 and wanted in _ESCAPES.values())
+        shared += len(piece)
+    return shared
