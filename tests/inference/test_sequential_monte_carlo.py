@@ -3,16 +3,19 @@
 import math
 
 import pytest
+import torch
 
 from inference.random_trees import TREES, VIABLE, RandomTree
-from inference.reference_laws import largest_difference, restricted
+from inference.reference_laws import expected_value, largest_difference, restricted
 from mutants import walks as mutants
 from trialogue.errors import InputError
 from trialogue.inference import SequentialMonteCarlo
 from trialogue.inference.laws import exact_law
+from trialogue.randomness import Streams
 
 SMALL = RandomTree(41, vocab=2, horizon=2)
 SPARSE = RandomTree(42, vocab=3, horizon=2, eos=1, sparse=True)
+ENDING = RandomTree(43, vocab=2, horizon=3, eos=1)
 SETTINGS = [
     (particles, threshold, tree)
     for tree in (SMALL, SPARSE)
@@ -27,9 +30,9 @@ def verdict(tree):
     return lambda prefix: tree.judges(prefix) or sum(prefix) == 0
 
 
-def weight_error(walk, tree, value, particles, threshold) -> float:
+def weight_error(walk, tree, value, particles, threshold, *options) -> float:
     """Distance of the expected weights from p(x) V(x), where no prefix of x has value zero."""
-    law = exact_law(walk(particles, threshold), tree.table(), value)
+    law = exact_law(walk(particles, threshold, *options), tree.table(), value)
     proper = {
         x: p * value(x) * all(value(x[:length]) for length in range(1, len(x))) for x, p in tree.law().items()
     }
@@ -50,18 +53,77 @@ def test_weights_are_proper_on_longer_sequences(tree):
 
 
 @pytest.mark.parametrize(
-    "mutant",
+    ("proposal", "particles", "threshold", "tree"),
+    [("mask", *setting) for setting in SETTINGS]
+    + [("rejection", n, threshold, SMALL) for n in (1, 2) for threshold in (0.0, 0.5, 1.0)]
+    + [("rejection", 1, 0.5, SPARSE), ("rejection", 2, 0.5, SPARSE)],
+    ids=str,
+)
+def test_weights_are_proper_for_other_proposals(proposal, particles, threshold, tree):
+    for value in (verdict(tree), lambda prefix: tree.value(prefix) * verdict(tree)(prefix)):
+        assert weight_error(SequentialMonteCarlo, tree, value, particles, threshold, proposal) < 1e-12
+
+
+@pytest.mark.parametrize("tree", [TREES[0], ENDING], ids=str)
+@pytest.mark.parametrize("proposal", ["mask", "rejection"])
+def test_other_proposals_are_proper_on_longer_sequences(tree, proposal):
+    for value in (tree.value, tree.allows):
+        assert weight_error(SequentialMonteCarlo, tree, value, 2, 1.0, proposal) < 1e-12
+
+
+@pytest.mark.parametrize("particles", [2, 3])
+@pytest.mark.parametrize("proposal", ["oracle", "mask"])
+def test_systematic_resampling_is_proper(particles, proposal):
+    for tree in (TREES[0], SPARSE) if particles == 2 else (SMALL,):
+        for value in (tree.value, verdict(tree)):
+            error = weight_error(SequentialMonteCarlo, tree, value, particles, 1.0, proposal, "systematic")
+            assert error < 1e-12
+
+
+def test_systematic_resampling_gives_each_particle_its_share_to_within_one():
+    weights = torch.tensor([[0.5, 0.25, 0.2, 0.05], [0.0, 0.7, 0.3, 0.0]], dtype=torch.float64)
+    streams = Streams(1, torch.arange(8))
+    for _ in range(200):
+        rows = torch.arange(8).view(2, 4)
+        walk = SequentialMonteCarlo(4, resampling="systematic")
+        ancestors = walk._ancestors(weights.log(), rows, streams.choose)
+        for share, chosen in zip(4 * weights, ancestors, strict=True):
+            counts = torch.bincount(chosen, minlength=4)
+            assert bool(((counts - share).abs() < 1).all())
+
+
+@pytest.mark.parametrize(
+    ("mutant", "options"),
     [
-        mutants.ForgetfulMonteCarlo,
-        mutants.LosingMeanMonteCarlo,
-        mutants.FirstParticleMonteCarlo,
-        mutants.SumWeightMonteCarlo,
+        (mutants.ForgetfulMonteCarlo, ("oracle",)),
+        (mutants.ForgetfulMonteCarlo, ("mask",)),
+        (mutants.LosingMeanMonteCarlo, ("oracle",)),
+        (mutants.LosingMeanMonteCarlo, ("rejection",)),
+        (mutants.FirstParticleMonteCarlo, ("oracle",)),
+        (mutants.SumWeightMonteCarlo, ("oracle",)),
+        (mutants.DraggedMonteCarlo, ("mask",)),
+        (mutants.DraggedMonteCarlo, ("rejection",)),
+        (mutants.UnweighedDrawMonteCarlo, ("mask",)),
+        (mutants.UnweighedDrawMonteCarlo, ("rejection",)),
+        (mutants.OwnLawMonteCarlo, ("mask",)),
+        (mutants.CountingMonteCarlo, ("rejection",)),
+        (mutants.MiddleMonteCarlo, ("oracle", "systematic")),
     ],
 )
-def test_improper_weights_are_told_apart(mutant):
+def test_improper_weights_are_told_apart(mutant, options):
     tree = TREES[0]
-    assert weight_error(SequentialMonteCarlo, tree, tree.value, 2, 1.0) < 1e-12
-    assert weight_error(mutant, tree, tree.value, 2, 1.0) > 1e-3
+    value = tree.value if options[0] != "rejection" else lambda y: tree.value(y) * verdict(tree)(y)
+    assert weight_error(SequentialMonteCarlo, tree, value, 2, 1.0, *options) < 1e-12
+    assert weight_error(mutant, tree, value, 2, 1.0, *options) > 1e-3
+
+
+def test_a_mask_resamples_before_the_token_is_drawn():
+    """With the true values inside the tree nothing is left to chance but the law itself: all weights are equal."""
+    tree = VIABLE[0]
+    value = expected_value(tree, tree.value)
+    law = exact_law(SequentialMonteCarlo(2, 0.5, "mask"), tree.table(), value)
+    assert largest_difference(law.probabilities, restricted(tree, tree.value)) < 1e-12
+    assert law.expected_queries == pytest.approx(2 * tree.horizon, rel=1e-12)
 
 
 def test_one_particle_is_ancestral_sampling_with_its_value_as_weight():
@@ -104,7 +166,14 @@ def test_where_all_particles_die_the_weight_is_zero():
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"), [((0, 0.5), "particles=0"), ((2, 1.5), "ess_threshold=1.5")], ids=str
+    ("settings", "message"),
+    [
+        ((0, 0.5), "particles=0"),
+        ((2, 1.5), "ess_threshold=1.5"),
+        ((2, 0.5, "best"), "proposal='best'"),
+        ((2, 0.5, "mask", "residual"), "resampling='residual'"),
+    ],
+    ids=str,
 )
 def test_settings_out_of_range_are_named(settings, message):
     with pytest.raises(InputError, match=message):

@@ -38,7 +38,7 @@ def joint_law(draw, law, accepted):
     def run():
         return draw(law.log()[None], row, row, Members(accepted), enumeration.choose)
 
-    for weight, (token, log_mass) in enumeration.branches(run):
+    for weight, (token, log_mass, _) in enumeration.branches(run):
         joint[int(token), round(float(log_mass.exp()), 10)] += float(weight)
     return {outcome: weight for outcome, weight in joint.items() if weight > 0}
 
@@ -89,7 +89,7 @@ def test_little_mass_is_estimated_to_full_precision():
     def likeliest(log_weights, rows):
         return log_weights.argmax(1)
 
-    token, log_mass = draw_accepted(law.log(), row, row, Members((2, 3)), likeliest)
+    token, log_mass, _ = draw_accepted(law.log(), row, row, Members((2, 3)), likeliest)
     # 1 - m_k by subtraction would be zero.
     expected = 1 / (1 + 1 / 1.011e-30 + 1 / 1.1e-32)
     assert (int(token), float(log_mass.exp())) == (2, pytest.approx(expected, rel=1e-12))

@@ -20,7 +20,7 @@ from trialogue.inference import (
     ValueGuided,
     WeightedRejection,
 )
-from trialogue.inference.walks import weighted_rejection
+from trialogue.inference.walks import sequential_monte_carlo, weighted_rejection
 from trialogue.inference.walks.moves import Moves
 
 
@@ -290,21 +290,73 @@ class ShortLineBlocks(BlockBestOfN):
 
 
 class ForgetfulMonteCarlo(SequentialMonteCarlo):
-    """Weighs by V(new prefix) without dividing by V(old prefix)."""
-
-    def step(self, decoding, state, verifier, choose):
-        forgot = state._replace(log_value=torch.zeros_like(state.log_value))
-        return super().step(decoding, forgot, verifier, choose)
-
-
-class LosingMeanMonteCarlo(SequentialMonteCarlo):
-    """Forgets the mean weight when it resamples."""
+    """Forgets, when it resamples, that the value of the prefix is multiplied in again."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
-        groups = after.log_weight.view(-1, self.particles)
-        equal = (groups == groups[:, :1]).all(1, keepdim=True) & (groups[:, :1] > -math.inf)
-        return moves, after._replace(log_weight=torch.where(equal, 0.0, groups).flatten())
+        changed, log_value = self.reweighed(decoding, state, verifier, after)
+        weight = torch.where(changed & ~moves.done, after.log_weight + log_value, after.log_weight)
+        return moves, after._replace(log_weight=weight)
+
+    def reweighed(self, decoding, state, verifier, after):
+        """Which rows (rows,) have other weights, and the logarithms (rows,) of the values they were weighed by."""
+        member = torch.arange(len(state.log_weight)) % self.particles
+        before = state.log_weight + state.drawn.gather(1, member[:, None])[:, 0]
+        changed = (after.log_weight != before) & (after.log_weight > -math.inf)
+        return changed, self._outlook(decoding, verifier, before > -math.inf).log_value
+
+
+class LosingMeanMonteCarlo(ForgetfulMonteCarlo):
+    """Forgets the mean weight when it resamples."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = SequentialMonteCarlo.step(self, decoding, state, verifier, choose)
+        changed, log_value = self.reweighed(decoding, state, verifier, after)
+        fresh = torch.where(moves.done, 0.0, -log_value)
+        return moves, after._replace(log_weight=torch.where(changed, fresh, after.log_weight))
+
+
+class DraggedMonteCarlo(SequentialMonteCarlo):
+    """Takes what the source's next token adds for what the row's own adds."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        member = moves.source.view(-1, self.particles) % self.particles
+        own = after.drawn.view(-1, self.particles, self.particles)
+        dragged = own.gather(2, member[:, None].expand_as(own))
+        return moves, after._replace(drawn=dragged.reshape(after.drawn.shape))
+
+
+class UnweighedDrawMonteCarlo(SequentialMonteCarlo):
+    """Leaves out what the draw of a token adds to the weight."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        dead = after.drawn == -math.inf
+        return moves, after._replace(drawn=torch.where(dead, after.drawn, 0.0))
+
+
+class OwnLawMonteCarlo(SequentialMonteCarlo):
+    """Draws after its own prefix in place of its source's."""
+
+    def _draw(self, decoding, prefixes, rows, outlook, verifier, choose):
+        return super()._draw(decoding, rows, rows, outlook, verifier, choose)
+
+
+class CountingMonteCarlo(SequentialMonteCarlo):
+    """Estimates the accepted mass by 1 / (K + 1)."""
+
+    def step(self, decoding, state, verifier, choose):
+        with patch.object(sequential_monte_carlo, "draw_accepted", COUNTING):
+            return super().step(decoding, state, verifier, choose)
+
+
+class MiddleMonteCarlo(SequentialMonteCarlo):
+    """Resamples systematically without a random number."""
+
+    def _ancestors(self, log_weights, rows, choose):
+        bounds = self.particles * log_weights.softmax(1).cumsum(1)
+        return torch.searchsorted(bounds, (torch.arange(self.particles) + 0.5).expand_as(bounds).contiguous())
 
 
 class FirstParticleMonteCarlo(SequentialMonteCarlo):
@@ -343,12 +395,14 @@ class BrokenDraw:
 
     def __call__(self, log_probs, prefixes, rows, verifier, choose):
         left, token = log_probs.exp(), torch.full_like(rows, -1)
+        log_value = torch.zeros(len(rows), dtype=torch.float64)
         total = 1 / left.sum(1)
         first, extra, rejections = total.clone(), torch.zeros_like(total), torch.zeros_like(total)
         drawing = torch.arange(len(rows))
         while len(drawing):
             drawn = choose(left[drawing].log(), rows[drawing])
-            yes = verifier.candidates(prefixes[drawing], drawn) > 0
+            values = verifier.candidates(prefixes[drawing], drawn)
+            yes = values > 0
             begun = token[drawing] >= 0
             no = drawing[~yes]
             left[no, drawn[~yes]] = 0
@@ -356,13 +410,15 @@ class BrokenDraw:
             rejections[no] += 1
             accepted = drawing[yes & ~begun]
             token[accepted] = drawn[yes & ~begun]
+            log_value[accepted] = values[yes & ~begun].log()
             if self.replacing:
                 left[accepted] = log_probs[accepted].exp()
             ended = (yes & (begun | self.first_loop)) | (left[drawing].sum(1) == 0)
             drawing = drawing[~ended]
         terms = torch.where(rejections > 0, extra + (0 if self.late else first), first)
         estimate = 1 / (rejections + 1) if self.counting else 1 / terms
-        return token, torch.where(token < 0, 0, estimate).log()
+        log_mass = torch.where(token < 0, 0, estimate).log()
+        return weighted_rejection.Draw(token, log_mass, log_value)
 
 
 COUNTING, FIRST_LOOP, REPLACING, LATE = (
@@ -403,17 +459,18 @@ class MasslessRejection(WeightedRejection):
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
-        return moves, after._replace(
-            log_weight=torch.where(moves.token >= 0, state.log_weight, after.log_weight)
-        )
+        log_weight = state.log_weight + after.log_value - state.log_value
+        return moves, after._replace(log_weight=torch.where(moves.token >= 0, log_weight, after.log_weight))
 
 
 class UnvaluedRejection(WeightedRejection):
-    """Leaves the value of the complete sequence out of its weight."""
+    """Leaves the value of the sequence out of its weight."""
 
     def step(self, decoding, state, verifier, choose):
-        yes = Altered(verifier, {"values": lambda rows: torch.ones(len(rows), dtype=torch.float64)})
-        return super().step(decoding, state, yes, choose)
+        verdicts = Altered(
+            verifier, {"candidates": lambda *where: (verifier.candidates(*where) > 0).double()}
+        )
+        return super().step(decoding, state, verdicts, choose)
 
 
 class ActionLevelGuided(ValueGuided):

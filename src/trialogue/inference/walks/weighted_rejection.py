@@ -28,10 +28,22 @@ from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 
 
-class EstimatedMass(NamedTuple):
-    """Logarithm (rows,) of the product of the estimated masses on accepted tokens; once complete, times the value."""
+class Valued(NamedTuple):
+    """Per row (rows,): logarithm of the product of estimated masses times the value of the prefix, and of that value.
+
+    The value of the prompt counts as one, unless the prompt is complete.
+    """
 
     log_weight: Tensor
+    log_value: Tensor
+
+
+class Draw(NamedTuple):
+    """Tokens (n,), logarithms (n,) float64 of the estimated accepted masses, and of the values of the tokens drawn."""
+
+    token: Tensor
+    log_mass: Tensor
+    log_value: Tensor
 
 
 @dataclass(frozen=True)
@@ -48,48 +60,51 @@ class WeightedRejection:
     rows_per_sample: ClassVar[int] = 1
     needs_verifier: ClassVar[bool] = True
 
-    def init(self, decoding: Decoding) -> EstimatedMass:
+    def init(self, decoding: Decoding) -> Valued:
         """Weight one."""
-        return EstimatedMass(torch.zeros(len(decoding.lengths), dtype=torch.float64))
+        zeros = torch.zeros(len(decoding.lengths), dtype=torch.float64)
+        return Valued(zeros, zeros.clone())
 
     def step(
-        self, decoding: Decoding, state: EstimatedMass, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, EstimatedMass]:
+        self, decoding: Decoding, state: Valued, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, Valued]:
         """Append one accepted token to every incomplete row."""
-        moves, log_weight = Moves.stay(decoding), state.log_weight.clone()
+        moves = Moves.stay(decoding)
+        log_weight, log_value = state.log_weight.clone(), state.log_value.clone()
         moves.done.copy_(decoding.complete)
-        complete = decoding.complete.nonzero()[:, 0]
-        if complete.numel():
-            log_weight[complete] += verifier.values(complete).log()
+        given = (decoding.complete & (decoding.lengths == decoding.start)).nonzero()[:, 0]
+        if given.numel():
+            log_weight[given] = verifier.values(given).log()
         growing = decoding.growing
         if growing.numel():
-            token, log_mass = draw_accepted(decoding.log_probs(growing), growing, growing, verifier, choose)
-            log_weight[growing] += log_mass
-            moves.token[growing] = token
-            moves.done[growing] = token == NO_TOKEN
-        return moves, EstimatedMass(log_weight)
+            draw = draw_accepted(decoding.log_probs(growing), growing, growing, verifier, choose)
+            log_weight[growing] += draw.log_mass + draw.log_value - log_value[growing]
+            log_value[growing] = draw.log_value
+            moves.token[growing] = draw.token
+            moves.done[growing] = draw.token == NO_TOKEN
+        return moves, Valued(log_weight, log_value)
 
 
-def draw_accepted(
-    log_probs: Tensor, prefixes: Tensor, rows: Tensor, verifier: Judge, choose: Choose
-) -> tuple[Tensor, Tensor]:
+def draw_accepted(log_probs: Tensor, prefixes: Tensor, rows: Tensor, verifier: Judge, choose: Choose) -> Draw:
     """For each of n rows draw a token of positive value, and estimate the mass of all such tokens.
 
     `log_probs` (n, vocab) are of the tokens after the sequences in `prefixes` (n,); `rows` (n,) name the streams of
-    `choose`. Returns the tokens (n,), which have exactly the law `log_probs` restricted to the accepted, `NO_TOKEN`
-    where all are rejected, and the logarithms (n,) float64 of unbiased estimates of the accepted mass, independent of
-    the tokens; -inf where all are rejected.
+    `choose`. The tokens have exactly the law `log_probs` restricted to the accepted, and are `NO_TOKEN` where all are
+    rejected; the estimates of the accepted mass are unbiased and independent of the tokens, and zero where all are
+    rejected.
     """
     left = log_probs.to(torch.float64, copy=True)
     token = torch.full_like(rows, NO_TOKEN)
+    log_value = left.new_zeros(len(rows))
     # Of sum_k 1 / (1 - m_k). The masses left are summed anew: 1 - m_k would cancel where little is left.
     log_sum = -left.logsumexp(1)
     drawing = torch.arange(len(rows))
     while drawing.numel():
         drawn = choose(left[drawing], rows[drawing])
-        accepted = verifier.candidates(prefixes[drawing], drawn) > 0
+        values = verifier.candidates(prefixes[drawing], drawn)
+        accepted = values > 0
         first = accepted & (token[drawing] == NO_TOKEN)
-        token[drawing[first]] = drawn[first]
+        token[drawing[first]], log_value[drawing[first]] = drawn[first], values[first].log()
         rejected = drawing[~accepted]
         left[rejected, drawn[~accepted]] = -math.inf
         log_left = left[rejected].logsumexp(1)
@@ -97,4 +112,4 @@ def draw_accepted(
         going_on = first.clone()
         going_on[~accepted] = log_left > -math.inf
         drawing = drawing[going_on]
-    return token, -log_sum
+    return Draw(token, -log_sum, log_value)
