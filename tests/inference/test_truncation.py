@@ -150,3 +150,45 @@ def test_samples_of_a_truncated_oracle_stay_within_it():
 def test_settings_out_of_range_are_named(settings, message):
     with pytest.raises(InputError, match=message):
         truncated(COINS, **settings)
+
+
+LARGE = 3000
+
+
+def large_laws() -> torch.Tensor:
+    """Laws over a large vocabulary: peaked, flat, with ties inside and outside of the nucleus, with zeros."""
+    draw = numpy_generator(82, "large laws")
+    logits = torch.from_numpy(draw.normal(size=(8, LARGE)))
+    logits[0] *= 6
+    logits[1] *= 0.01
+    logits[2] = 0.0
+    logits[3] = (logits[3] * 2).round()
+    logits[4, 7:] = -math.inf
+    logits[5] = torch.where(torch.arange(LARGE) % 2 == 0, 3.0, 0.0)
+    return logits.log_softmax(-1)
+
+
+LARGE_CUTS = [
+    {"top_p": 0.5},
+    {"top_p": 0.95},
+    {"top_k": 1},
+    {"top_k": 40, "top_p": 0.9},
+    {"top_k": 256},
+    {"top_k": 700},
+    {"temperature": 0.3, "top_p": 0.9},
+    {"temperature": 0},
+]
+
+
+def largest_cut_difference(oracle: Truncated, fields: dict[str, float]) -> float:
+    worst = 0.0
+    for law, cut in zip(large_laws(), oracle.truncate(large_laws()), strict=True):
+        expected = torch.tensor(reference(law.exp().tolist(), **fields), dtype=torch.float64)
+        assert torch.equal(cut > -math.inf, expected > 0)
+        worst = max(worst, float((cut.exp() - expected).abs().max()))
+    return worst
+
+
+@pytest.mark.parametrize("fields", LARGE_CUTS, ids=str)
+def test_large_vocabularies_are_cut_as_small_ones_are(fields):
+    assert largest_cut_difference(truncated(COINS, **fields), fields) < 1e-9

@@ -1,0 +1,345 @@
+"""Pretrained models as oracles: their cache under load, what is refused, and what the head says."""
+
+import math
+
+import pytest
+import torch
+import transformers
+from torch import Tensor
+
+from models.tiny_pretrained import save_tiny, tiny_model, tiny_oracle, tiny_tokenizer
+from trialogue.errors import InputError
+from trialogue.inference import Ancestral, ProbeVerifier, SequentialMonteCarlo, generate, truncated
+from trialogue.inference.walks.batch import Batch
+from trialogue.inference.walks.moves import Moves
+from trialogue.models import position_cache
+from trialogue.models.pretrained import PretrainedOracle, load_pretrained
+from trialogue.models.probe import Probe
+from trialogue.randomness import generator
+
+CAPACITY, ROWS, VOCAB = 14, 5, 300
+SMALL = {
+    "vocab_size": VOCAB,
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 64,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "pad_token_id": 0,
+}
+
+
+def random_model(kind: str, config: object) -> torch.nn.Module:
+    """A model of the library with weights wide enough that its answers differ between prefixes."""
+    with torch.random.fork_rng(devices=[]):
+        torch.random.default_generator.manual_seed(7)
+        model = getattr(transformers, kind)(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                parameter.mul_(6)
+    return model.eval()
+
+
+def models() -> dict[str, torch.nn.Module]:
+    return {
+        "llama": tiny_model(),
+        "gpt2": random_model(
+            "GPT2LMHeadModel",
+            transformers.GPT2Config(vocab_size=VOCAB, n_embd=16, n_layer=2, n_head=2, n_positions=64),
+        ),
+        # The head squashes its logits, so that it is more than a product.
+        "gemma2": random_model(
+            "Gemma2ForCausalLM",
+            transformers.Gemma2Config(
+                **SMALL, head_dim=4, final_logit_softcapping=5.0, query_pre_attn_scalar=4, sliding_window=64
+            ),
+        ),
+        "qwen2": random_model("Qwen2ForCausalLM", transformers.Qwen2Config(**SMALL)),
+    }
+
+
+def fresh(oracle: PretrainedOracle, tokens: Tensor) -> Tensor:
+    """Log-probabilities (vocab) after `tokens` (n,), by a pass of the whole model without cache and without batch."""
+    with torch.inference_mode():
+        return oracle.model(input_ids=tokens[None], use_cache=False).logits[0, -1].float().log_softmax(-1)
+
+
+def largest_error(oracle: PretrainedOracle, seed: int, memory: int, steps: int = 12) -> tuple[float, int]:
+    """Along a random ragged schedule of appends, rewinds, copies, packing and refilling: the greatest difference of
+    an answer from a fresh pass, and how many greedy tokens differ although the two best are 2e-3 apart.
+    """
+    draw = generator(seed, "schedule of a pretrained model")
+
+    def integers(high: int, size: int) -> Tensor:
+        return torch.randint(0, high, (size,), generator=draw)
+
+    batch = Batch(oracle, ROWS, CAPACITY, memory=memory)
+    worst, wrong = 0.0, 0
+    for _ in range(steps):
+        room = ROWS - len(batch.lengths)
+        if room > 2:
+            start = 1 + integers(6, room)
+            prompts = torch.randint(3, 9, (room, CAPACITY), generator=draw)
+            prompts *= torch.arange(CAPACITY) < start[:, None]
+            batch.add(prompts, start, start, torch.full((room,), CAPACITY))
+        rows = len(batch.lengths)
+        source = torch.where(integers(4, rows) == 0, integers(rows, rows), torch.arange(rows))
+        held = batch.lengths[source]
+        length = (held - torch.where(integers(3, rows) == 0, integers(5, rows), 0)).clamp_min(1)
+        token = torch.where((integers(6, rows) > 0) & (length < CAPACITY), 3 + integers(6, rows), -1)
+        batch.apply(Moves(source, length, token, torch.zeros(rows, dtype=torch.bool)))
+        asked = (integers(3, rows) > 0).nonzero()[:, 0]
+        if len(asked):
+            for row, answer in zip(asked.tolist(), batch.log_probs(asked), strict=True):
+                expected = fresh(oracle, batch.tokens[row, : int(batch.lengths[row])])
+                worst = max(worst, float((answer - expected).abs().nan_to_num(nan=math.inf).max()))
+                first, second = expected.topk(2).values.tolist()
+                wrong += first - second > 2e-3 and int(answer.argmax()) != int(expected.argmax())
+        if int(integers(6, 1)) == 0:
+            batch.select((integers(2, rows) > 0).nonzero()[:, 0])
+    return worst, wrong
+
+
+@pytest.mark.parametrize("kind", models())
+def test_ragged_schedules_answer_as_fresh_passes_do(kind):
+    oracle = PretrainedOracle(models()[kind], tiny_tokenizer())
+    assert oracle.plain_head == (kind != "gemma2")
+    schedules = 200 if kind == "llama" else 25
+    with torch.inference_mode():
+        errors = [largest_error(oracle, seed, memory=(1, 5, 4096)[seed % 3]) for seed in range(schedules)]
+    assert max(error for error, _ in errors) < 1e-3
+    assert sum(wrong for _, wrong in errors) == 0
+
+
+def _padding_kept(original):
+    """Padding is stored where a token lies."""
+
+    def init(self, layers, rows, positions):
+        original(self, layers, rows, positions)
+        self.padding = 1
+
+    return init
+
+
+def _unshifted_copy(original):
+    return lambda self, source, rows, start, stop: original(self, source, rows, start, max(stop - 1, start))
+
+
+@pytest.mark.parametrize(("name", "broken"), [("__init__", _padding_kept), ("copy", _unshifted_copy)])
+def test_schedules_tell_a_broken_cache(monkeypatch, name, broken):
+    oracle = tiny_oracle()
+    original = getattr(position_cache.PositionCache, name)
+    monkeypatch.setattr(position_cache.PositionCache, name, broken(original))
+    with torch.inference_mode():
+        assert any(largest_error(oracle, seed, memory=1)[0] > 1e-2 for seed in range(60))
+
+
+def test_a_cache_that_is_wrong_is_refused(monkeypatch):
+    written = position_cache.PositionLayer._written
+
+    def late(self, store, states):
+        place = self.place
+        self.place = place._replace(positions=(place.positions + 1) % 6, at=-1, first=-1)
+        try:
+            return written(self, store, states)
+        finally:
+            self.place = place
+
+    monkeypatch.setattr(position_cache.PositionLayer, "_written", late)
+    with pytest.raises(InputError, match=r"cached passes differ from fresh ones; recompute=True"):
+        tiny_oracle()
+
+
+def test_recomputing_gives_the_same_samples_and_counts_what_it_costs():
+    prompts = ["the cat", "a list: [1", "yes"]
+    cached = generate(tiny_oracle(), prompts, max_new_tokens=8, num_samples=3)
+    recomputed = generate(tiny_oracle(recompute=True), prompts, max_new_tokens=8, num_samples=3)
+    assert cached.sequences() == recomputed.sequences()
+    assert torch.allclose(cached.log_prob, recomputed.log_prob, atol=1e-4)
+    lengths = [len(tiny_tokenizer()(prompt)["input_ids"]) for prompt in prompts]
+    # Every position once: the prompts, then each token but the last, less what samples share.
+    assert cached.total.positions <= sum(lengths) + int((cached.lengths - cached.prompt_lengths - 1).sum())
+    assert recomputed.total.positions > 3 * cached.total.positions
+
+
+def test_a_shared_prompt_is_evaluated_once():
+    prompt = "the dog ran after the cat, and the cat sat on the mat"
+    length = len(tiny_tokenizer()(prompt)["input_ids"])
+    run = generate(tiny_oracle(), [prompt], max_new_tokens=1, num_samples=16)
+    assert run.total.positions == length
+    assert run.total.forward_passes == 1
+
+
+def test_log_probabilities_are_those_of_the_model_before_truncation():
+    oracle = tiny_oracle()
+    run = generate(
+        truncated(oracle, temperature=0.5, top_p=0.8), ["a name:"], max_new_tokens=6, num_samples=8
+    )
+    for sequence, start, log_prob in zip(
+        run.sequences(), run.prompt_lengths.tolist(), run.log_prob.tolist(), strict=True
+    ):
+        expected = sum(
+            float(fresh(oracle, torch.tensor(sequence[:position]))[sequence[position]])
+            for position in range(start, len(sequence))
+        )
+        assert log_prob == pytest.approx(expected, abs=1e-3)
+
+
+def test_two_runs_at_once_do_not_see_each_other():
+    oracle = tiny_oracle()
+    alone = generate(oracle, ["the cat", "yes"], max_new_tokens=8, num_samples=4, seed=1)
+    other = []
+
+    class Intruder:
+        def moved(self, samples, tokens, lengths):
+            other.append(generate(oracle, ["true or"], max_new_tokens=3, seed=2).sequences())
+
+        def filed(self, places, samples):
+            pass
+
+    together = generate(
+        oracle, ["the cat", "yes"], max_new_tokens=8, num_samples=4, seed=1, observer=Intruder()
+    )
+    assert together.sequences() == alone.sequences()
+    assert all(sequences == other[0] for sequences in other)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma2"])
+def test_hidden_states_are_the_model_s_own(kind):
+    oracle = PretrainedOracle(models()[kind], tiny_tokenizer())
+    tokens = torch.randint(3, VOCAB, (3, 9), generator=generator(0, "hidden"))
+    stop = torch.tensor([9, 4, 6])
+    with torch.inference_mode():
+        context = oracle.open(3, 9, (0, 1))
+        features = context.features(tokens, torch.zeros_like(stop), stop, torch.arange(3))
+        for row, length in enumerate(stop.tolist()):
+            answer = oracle.model(input_ids=tokens[row : row + 1, :length], output_hidden_states=True)
+            for layer in (-1, 0, 1):
+                assert torch.allclose(
+                    context.hidden(features, layer)[row], answer.hidden_states[layer][0, -1], atol=1e-4
+                )
+    with pytest.raises(InputError, match=r"layers=2: must be -1"):
+        oracle.open(1, 4, (2,))
+
+
+def test_verifiers_that_look_ahead_read_hidden_states_of_children():
+    oracle, probe = tiny_oracle(), Probe(16, seed=3)
+    walk = SequentialMonteCarlo(4)
+    first = generate(oracle, ["the"], walk=walk, verifier=ProbeVerifier(probe, 1), max_new_tokens=4)
+    again = generate(
+        tiny_oracle(recompute=True), ["the"], walk=walk, verifier=ProbeVerifier(probe, 1), max_new_tokens=4
+    )
+    assert first.sequences() == again.sequences()
+    assert float(first.log_weight[0]) == pytest.approx(float(again.log_weight[0]), abs=1e-4)
+
+
+def test_all_tokens_that_end_a_sequence_are_one():
+    model = tiny_model()
+    model.generation_config.eos_token_id = [2, 7, 11]
+    oracle = PretrainedOracle(model, tiny_tokenizer())
+    assert (oracle.eos, oracle.other_ends) == (2, (7, 11))
+    with torch.inference_mode():
+        context = oracle.open(1, 4)
+        tokens, one = torch.tensor([[5, 9, 4, 8]]), torch.tensor([4])
+        answer = context.log_probs(context.features(tokens, torch.tensor([0]), one, torch.tensor([0])))[0]
+        expected = fresh(oracle, tokens[0]).exp()
+    assert float(answer[2].exp()) == pytest.approx(float(expected[[2, 7, 11]].sum()), abs=1e-5)
+    assert answer[[7, 11]].tolist() == [-math.inf, -math.inf]
+    assert float(answer.exp().sum()) == pytest.approx(1, abs=1e-5)
+
+
+def test_states_that_cannot_be_rewound_are_refused_or_recomputed():
+    config = transformers.MambaConfig(vocab_size=VOCAB, hidden_size=16, num_hidden_layers=2, state_size=4)
+    model = random_model("MambaForCausalLM", config)
+    with pytest.raises(InputError, match=r"its state \(recurrent\) cannot be rewound; recompute=True"):
+        PretrainedOracle(model, tiny_tokenizer(), name="mamba")
+    oracle = PretrainedOracle(model, tiny_tokenizer(), name="mamba", recompute=True)
+    run = generate(oracle, ["the cat", "yes"], max_new_tokens=3)
+    with torch.inference_mode():
+        for sequence, log_prob in zip(run.sequences(), run.log_prob.tolist(), strict=True):
+            start = len(sequence) - 3
+            expected = sum(
+                float(fresh(oracle, torch.tensor(sequence[:position]))[sequence[position]])
+                for position in range(start, len(sequence))
+            )
+            assert log_prob == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_sliding_window_is_refused_where_sequences_leave_it():
+    config = transformers.MistralConfig(**SMALL, sliding_window=12)
+    model = random_model("MistralForCausalLM", config)
+    oracle = PretrainedOracle(model, tiny_tokenizer(), name="mistral")
+    assert generate(oracle, [[5, 6, 7]], max_new_tokens=9).lengths.tolist() <= [12]
+    with pytest.raises(
+        InputError, match=r"capacity=13: mistral attends within a sliding window of 12 tokens"
+    ):
+        generate(oracle, [[5, 6, 7]], max_new_tokens=10)
+    whole = PretrainedOracle(model, tiny_tokenizer(), recompute=True)
+    assert len(generate(whole, [[5, 6, 7]], max_new_tokens=20, num_samples=2).lengths) == 2
+
+
+def test_models_load_from_folders(tmp_path):
+    oracle = load_pretrained(save_tiny(tmp_path / "tiny"))
+    texts = generate(oracle, ["the cat"], max_new_tokens=5, num_samples=2).sequences()
+    assert texts == generate(tiny_oracle(), ["the cat"], max_new_tokens=5, num_samples=2).sequences()
+    half = load_pretrained(tmp_path / "tiny", dtype="bfloat16")
+    assert half.dtype == torch.bfloat16
+    run = generate(half, ["the cat"], max_new_tokens=3)
+    assert bool(run.log_prob.isfinite().all())
+
+
+def pickled(folder):
+    save_tiny(folder)
+    (folder / "model.safetensors").unlink()
+    torch.save(tiny_model().state_dict(), folder / "pytorch_model.bin")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda folder: folder / "nowhere" / "at all", r"no such model on the hub, and no such folder"),
+        (lambda folder: folder / "lost.gguf", r"there is no such file"),
+        (lambda folder: save_tiny(folder / "mute", tokenizer=False), r"it has no tokenizer that can be read"),
+        (lambda folder: pickled(folder / "pickled"), r"no safetensors weights"),
+    ],
+    ids=["missing", "gguf", "no-tokenizer", "pickled"],
+)
+def test_models_that_cannot_be_had_say_why(tmp_path, make, message):
+    with pytest.raises(InputError, match=message) as error:
+        load_pretrained(make(tmp_path))
+    assert "\n" not in str(error.value)
+
+
+def test_wrong_input_is_named():
+    oracle = tiny_oracle()
+    with pytest.raises(InputError, match=r"dtype='int8'"):
+        load_pretrained("anything", dtype="int8")
+    with pytest.raises(InputError, match=r"begin the prompt with its BOS"):
+        generate(oracle, [[]], max_new_tokens=2)
+    with pytest.raises(InputError, match=r"capacity=300|max_new_tokens|prompts"):
+        generate(oracle, [[5] * 300], max_new_tokens=2)
+    with pytest.raises(InputError, match=r"texts and token ids"):
+        generate(oracle, ["yes", [3]], max_new_tokens=2)
+
+
+def test_stop_strings_end_a_completion_wherever_they_fall_in_its_tokens():
+    oracle = tiny_oracle()
+    run = generate(
+        oracle, ["the cat"] * 4, max_new_tokens=40, num_samples=8, walk=Ancestral(), stop=["e", "a"]
+    )
+    stopped = 0
+    for completion, text in zip(run.completions(), run.texts(), strict=True):
+        content = oracle.tokenization.bytes(completion)
+        before = oracle.tokenization.bytes(completion[:-1])
+        assert b"e" not in before
+        assert b"a" not in before
+        assert "e" not in text
+        assert "a" not in text
+        stopped += b"e" in content or b"a" in content
+    assert stopped > 8
+    assert bool(run.accepted.all())

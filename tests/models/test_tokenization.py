@@ -1,0 +1,64 @@
+"""Text of unfinished prefixes, and bytes of tokens."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.tiny_pretrained import tiny_tokenizer
+from trialogue.errors import InputError
+from trialogue.models.tokenization import Tokenization
+
+TOKENIZATION = Tokenization(tiny_tokenizer(), 304)
+
+
+@given(st.text(max_size=12))
+def test_bytes_and_text_are_those_of_what_was_encoded(text):
+    tokens = TOKENIZATION.encode(text)
+    assert TOKENIZATION.bytes(tokens) == text.encode()
+    assert TOKENIZATION.text(tokens) == text
+    assert TOKENIZATION.text(tokens, final=False) == text
+
+
+@given(st.lists(st.integers(0, 303), max_size=10))
+def test_the_text_of_a_prefix_is_a_prefix_of_the_text(tokens):
+    texts = [TOKENIZATION.text(tokens[:length], final=False) for length in range(len(tokens) + 1)]
+    for shorter, longer in zip(texts, [*texts[1:], TOKENIZATION.text(tokens)], strict=True):
+        assert longer.startswith(shorter)
+
+
+def test_incomplete_characters_are_held_back_until_the_end():
+    tokens = [
+        token
+        for byte in "😀".encode()
+        for token in range(300)
+        if TOKENIZATION.bytes([token]) == bytes([byte])
+    ]
+    texts = [TOKENIZATION.text(tokens[:length], final=False) for length in range(5)]
+    assert texts == ["", "", "", "", "😀"]
+    assert TOKENIZATION.text(tokens[:2]) == "\ufffd"
+
+
+def test_special_and_padded_tokens_stand_for_no_bytes():
+    assert TOKENIZATION.bytes([0, 1, 2, 300, 303]) == b""
+    assert (TOKENIZATION.bos, TOKENIZATION.eos) == (1, 2)
+    assert TOKENIZATION.encode("") == [1]
+
+
+def test_tokens_are_found_by_what_they_contain():
+    with_newline = TOKENIZATION.tokens_containing("\n").tolist()
+    assert with_newline
+    for token in range(300):
+        assert (b"\n" in TOKENIZATION.bytes([token])) == (token in with_newline)
+    assert set(TOKENIZATION.tokens_ending_with("\n").tolist()) <= set(with_newline)
+
+
+def test_chats_follow_the_template():
+    assert TOKENIZATION.tokenizer.decode(TOKENIZATION.chat("hi")) == "<s>user: hi</s><s>assistant: "
+
+
+def test_what_cannot_be_used_is_named():
+    class Slow:
+        is_fast = False
+
+    with pytest.raises(InputError, match=r"tokenizer='Slow': use a model whose tokenizer has a fast version"):
+        Tokenization(Slow())
