@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 GROUP = "trialogue.studies"
 
 BUILT_IN: dict[str, str] = {
+    "constrained-law": "trialogue.studies.constrained_law",
     "dyck-backtracking": "trialogue.studies.dyck_backtracking",
 }
 """Module by name of study."""

@@ -1,0 +1,115 @@
+"""Claims of the study `constrained-law`.
+
+Claims and thresholds were fixed before the reported run; the pilot is a run of the preset `default` on other seeds.
+"""
+
+from collections.abc import Callable, Sequence
+
+from pandas import DataFrame, Series
+
+from trialogue.ledger import Claim, Pilot
+from trialogue.ledger.claims import Direction
+
+REPLICATIONS = 12
+PILOT_SEEDS: tuple[int, ...] = ()
+PILOT: dict[str, tuple[float, ...]] = {}
+"""Estimates of every claim from the pilot, one per seed of `PILOT_SEEDS`."""
+
+
+def of_rule(
+    rows: DataFrame, rule: str, column: str, *, kind: str | None = None, size: int | None = None
+) -> "Series[float]":
+    """Mean of a column over the questions of each seed, for one decoding rule."""
+    chosen = rows[rows.rule == rule]
+    if kind is not None:
+        chosen = chosen[chosen.kind == kind]
+    if size is not None:
+        chosen = chosen[chosen["size"] == size]
+    return chosen.groupby("seed")[column].mean()
+
+
+def _largest(rows: DataFrame) -> int:
+    return int(rows["size"].max())
+
+
+def _claim(
+    identity: str,
+    statement: str,
+    published: str,
+    estimate: Callable[[DataFrame], "Series[float]"],
+    threshold: float,
+    direction: Direction,
+    margin: float = 0.0,
+) -> Claim:
+    def estimates(rows: DataFrame) -> Sequence[float]:
+        return estimate(rows).tolist()
+
+    return Claim(
+        id=identity,
+        statement=statement,
+        source="Thesis section 3.1",
+        published=published,
+        estimate=estimates,
+        threshold=threshold,
+        direction=direction,
+        margin=margin,
+        unit="prompt set",
+        replications=REPLICATIONS,
+        pilot=Pilot(seeds=PILOT_SEEDS, estimates=PILOT[identity]) if identity in PILOT else None,
+    )
+
+
+CLAIMS = (
+    _claim(
+        "masked-is-biased-regex",
+        "Under a regular expression masked decoding is more than 0.1 (total variation) from the restricted law.",
+        "Proposition 3.1.2: it differs",
+        lambda rows: of_rule(rows, "masked, weighted", "tv", kind="regex", size=1),
+        0.1,
+        "above",
+    ),
+    _claim(
+        "masked-is-biased-json",
+        "Under a JSON schema masked decoding is more than 0.1 from the restricted law.",
+        "Proposition 3.1.2: it differs",
+        lambda rows: of_rule(rows, "masked, weighted", "tv", kind="json-schema", size=1),
+        0.1,
+        "above",
+    ),
+    _claim(
+        "weights-repair",
+        "An output drawn by weight among the largest number of masked samples is less than half as far.",
+        "not in the thesis",
+        lambda rows: (
+            of_rule(rows, "masked, weighted", "tv", size=_largest(rows))
+            - of_rule(rows, "masked, weighted", "tv", size=1) / 2
+        ),
+        0.0,
+        "below",
+    ),
+    _claim(
+        "value-guided-is-closer",
+        "The first leaf of the value-guided walk is closer to the restricted law than masked decoding.",
+        "Theorem on Algorithm 2: exact only where the values are exact",
+        lambda rows: of_rule(rows, "value-guided", "tv") - of_rule(rows, "masked, weighted", "tv", size=1),
+        0.0,
+        "below",
+    ),
+    _claim(
+        "backtracking-is-no-closer",
+        "Backtracking with the exact verifier (Q = B = 4) is not closer to the restricted law than masked decoding.",
+        "not in the thesis",
+        lambda rows: of_rule(rows, "backtracking", "tv") - of_rule(rows, "masked", "tv"),
+        0.0,
+        "above",
+    ),
+    _claim(
+        "masked-as-computed",
+        "Masked decoding as run is as far from the restricted law as computed, within 0.1.",
+        "not in the thesis",
+        lambda rows: of_rule(rows, "masked", "tv") - of_rule(rows, "masked, weighted", "tv", size=1),
+        0.0,
+        "equal",
+        margin=0.1,
+    ),
+)

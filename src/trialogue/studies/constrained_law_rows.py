@@ -1,0 +1,210 @@
+"""What the study `constrained-law` measures of one question: exact laws from the token tree, and walks as they run."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from trialogue.inference import (
+    Ancestral,
+    Backtracking,
+    SequentialMonteCarlo,
+    TokenwiseRejection,
+    ValueGuided,
+    WeightedRejection,
+    generate,
+)
+from trialogue.inference.laws import exact_law
+from trialogue.inference.walks.walk import Walk
+from trialogue.oracles import Autoregressive, Verifier
+from trialogue.randomness import numpy_generator, seed_of
+from trialogue.studies.constrained_law_tree import Lumped, TokenTree, explore
+
+Law = dict[str, float]
+INVALID = ""
+"""What stands for every output that breaks the rule."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question: who answers, the prompt (token ids), the rule, and the text of a completion."""
+
+    oracle: Autoregressive
+    verifier: Verifier
+    prompt: tuple[int, ...]
+    text: Callable[[tuple[int, ...]], str]
+    max_new_tokens: int
+
+
+def by_text(law: Mapping[tuple[int, ...], float], text: Callable[[tuple[int, ...]], str]) -> Law:
+    """The law of the texts, from that of the completions."""
+    summed: Law = {}
+    for completion, probability in law.items():
+        summed[text(completion)] = summed.get(text(completion), 0.0) + probability
+    return summed
+
+
+def distance(first: Law, second: Law) -> float:
+    """Total variation; what a law lacks of 1 is output that breaks the rule."""
+    texts = first.keys() | second.keys()
+    missing = abs(math.fsum(first.values()) - math.fsum(second.values()))
+    return (math.fsum(abs(first.get(t, 0.0) - second.get(t, 0.0)) for t in texts) + missing) / 2
+
+
+def sampling_error(law: Law, number: int) -> float:
+    """The total variation between `law` and `number` draws of it that is to be expected, by the normal limit."""
+    return math.fsum(math.sqrt(2 * p * max(0.0, 1 - p) / (math.pi * number)) for p in law.values()) / 2
+
+
+def resampled_law(
+    proposal: NDArray[np.float64], weights: NDArray[np.float64], number: int, rounds: int, seed: int
+) -> NDArray[np.float64]:
+    """The law (k,) of one draw by weight among `number` draws of `proposal` (k,), whose weights are `weights` (k,).
+
+    Given the sum S of the others' weights, outcome x is the output with probability number q(x) E[w(x)/(w(x) + S)],
+    by exchangeability: only the law of S is simulated, in `rounds` rounds.
+    """
+    if number == 1:
+        return proposal
+    draw = numpy_generator(seed, "resampling", number)
+    others = draw.multinomial(number - 1, proposal / proposal.sum(), size=rounds) @ weights
+    share = (weights[None, :] / (weights[None, :] + others[:, None])).mean(0)
+    return number * proposal * share
+
+
+def measure(
+    case: Case, sizes: tuple[int, ...], samples: int, seed: int, limits: tuple[float, int]
+) -> Iterator[dict[str, Any]]:
+    """Measure every decoding rule on `case`.
+
+    `sizes` are the numbers of weighted samples that one output is drawn from, `samples` the outputs that walks are
+    run for, `limits` the tolerance and the number of prefixes of the token tree.
+    """
+    began = time.process_time()
+    tree = explore(
+        case.oracle, case.verifier, case.prompt, case.max_new_tokens, tolerance=limits[0], max_nodes=limits[1]
+    )
+    target = by_text(tree.restricted, case.text)
+    masked = by_text(tree.masked, case.text)
+    yield {
+        "measure": "tree",
+        "accepted_mass": tree.accepted_mass,
+        "prefixes": len(tree.nodes),
+        "sequences": len(tree.leaves),
+        "texts": len(target),
+        "unexplored_p": tree.left_p / tree.accepted_mass,
+        "unexplored_q": tree.left_q,
+        "cpu_seconds": time.process_time() - began,
+    }
+    laws: dict[str, Law] = {"restricted": target, "masked": masked}
+    yield from _exact(case, tree, target, sizes, seed, laws)
+    yield from _run(case, target, samples, seed, laws)
+    for text in sorted({text for law in laws.values() for text in law}):
+        yield {"measure": "answer", "text": text} | {rule: law.get(text, 0.0) for rule, law in laws.items()}
+
+
+def _exact(
+    case: Case, tree: TokenTree, target: Law, sizes: tuple[int, ...], seed: int, laws: dict[str, Law]
+) -> Iterator[dict[str, Any]]:
+    restricted, masked = tree.restricted, tree.masked
+    q = np.array([masked[x] for x in restricted])
+    w = np.array([restricted[x] / masked[x] for x in restricted])
+    mean_length = float(q @ np.array([len(x) for x in restricted]) / q.sum())
+    share = 1.0 / float(q @ w**2)
+    for number in sizes:
+        law = resampled_law(q, w, number, 4000, seed)
+        texts = by_text(dict(zip(restricted, law.tolist(), strict=True)), case.text)
+        yield {
+            "measure": "exact",
+            "rule": "masked, weighted",
+            "size": number,
+            "tv": distance(texts, target),
+            "queries": number * mean_length,
+            "ess_per_query": share / mean_length,
+        }
+        laws[f"masked, weighted, {number}"] = texts
+    lumped = Lumped(tree, case.oracle.eos)
+    first_leaf = exact_law(ValueGuided(lazy=False), lumped, lumped.allowed)
+    texts = by_text(
+        {lumped.leaves[x]: p for x, p in first_leaf.probabilities.items() if x in lumped.leaves}, case.text
+    )
+    laws["value-guided"] = texts
+    yield {
+        "measure": "exact",
+        "rule": "value-guided",
+        "size": 1,
+        "tv": distance(texts, target),
+        "queries": first_leaf.expected_queries,
+    }
+    for number in sizes[1:]:
+        walk = SequentialMonteCarlo(number, proposal="mask")
+        drawn = generate(lumped, walk=walk, verifier=lumped.allowed, num_samples=2000, seed=seed)
+        counts: dict[tuple[int, ...], float] = {}
+        for sequence, accepted in zip(drawn.sequences(), drawn.accepted.tolist(), strict=True):
+            if accepted:
+                completion = lumped.leaves[sequence]
+                counts[completion] = counts.get(completion, 0.0) + 1 / len(drawn.lengths)
+        texts = by_text(counts, case.text)
+        yield {
+            "measure": "simulated",
+            "rule": "smc",
+            "size": number,
+            "tv": distance(texts, target),
+            "error": sampling_error(texts, 2000),
+            "queries": float(drawn.queries.double().mean()),
+        }
+        laws[f"smc, {number}"] = texts
+
+
+def _run(case: Case, target: Law, samples: int, seed: int, laws: dict[str, Law]) -> Iterator[dict[str, Any]]:
+    """Walks on the model itself: what they give, and what it costs."""
+    walks: dict[str, Walk[Any]] = {
+        "no rule": Ancestral(),
+        "masked": TokenwiseRejection("mask"),
+        "weighted rejection": WeightedRejection(),
+        "backtracking": Backtracking(4, 4),
+    }
+    for rule, walk in walks.items():
+        began = time.process_time()
+        drawn = generate(
+            case.oracle,
+            [case.prompt],
+            walk=walk,
+            verifier=case.verifier,
+            max_new_tokens=case.max_new_tokens,
+            num_samples=samples,
+            seed=seed_of(seed, rule),
+            batch_size=32,
+        )
+        seconds = time.process_time() - began
+        counts: Law = {}
+        for completion, accepted in zip(drawn.completions(), drawn.accepted.tolist(), strict=True):
+            if accepted:
+                text = case.text(completion)
+                counts[text] = counts.get(text, 0.0) + 1 / samples
+        weights = torch.where(drawn.accepted, drawn.log_weight.exp(), 0.0)
+        squares = float((weights**2).sum())
+        queries = int(drawn.queries.sum())
+        yield {
+            "measure": "run",
+            "rule": rule,
+            "samples": samples,
+            "valid": float(drawn.accepted.double().mean()),
+            "tv": distance(counts, target),
+            "error": sampling_error(counts, samples),
+            "queries": queries / samples,
+            "forward_passes": drawn.total.forward_passes,
+            "positions": drawn.total.positions,
+            "verifier_calls": drawn.total.verifier_calls / samples,
+            "ess_per_query": float(weights.sum()) ** 2 / squares / queries if squares else 0.0,
+            "cpu_seconds": seconds,
+        }
+        if rule == "masked":
+            laws["masked, as run"] = counts
+        else:
+            laws[rule] = counts

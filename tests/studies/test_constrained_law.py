@@ -1,0 +1,141 @@
+"""The study's exact laws are what the walks' own enumeration gives, and it runs end to end in miniature."""
+
+import dataclasses
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trialogue.errors import InputError
+from trialogue.inference import FunctionVerifier, Rejection, TokenwiseRejection, ValueGuided
+from trialogue.inference.laws import exact_law, target_law, total_variation
+from trialogue.ledger import load_rows
+from trialogue.ledger.claims import evaluate
+from trialogue.ledger.figures import svg
+from trialogue.ledger.tables import sheet
+from trialogue.studies import find
+from trialogue.studies.constrained_law import PRESETS, STUDY, Config, _toy, parts
+from trialogue.studies.constrained_law_rows import Case, distance, resampled_law, sampling_error
+from trialogue.studies.constrained_law_tasks import CAPITALS, TASKS
+from trialogue.studies.constrained_law_tree import Lumped, TokenTree, explore
+from trialogue.studies.execution import execute
+
+SMOKE = PRESETS["smoke"]
+
+
+def toy(kind: str = "regex", seed: int = 0) -> tuple[Case, TokenTree]:
+    case = _toy(kind, seed, SMOKE)
+    tree = explore(case.oracle, case.verifier, (), SMOKE.max_new_tokens, tolerance=1e-9, max_nodes=1000)
+    return case, tree
+
+
+@pytest.mark.parametrize(("kind", "seed"), list(itertools.product(TASKS, (0, 1, 2))))
+def test_the_tree_gives_the_laws_that_enumeration_gives(kind: str, seed: int) -> None:
+    case, tree = toy(kind, seed)
+    target = target_law(case.oracle, case.verifier)
+    masked = exact_law(TokenwiseRejection("mask"), case.oracle, case.verifier).probabilities
+    assert total_variation(tree.restricted, target) < 1e-12
+    assert total_variation(tree.masked, masked) < 1e-12
+    # The check can fail: the two laws are far apart.
+    assert total_variation(tree.masked, target) > 0.01
+    assert tree.left_p == tree.left_q == 0.0
+
+
+@pytest.mark.parametrize(
+    "walk", [ValueGuided(), ValueGuided(lazy=False), TokenwiseRejection("mask"), Rejection()]
+)
+def test_walks_have_the_same_law_on_the_lumped_oracle(
+    walk: ValueGuided | TokenwiseRejection | Rejection,
+) -> None:
+    case, tree = toy()
+    lumped = Lumped(tree, case.oracle.eos)
+    own = exact_law(walk, case.oracle, case.verifier)
+    seen = exact_law(walk, lumped, lumped.allowed)
+    translated = {lumped.leaves[x]: p for x, p in seen.probabilities.items() if p}
+    assert total_variation(translated, {x: p for x, p in own.probabilities.items() if p}) < 1e-9
+    if not isinstance(walk, Rejection):  # whose queries beyond the rule are lumped too
+        assert seen.expected_queries == pytest.approx(own.expected_queries)
+
+
+def test_what_is_left_unexplored_bounds_what_is_missing() -> None:
+    case, whole = toy(seed=1)
+    part = explore(case.oracle, case.verifier, (), SMOKE.max_new_tokens, tolerance=0.2, max_nodes=1000)
+    missing_p = whole.accepted_mass - part.accepted_mass
+    missing_q = 1 - math.fsum(part.masked.values())
+    assert -1e-12 <= missing_p <= part.left_p + 1e-12
+    assert missing_q == pytest.approx(part.left_q)
+
+
+def test_a_tree_that_is_too_large_and_a_rule_that_allows_nothing_are_reported() -> None:
+    case = _toy("regex", 0, SMOKE)
+    with pytest.raises(InputError, match="max_nodes=2: "):
+        explore(case.oracle, case.verifier, (), 5, tolerance=1e-9, max_nodes=2)
+    with pytest.raises(InputError, match="allows no completion"):
+        explore(case.oracle, FunctionVerifier(lambda _: 0), (), 5, tolerance=1e-9, max_nodes=9)
+
+
+def exact_resampled(q: np.ndarray, w: np.ndarray, number: int) -> np.ndarray:
+    law = np.zeros(len(q))
+    for drawn in itertools.product(range(len(q)), repeat=number):
+        weights = w[list(drawn)]
+        for x, weight in zip(drawn, weights, strict=True):
+            law[x] += math.prod(q[list(drawn)]) * weight / weights.sum()
+    return law
+
+
+def test_resampling_has_the_enumerated_law() -> None:
+    q, p = np.array([0.7, 0.2, 0.1]), np.array([0.1, 0.3, 0.6])
+    for number in (1, 2, 4):
+        exact = exact_resampled(q, p / q, number)
+        law = resampled_law(q, p / q, number, 200_000, 0)
+        assert np.abs(law - exact).max() < 5e-3
+        # Mutants: the proposal itself, and weights turned round.
+        assert number == 1 or np.abs(q - exact).max() > 0.05
+        assert number == 1 or np.abs(resampled_law(q, q / p, number, 2000, 0) - exact).max() > 0.05
+
+
+def test_distances_count_what_is_missing() -> None:
+    assert distance({"a": 0.5}, {"a": 1.0}) == 0.5
+    assert distance({"a": 0.5, "b": 0.5}, {"a": 1.0}) == 0.5
+    assert sampling_error({"a": 1.0}, 10) == 0.0
+    assert sampling_error({"a": 0.5, "b": 0.5}, 100) == pytest.approx(0.0399, abs=1e-3)
+
+
+def test_a_seed_draws_its_own_questions() -> None:
+    for kind, make in TASKS.items():
+        tasks = [make(seed) for seed in range(20)]
+        assert all(task.kind == kind for task in tasks)
+        assert len({task.question for task in tasks}) == len(tasks)
+        assert tasks[3] == make(3)
+    assert any(city in TASKS["regex"](0).rule.replace("\\", "") for city in CAPITALS.values())
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    execute(STUDY, SMOKE, folder)
+    return folder
+
+
+def test_every_part_claim_table_and_figure_has_rows(results: Path) -> None:
+    rows = load_rows(STUDY.folder(SMOKE, results))
+    assert set(rows.part) == set(parts(SMOKE))
+    for claim in STUDY.claims:
+        estimates = list(claim.estimate(rows))
+        assert len(estimates) == len(SMOKE.seeds), claim.id
+        assert all(map(math.isfinite, estimates)), claim.id
+    assert {verdict.answer for verdict in evaluate(STUDY.claims, rows, preset="smoke")} == {"not tested"}
+    assert len(sheet(STUDY.tables[0], rows).lines) > 6
+    assert svg(STUDY.figures[0], rows).startswith("<?xml")
+    assert find("constrained-law") is STUDY
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("seeds", ()), ("seeds", (1, 1)), ("sizes", (4, 16)), ("sizes", ()), ("samples", 0), ("tolerance", 0.0)],
+)
+def test_a_field_out_of_range_is_named(field: str, value: object) -> None:
+    with pytest.raises(InputError, match=f"^{field}="):
+        dataclasses.replace(Config(), **{field: value})
