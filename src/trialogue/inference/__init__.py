@@ -1,5 +1,11 @@
 """How sequences are drawn from what was learned: walks, verifiers, truncation, and exact laws."""
 
+from trialogue.inference.importance import (
+    effective_sample_size,
+    effective_sample_sizes,
+    log_accepted_masses,
+    resampled,
+)
 from trialogue.inference.truncation import Truncated, truncated
 from trialogue.inference.verifiers import FunctionVerifier, ProbeVerifier, RandomVerifier, Threshold
 from trialogue.inference.walks.ancestral import Ancestral
@@ -44,6 +50,10 @@ __all__ = [
     "Truncated",
     "ValueGuided",
     "WeightedRejection",
+    "effective_sample_size",
+    "effective_sample_sizes",
     "generate",
+    "log_accepted_masses",
+    "resampled",
     "truncated",
 ]
