@@ -1,13 +1,14 @@
 """A probe: a small network from a hidden state to the probability that the prefix is still correct."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, pairwise
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
-from trialogue.oracles import Autoregressive, padded
+from trialogue.oracles import Autoregressive, Context, padded
 from trialogue.randomness import generator
 
 _ROWS_AT_ONCE = 1024
@@ -93,7 +94,7 @@ def hidden_states_of_prefixes(
     `lengths` names the prefixes of each sequence, shortest first; the n states come in that order, sequence by
     sequence. Every position is evaluated once for all prefixes and all layers, up to the longest prefix that is
     asked for, in batches of `batch_size` sequences of similar length, the longest first. `evaluated` is told how
-    many positions each call of the oracle had. Raises `InputError` where lengths do not increase or exceed their
+    many positions each call had. Raises `InputError` where lengths do not increase or exceed their
     sequence.
     """
     if len(sequences) != len(lengths):
@@ -104,28 +105,79 @@ def hidden_states_of_prefixes(
             raise InputError("lengths", list(own), mend)
     recorded = tuple(layer for layer in layers if layer != -1)
     asked = [index for index, own in enumerate(lengths) if len(own)]
+    if not asked:
+        raise InputError("lengths", 0, "name at least one prefix")
     asked.sort(key=lambda index: lengths[index][-1], reverse=True)
     first = [0, *accumulate(len(own) for own in lengths)]
+    read = _read_whole if isinstance(oracle, _WholePass) else _read_stepwise
     states: Tensor | None = None
     with torch.inference_mode():
         for begin in range(0, len(asked), batch_size):
             batch = asked[begin : begin + batch_size]
             tokens, _ = padded([sequences[index][: lengths[index][-1]] for index in batch])
             context = oracle.open(len(batch), tokens.shape[1], recorded)
-            start = torch.zeros(len(batch), dtype=torch.int64)
-            for turn in range(max(len(lengths[index]) for index in batch)):
-                part = [row for row, index in enumerate(batch) if turn < len(lengths[index])]
-                stop = torch.tensor([lengths[batch[row]][turn] for row in part])
-                rows = torch.tensor(part)
-                features = context.features(tokens[rows], start[rows], stop, rows)
-                read = torch.stack([context.hidden(features, layer) for layer in layers], 1).float().cpu()
+            for part, positions, found in read(
+                oracle, context, tokens, [lengths[index] for index in batch], layers
+            ):
                 if states is None:
                     with torch.inference_mode(False):  # a probe may be trained on them
-                        states = torch.empty(first[-1], *read.shape[1:])
-                states[[first[batch[row]] + turn for row in part]] = read
+                        states = torch.empty(first[-1], *found.shape[1:])
+                states[[first[batch[row]] + turn for row, turn in part]] = found.float().cpu()
                 if evaluated is not None:
-                    evaluated(int((stop - start[rows]).sum()) + len(part))
-                start[rows] = stop + 1
-    if states is None:
-        raise InputError("lengths", 0, "name at least one prefix")
+                    evaluated(positions)
+    assert states is not None
     return states
+
+
+@runtime_checkable
+class _WholePass(Protocol):
+    """An oracle around a network whose one pass has the hidden states at all positions."""
+
+    @property
+    def body(self) -> nn.Module:
+        """The network without its head."""
+        ...
+
+
+_Read = Iterator[tuple[list[tuple[int, int]], int, Tensor]]
+"""(row, which of its prefixes), positions evaluated, hidden states (prefixes, layers, width)."""
+
+
+def _read_whole(
+    oracle: Any, context: Context, tokens: Tensor, lengths: list[Sequence[int]], layers: Sequence[int]
+) -> _Read:
+    """All prefixes in one pass. The context, which is not used, has checked length and layers."""
+    del context
+    answer = oracle.body(input_ids=tokens.to(oracle.device), output_hidden_states=True, use_cache=False)
+    part = [(row, turn) for row, own in enumerate(lengths) for turn in range(len(own))]
+    rows = [row for row, _ in part]
+    # A prefix of i tokens ends at index i - 1; padding lies to the right, where a causal network does not look.
+    last = [lengths[row][turn] - 1 for row, turn in part]
+    if min(last) < 0:
+        raise InputError("lengths", 0, "a pretrained model has no state before its first token")
+    streams = (answer.last_hidden_state if layer == -1 else answer.hidden_states[layer] for layer in layers)
+    yield (
+        part,
+        sum(own[-1] + 1 for own in lengths),
+        torch.stack([stream[rows, last] for stream in streams], 1),
+    )
+
+
+def _read_stepwise(
+    oracle: Autoregressive,
+    context: Context,
+    tokens: Tensor,
+    lengths: list[Sequence[int]],
+    layers: Sequence[int],
+) -> _Read:
+    """The first prefix of every row, then what the second has more, and so on."""
+    del oracle
+    start = torch.zeros(len(tokens), dtype=torch.int64)
+    for turn in range(max(map(len, lengths))):
+        part = [row for row, own in enumerate(lengths) if turn < len(own)]
+        stop = torch.tensor([lengths[row][turn] for row in part])
+        rows = torch.tensor(part)
+        features = context.features(tokens[rows], start[rows], stop, rows)
+        states = torch.stack([context.hidden(features, layer) for layer in layers], 1)
+        yield [(row, turn) for row in part], int((stop - start[rows]).sum()) + len(part), states
+        start[rows] = stop + 1

@@ -1,0 +1,252 @@
+"""From labelled texts to a verifier: hidden states, a search over layers and depths, calibration, threshold, test."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from trialogue.errors import InputError, whole_number
+from trialogue.models.pretrained import PretrainedOracle
+from trialogue.models.probe import Probe, hidden_states_of_prefixes
+from trialogue.randomness import seed_of
+from trialogue.training.calibration import (
+    Floats,
+    Method,
+    check_false_rejections,
+    fit_calibration,
+    rejection_threshold,
+    verifier_numbers,
+    youden_threshold,
+)
+from trialogue.training.probe_examples import (
+    Examples,
+    LabelledTexts,
+    Split,
+    prefix_examples,
+    split_examples,
+)
+from trialogue.training.probe_files import GridEntry, Part, ProbeFile
+from trialogue.training.probes import ProbeConfig, search_probes
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeTrainingConfig:
+    """How a verifier is trained; raises `InputError` where a field is out of range."""
+
+    layers: str | tuple[int, ...] = "every:4"
+    """Layers to read, counted in blocks, -1 for what the output head reads; "all", or "every:N" from the last one."""
+    depths: tuple[int, ...] = (1, 2)
+    """Depths to try: 1 is linear, more are MLPs."""
+    hidden: int = 256
+    epochs: int = 100
+    """At most; a probe stops early, and is taken from its best epoch."""
+    patience: int = 10
+    """Epochs without a better log-loss on the selection part after which a probe stops."""
+    learning_rate: float = 3e-3
+    weight_decay: float = 0.1
+    probe_batch_size: int = 64
+    """Examples per gradient step."""
+    validation: float = 0.2
+    """Share of texts held out to select by and to calibrate on, half each."""
+    test: float = 0.1
+    """Share of texts held out for the reported numbers."""
+    split_by: Literal["text", "prompt"] = "text"
+    correct_prefixes: int = 8
+    """Correct prefixes taken from each text with an error position; the thesis takes 1. With few of them a probe need
+    not tell right from wrong: it is enough to know after which kinds of tokens errors occur."""
+    chat: bool = False
+    """Put prompts into the tokenizer's chat template."""
+    eos: bool = False
+    """Texts end with the end of sequence."""
+    calibration: Method = "platt"
+    false_rejections: float = 0.05
+    """The share of new correct prefixes that the threshold may reject."""
+    threshold: float | Literal["youden"] | None = None
+    """In place of `false_rejections`: a number, or the threshold with the greatest J of Youden."""
+    batch_size: int = 16
+    """Texts per pass of the model."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("patience", "correct_prefixes", "batch_size", "hidden"):
+            whole_number(name, getattr(self, name), 1)
+        if not self.depths:
+            raise InputError("depths", self.depths, "name at least one")
+        for depth in self.depths:
+            whole_number("depths", depth, 1)
+        if isinstance(self.threshold, float | int):
+            if not 0 <= self.threshold <= 1:
+                raise InputError("threshold", self.threshold, "use a probability from 0 to 1, or auto")
+        elif self.threshold not in (None, "youden"):
+            raise InputError("threshold", self.threshold, "use a probability from 0 to 1, or youden")
+        elif not 0 < self.false_rejections < 1:
+            raise InputError(
+                "false_rejections", self.false_rejections, "use a share strictly between 0 and 1"
+            )
+        self.probe()
+
+    def probe(self) -> ProbeConfig:
+        """How each probe is trained."""
+        return ProbeConfig(
+            hidden=self.hidden,
+            epochs=self.epochs,
+            batch_size=self.probe_batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            seed=seed_of(self.seed, "probe"),
+        )
+
+
+def chosen_layers(layers: str | Sequence[int], blocks: int) -> tuple[int, ...]:
+    """The layers that `layers` means for a model of so many `blocks`: numbers, "all" or "every:N".
+
+    The last block's output counts as -1: what the head reads, after the final norm. "every:N" counts back from it.
+    """
+    if not isinstance(layers, str):
+        chosen = tuple(dict.fromkeys(-1 if layer == blocks else layer for layer in layers))
+        for layer in chosen:
+            if not -1 <= layer < blocks:
+                raise InputError("layers", layer, f"the model has {blocks} blocks: use -1, or 0 to {blocks}")
+        if not chosen:
+            raise InputError("layers", (), "name at least one")
+        return chosen
+    step = 1 if layers == "all" else int(layers[6:]) if re.fullmatch(r"every:[1-9]\d{0,5}", layers) else 0
+    if not step:
+        raise InputError("layers", layers, "use numbers of layers, all, or every:N")
+    return (*sorted(range(blocks - step, 0, -step)), -1)
+
+
+def train_verifier(
+    oracle: PretrainedOracle,
+    data: LabelledTexts,
+    config: ProbeTrainingConfig | None = None,
+    *,
+    name: str = "",
+    progress: bool = False,
+) -> ProbeFile:
+    """Train a verifier of prefixes on the hidden states of `oracle` for the texts of `data`, which are called `name`.
+
+    Texts are split into four parts: probes learn from the first, are compared on the second, the best is calibrated
+    and gets its threshold on the third, and its numbers come from the fourth. With `progress` bars are drawn on
+    standard error, if that is a terminal. Raises `InputError` for texts that cannot be used (`prefix_examples`,
+    `split_examples`), layers that the model lacks, too few texts for the threshold, or want of memory.
+    """
+    config = ProbeTrainingConfig() if config is None else config
+    layers = chosen_layers(config.layers, oracle.layers)
+    examples = prefix_examples(
+        data.texts,
+        oracle.tokenization,
+        max_length=oracle.max_length,
+        correct_prefixes=config.correct_prefixes,
+        chat=config.chat,
+        eos=config.eos,
+        seed=config.seed,
+    )
+    split = split_examples(
+        data.texts,
+        examples,
+        validation=config.validation,
+        test=config.test,
+        by=config.split_by,
+        seed=config.seed,
+    )
+    labels = examples.labels.numpy()
+    if config.threshold is None:
+        # Before the expensive part: what comes after it must not fail for want of texts.
+        check_false_rejections(config.false_rejections, int(labels[split.calibration.numpy()].sum()))
+    states = _states(oracle, examples, layers, config.batch_size, progress)
+    with tqdm(
+        total=len(layers) * len(config.depths), unit="probe", disable=None if progress else True
+    ) as bar:
+        found = search_probes(
+            states,
+            examples.labels,
+            layers,
+            config.depths,
+            split.train,
+            split.selection,
+            config.probe(),
+            patience=config.patience,
+            trained=lambda _: bar.update(),
+        )
+    best = found[0]
+    own = states[:, layers.index(best.layer)]
+    held_out = _log_odds(best.probe, own[split.calibration])
+    held_out_labels = labels[split.calibration.numpy()]
+    calibration = fit_calibration(held_out, held_out_labels, config.calibration)
+    probe = best.probe.rescaled(*calibration)
+    threshold = _threshold(config, _probabilities(probe, own[split.calibration]), held_out_labels)
+    numbers = verifier_numbers(
+        _probabilities(probe, own[split.test]),
+        labels[split.test.numpy()],
+        threshold,
+        _probabilities(best.probe, own[split.test]),
+    )
+    return ProbeFile(
+        probe=probe,
+        layer=best.layer,
+        threshold=threshold,
+        model=oracle.name,
+        data=name,
+        data_sha256=data.sha256,
+        method=config.calibration,
+        calibration=calibration,
+        numbers=numbers,
+        grid=tuple(GridEntry(c.layer, c.depth, c.epoch, c.log_loss, c.accuracy) for c in found),
+        parts=_parts(examples, split),
+        settings=asdict(config) | {"layers": list(layers), "depths": list(config.depths)},
+    )
+
+
+def _states(
+    oracle: PretrainedOracle, examples: Examples, layers: Sequence[int], batch_size: int, progress: bool
+) -> Tensor:
+    """Hidden states (n, len(layers), width) of the examples."""
+    try:
+        with tqdm(total=examples.positions, unit="token", disable=None if progress else True) as bar:
+            return hidden_states_of_prefixes(
+                oracle,
+                examples.sequences,
+                examples.lengths,
+                layers,
+                batch_size=batch_size,
+                evaluated=bar.update,
+            )
+    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        if type(error) is RuntimeError and "memory" not in str(error):
+            raise
+        longest = max(map(len, examples.sequences))
+        mend = f"out of memory with texts of up to {longest} tokens and {len(layers)} layers: "
+        mend += f"use {max(1, batch_size // 2)} texts at once, or fewer layers"
+        raise InputError("batch_size", batch_size, mend) from error
+
+
+def _log_odds(probe: Probe, states: Tensor) -> Floats:
+    logits = probe(states).double()
+    odds: Floats = (logits[:, 1] - logits[:, 0]).numpy()
+    return odds
+
+
+def _probabilities(probe: Probe, states: Tensor) -> Floats:
+    # As the verifier computes it, so that a prefix at the threshold stays there.
+    probabilities: Floats = probe.probability(states).double().numpy()
+    return probabilities
+
+
+def _threshold(config: ProbeTrainingConfig, probabilities: Floats, labels: np.ndarray) -> float:
+    if config.threshold is None:
+        return rejection_threshold(probabilities, labels, config.false_rejections)
+    return youden_threshold(probabilities, labels) if config.threshold == "youden" else config.threshold
+
+
+def _parts(examples: Examples, split: Split) -> dict[str, Part]:
+    parts = {}
+    for name, rows in split._asdict().items():
+        correct = int(examples.labels[rows].sum())
+        parts[name] = Part(len(examples.text[rows].unique()), correct, len(rows) - correct)
+    return parts
