@@ -1,0 +1,100 @@
+"""A run with its output: to standard output or to a file that a killed run goes on with, and resampled by weight."""
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from trialogue.errors import InputError
+from trialogue.generation.recording import Collected, Output, StandardOutput
+from trialogue.generation.records import log_weights
+from trialogue.generation.run import Finished, run
+from trialogue.generation.sample_file import line_of, opened
+from trialogue.generation.settings import Settings
+from trialogue.generation.streaming import LiveText
+from trialogue.randomness import Streams, seed_of
+from trialogue.storage import atomic_write
+
+
+def generate_to(
+    settings: Settings,
+    out: Path | None,
+    *,
+    force: bool = False,
+    resample: bool = False,
+    live: LiveText | None = None,
+    progress: bool = False,
+    report: Callable[[str], None] | None = None,
+) -> str:
+    """Run, write the samples to `out` or to standard output, and return a summary in one line.
+
+    With `resample` the output holds, for each prompt, as many draws from its samples in proportion to their weights,
+    all of the same weight; the weighted samples themselves are kept in `FILE.weighted.jsonl`. What finished before an
+    error or Ctrl-C is kept: the `InputError` or `KeyboardInterrupt` says how much.
+    """
+    if resample and not _is_weighted(settings.walk):
+        raise InputError("resample", True, f"samples of the walk {settings.walk_name} have no weights")
+    if out is None:
+        output: Output = Collected() if resample else StandardOutput()
+        finished = _run(settings, output, None, live, progress, report)
+        if resample:
+            for record in _resampled(finished.records, settings):
+                StandardOutput().write(record)
+    else:
+        drawn = out.with_name(f"{out.name.removesuffix('.jsonl')}.weighted.jsonl") if resample else out
+        with opened(drawn, settings.sampling(), settings.prompts, force=force) as file:
+            finished = _run(settings, file, drawn, live, progress, report)
+            if resample:
+                atomic_write(out, b"".join(map(line_of, _resampled(finished.records, settings))))
+    return finished.summary(weighted=_is_weighted(settings.walk))
+
+
+def _run(
+    settings: Settings,
+    output: Output,
+    file: Path | None,
+    live: LiveText | None,
+    progress: bool,
+    report: Callable[[str], None] | None,
+) -> Finished:
+    """`run`; what cuts it short says what is kept of it in `file`."""
+    try:
+        return run(settings, output, live=live, progress=progress, report=report)
+    except (InputError, KeyboardInterrupt) as error:
+        count, total = len(output.kept), settings.n * len(settings.prompts)
+        kept = f"{count} of {total} samples are " + (f"kept in {file}" if file else "written")
+        if isinstance(error, KeyboardInterrupt):
+            again = "; the same command goes on" if file else ""
+            raise KeyboardInterrupt(f"interrupted: {kept}{again}") from error
+        if not count:
+            raise
+        raise InputError(error.field, error.value, f"{error.mend} ({kept})") from error
+
+
+def _is_weighted(walk: Any) -> bool:
+    """Whether the samples of `walk` have weights: log of target over proposal."""
+    nothing: Any = SimpleNamespace(lengths=torch.zeros(0, dtype=torch.int64), vocab_size=1 << 62)
+    return hasattr(walk.init(nothing), "log_weight")
+
+
+def _resampled(records: list[dict[str, Any]], settings: Settings) -> Iterator[dict[str, Any]]:
+    """As many records of each prompt, drawn in proportion to their weights; `source` is the sample that was drawn.
+
+    Each weighs its prompt's mean weight.
+    """
+    n = settings.n
+    for place, prompt in enumerate(settings.prompts):
+        own = records[place * n : (place + 1) * n]
+        weights = torch.tensor(log_weights(own), dtype=torch.float64)
+        if not bool(weights.isfinite().any()):
+            mend = (
+                "none of its samples is accepted, so that there is nothing to draw from: draw more with --n"
+            )
+            raise InputError("prompt", prompt.text, mend)
+        mean, rows = float(weights.logsumexp(0)) - math.log(n), torch.arange(n)
+        streams = Streams(seed_of(settings.seed, "resampling"), place * n + rows)
+        for sample, source in enumerate(streams.choose(weights.expand(n, -1), rows).tolist()):
+            yield own[source] | {"sample": sample, "log_weight": mean, "source": source}

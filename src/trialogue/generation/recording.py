@@ -1,0 +1,90 @@
+"""Where output lines go, and the observer of a run that writes them."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from trialogue.generation.records import records_of
+from trialogue.generation.sample_file import Key, line_of
+from trialogue.generation.settings import Settings, digest
+from trialogue.generation.streaming import LiveText
+from trialogue.inference import Samples
+from trialogue.models.pretrained import PretrainedOracle
+
+
+class Output(Protocol):
+    """Where lines go; `kept` holds the records that are there, by prompt and sample."""
+
+    kept: dict[Key, dict[str, Any]]
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Write a record."""
+        ...
+
+
+class StandardOutput:
+    """Lines on standard output."""
+
+    def __init__(self) -> None:
+        self.kept: dict[Key, dict[str, Any]] = {}
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Write a record; it is with its reader when the call returns."""
+        sys.stdout.buffer.write(line_of(record))
+        sys.stdout.buffer.flush()
+
+
+class Collected:
+    """Records that are kept for later."""
+
+    def __init__(self) -> None:
+        self.kept: dict[Key, dict[str, Any]] = {}
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Do nothing more: the run hands back all records in the end."""
+
+
+class Recorder:
+    """An observer of `generate` that writes samples as they finish, and shows the first while it grows.
+
+    `pending` names the run's samples, `starts` holds the lengths of their prompts in tokens.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        oracle: PretrainedOracle,
+        pending: Sequence[Key],
+        starts: Sequence[int],
+        output: Output,
+        live: LiveText | None,
+    ) -> None:
+        self._settings, self._oracle, self._pending, self._starts = settings, oracle, pending, starts
+        self._output, self._live = output, live
+        self._run = digest(settings.sampling())
+
+    def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
+        """Show the text so far."""
+        if self._live is not None and len(samples):
+            completion = tokens[0, self._starts[int(samples[0])] : int(lengths[0])].tolist()
+            self._live.show(self._oracle.tokenization.text(completion, final=False))
+
+    def filed(self, places: Tensor, samples: Samples) -> None:
+        """Write the lines of samples that have finished."""
+        keys = [self._pending[place] for place in places.tolist()]
+        records = records_of(
+            samples,
+            keys,
+            self._settings.prompts,
+            self._oracle,
+            stop=self._settings.stop,
+            max_new_tokens=self._settings.max_new_tokens,
+            run=self._run,
+        )
+        for key, record in zip(keys, records, strict=True):
+            if self._live is not None:
+                self._live.end(record["text"])
+            self._output.write(record)
+            self._output.kept[key] = record

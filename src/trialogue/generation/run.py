@@ -1,0 +1,180 @@
+"""A run of `trialogue generate`: from settings to output lines, written as samples finish."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+
+from trialogue.errors import InputError
+from trialogue.generation.prompts import Prompt
+from trialogue.generation.recording import Output, Recorder
+from trialogue.generation.records import log_weights
+from trialogue.generation.settings import Settings
+from trialogue.generation.streaming import LiveText
+from trialogue.inference import Product, generate, truncated
+from trialogue.inference.importance import effective_sample_size
+from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch
+from trialogue.models.pretrained import PretrainedOracle, load_pretrained
+from trialogue.oracles import Autoregressive, Verifier, padded
+
+JUDGING_WHOLE = ("ancestral", "rejection", "best-of-n", "block-best-of-n")
+"""Walks on which a prefix of value zero may still be completed."""
+REJECTING = ("rejection", "tokenwise-rejection", "backtracking", "weighted-rejection")
+"""Walks that ask for verdicts: 0 rejects, and how positive a value is does not matter."""
+_SAMPLES_OF_A_PROMPT = 1 << 32
+
+
+class Finished(NamedTuple):
+    """The records of a run in the order of prompts and samples, and what this run, without an earlier one's, took."""
+
+    records: list[dict[str, Any]]
+    kept: int
+    tokens: int
+    seconds: float
+
+    def summary(self, weighted: bool) -> str:
+        """The run in one line."""
+        accepted = sum(record["accepted"] for record in self.records)
+        parts = [f"{len(self.records)} samples, {accepted} accepted"]
+        if self.kept:
+            parts[0] += f" ({self.kept} of the samples were there already)"
+        if weighted and accepted:
+            prompts: dict[Any, list[dict[str, Any]]] = {}
+            for record in self.records:
+                prompts.setdefault(record["id"], []).append(record)
+            size = sum(
+                effective_sample_size(torch.tensor(log_weights(records), dtype=torch.float64))
+                for records in prompts.values()
+                if any(record["accepted"] for record in records)
+            )
+            parts.append(f"effective sample size {size:.1f}")
+        parts.append(f"{sum(record['queries'] for record in self.records)} queries")
+        if self.tokens:
+            parts.append(f"{self.tokens / self.seconds:.1f} tokens/s")
+        return ", ".join([*parts, f"{self.seconds:.1f} s"])
+
+
+def run(
+    settings: Settings,
+    output: Output,
+    *,
+    live: LiveText | None = None,
+    progress: bool = False,
+    report: Callable[[str], None] | None = None,
+) -> Finished:
+    """Draw the samples that `output` does not hold yet, and write each as it finishes.
+
+    Raises `InputError` for whatever of the settings cannot be used, out of memory among it. `report` is told what takes
+    long before the first sample.
+    """
+    kept = {key: record for key, record in output.kept.items() if key[1] < settings.n}
+    wanted = [(place, sample) for place in range(len(settings.prompts)) for sample in range(settings.n)]
+    pending = [key for key in wanted if key not in kept]
+    if not pending:
+        return Finished([kept[key] for key in wanted], len(kept), 0, 0.0)
+    if report is not None:
+        report(f"loading {settings.model}")
+    oracle = load_pretrained(
+        settings.model,
+        device=settings.device,
+        dtype=settings.dtype,
+        remote_code=settings.remote_code,
+        recompute=settings.recompute,
+    )
+    began = time.perf_counter()
+    prompts = [_encoded(oracle, prompt, settings.chat) for prompt in settings.prompts]
+    built = settings.verifier.build(oracle, verdicts=settings.walk_name in REJECTING)
+    if settings.walk_name not in JUDGING_WHOLE:
+        # A probe judges the token that was appended last, and has nothing to say about a prompt.
+        _require_viable(settings.prompts, prompts, oracle, [own for kind, own in built if kind != "probe"])
+    verifiers = [verifier for _, verifier in built]
+    cut = settings.temperature != 1 or settings.top_p != 1 or settings.top_k is not None
+    law = truncated(oracle, settings.temperature, settings.top_p, settings.top_k) if cut else oracle
+    starts = [len(prompts[place]) for place, _ in pending]
+    recorder = Recorder(settings, oracle, pending, starts, output, live)
+    arguments: dict[str, Any] = {
+        "walk": walk_for(settings, oracle),
+        "verifier": Product(*verifiers) if len(verifiers) > 1 else next(iter(verifiers), None),
+        "max_new_tokens": settings.max_new_tokens,
+        "seed": settings.seed,
+        "sample_ids": [place * _SAMPLES_OF_A_PROMPT + sample for place, sample in pending],
+        "batch_size": settings.batch_size,
+        "max_queries": settings.max_queries,
+        "max_steps": settings.max_steps,
+        "memory": DEFAULT_MEMORY if settings.memory is None else settings.memory,
+        "stop": list(settings.stop) or None,
+        "progress": progress,
+        "observer": recorder,
+    }
+    with _named_memory(settings, max(map(len, prompts)) + settings.max_new_tokens):
+        samples = generate(law, [prompts[place] for place, _ in pending], **arguments)
+    tokens = int((samples.lengths - samples.prompt_lengths).sum())
+    return Finished([output.kept[key] for key in wanted], len(kept), tokens, time.perf_counter() - began)
+
+
+def walk_for(settings: Settings, oracle: PretrainedOracle) -> Any:
+    """The walk, its delimiter of blocks as the tokens that contain it."""
+    text = settings.block_delimiter
+    if text is None:
+        return settings.walk
+    tokens = oracle.tokenization.tokens_containing(text)
+    if not len(tokens):
+        raise InputError("block_delimiter", text, "no token of the model contains it: use a shorter one")
+    return dataclasses.replace(settings.walk, delimiters=tuple(tokens.tolist()))
+
+
+def _encoded(oracle: PretrainedOracle, prompt: Prompt, chat: bool) -> list[int]:
+    tokens = oracle.tokenization.chat(prompt.text) if chat else oracle.tokenization.encode(prompt.text)
+    if not tokens:
+        raise InputError(
+            "prompt", prompt.text, "it has no tokens, and the model has none to begin with: give a text"
+        )
+    if oracle.max_length is not None and len(tokens) >= oracle.max_length:
+        mend = f"it has {len(tokens)} tokens, and the model's context {oracle.max_length}: shorten it"
+        raise InputError("prompt", _shortened(prompt), mend)
+    return tokens
+
+
+def _shortened(prompt: Prompt) -> str:
+    return prompt.text if len(prompt.text) <= 40 else f"{prompt.text[:40]}…"
+
+
+def _require_viable(
+    prompts: Sequence[Prompt],
+    tokens: Sequence[Sequence[int]],
+    oracle: Autoregressive,
+    verifiers: Sequence[Verifier],
+) -> None:
+    """Raise `InputError` where a prompt as it stands has the value zero: then no completion of it has another."""
+    for verifier in verifiers:
+        for prompt, own in zip(prompts, tokens, strict=True):
+            batch, (standing, length) = Batch(oracle, 1, len(own) + 1), padded([own], len(own) + 1)
+            batch.add(standing, length, length, length + 1)
+            if float(verifier.values(batch, torch.tensor([0]))[0]) > 0:
+                continue
+            what = "the empty completion" if verifier.scope == "completion" else "it as it stands"
+            mend = f"the verifier rejects {what}, so that no completion can be accepted"
+            raise InputError(
+                "prompt", _shortened(prompt), f"{mend}; one of whole texts only needs --verifier-whole"
+            )
+
+
+@contextmanager
+def _named_memory(settings: Settings, context: int) -> Iterator[None]:
+    """Turn running out of memory into an `InputError` that names what to make smaller."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        text = str(error)
+        exhausted = isinstance(error, torch.OutOfMemoryError | MemoryError) or any(
+            words in text for words in ("not enough memory", "can't allocate memory", "out of memory")
+        )
+        if not exhausted:
+            raise
+        rows = settings.batch_size or len(settings.prompts) * settings.n
+        mend = f"out of memory with {rows} rows of up to {context} tokens: "
+        mend += f"try --batch-size {max(1, rows // 2)}, or a smaller --max-new-tokens"
+        raise InputError("batch_size", settings.batch_size, mend) from error

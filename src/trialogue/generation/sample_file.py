@@ -1,0 +1,134 @@
+"""The file that samples are written to: one JSON line each, as they finish, and what a killed run left is kept.
+
+Beside `FILE` lies `FILE.settings.json`, which says what decided the samples. A run with the same settings goes on where
+the file ends; one with other settings is refused.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from filelock import FileLock, Timeout
+
+from trialogue import __version__
+from trialogue.errors import InputError
+from trialogue.generation.prompts import Prompt
+from trialogue.generation.settings import digest
+from trialogue.storage import atomic_write, make_folder, writing
+
+Key = tuple[int, int]
+"""A sample: the place of its prompt among the prompts, and its own among the samples of that prompt."""
+
+
+def line_of(record: dict[str, Any]) -> bytes:
+    """A record as one line of JSON."""
+    return json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+class SampleFile:
+    """An open output file: `kept` holds the records it had, by prompt and sample, `write` appends one."""
+
+    def __init__(self, file: BinaryIO, path: Path, kept: dict[Key, dict[str, Any]]) -> None:
+        self._file, self.path, self.kept = file, path, kept
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Append a line; it is with the operating system when the call returns."""
+        with writing(self.path):
+            self._file.write(line_of(record))
+            self._file.flush()
+
+
+@contextmanager
+def opened(
+    path: Path, sampling: dict[str, Any], prompts: tuple[Prompt, ...], *, force: bool = False
+) -> Iterator[SampleFile]:
+    """Open `path` for the samples of `prompts` that `sampling` decides; `force` begins anew.
+
+    A torn last line, which a killed run may have left, is cut off. Raises `InputError` where the file holds anything
+    but samples of these settings and prompts, where another process is writing to it, or where it cannot be written.
+    """
+    path = path.absolute()
+    make_folder(path.parent)
+    lock = FileLock(path.with_name(f".{path.name}.lock"))
+    try:
+        with writing(path):
+            lock.acquire(timeout=0)
+    except Timeout:
+        raise InputError("out", str(path), "another process is writing to it: choose another file") from None
+    try:
+        kept, whole = ({}, 0) if force else _kept(path, sampling, prompts)
+        if not kept:
+            atomic_write(_settings_path(path), _settings_text(sampling))
+        with writing(path):
+            file = path.open("r+b" if path.exists() else "w+b")
+        with file:
+            with writing(path):
+                file.truncate(whole)
+                file.seek(whole)
+            yield SampleFile(file, path, kept)
+    finally:
+        # While it is held: filelock tries anew where the file that it locked has lost its name.
+        Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
+
+
+def _settings_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.settings.json")
+
+
+def _settings_text(sampling: dict[str, Any]) -> str:
+    record = {"run": digest(sampling), "trialogue": __version__, "settings": sampling}
+    return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+
+
+def _kept(
+    path: Path, sampling: dict[str, Any], prompts: tuple[Prompt, ...]
+) -> tuple[dict[Key, dict[str, Any]], int]:
+    """The records that `path` holds, and the bytes that they take."""
+    content = _content(path)
+    if not content:
+        return {}, 0
+    _require_same(path, sampling)
+    whole = content.rfind(b"\n") + 1
+    places = {prompt.id: place for place, prompt in enumerate(prompts)}
+    run, kept = digest(sampling), {}
+    for number, line in enumerate(content[:whole].splitlines(), 1):
+        try:
+            record = json.loads(line)
+            place, sample, same = places.get(record["id"]), record["sample"], record["run"] == run
+            text = record["prompt"]
+        except (ValueError, KeyError, TypeError):
+            raise _refused(path, f"line {number} is no sample of a run") from None
+        if not same:
+            raise _refused(path, f"line {number} belongs to another run")
+        if place is None or prompts[place].text != text:
+            raise _refused(path, f"line {number} has a prompt that is not among the prompts")
+        kept[place, sample] = record
+    return kept, whole
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise InputError("out", str(path), f"it cannot be read: {error.strerror or error}") from None
+
+
+def _require_same(path: Path, sampling: dict[str, Any]) -> None:
+    """Raise `InputError` naming the first setting that differs from those the file was begun with."""
+    try:
+        begun = json.loads(_settings_path(path).read_text(encoding="utf-8"))["settings"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise _refused(path, f"it does not come with its settings ({_settings_path(path).name})") from None
+    for name in (*sampling, *begun):
+        if begun.get(name) != sampling.get(name):
+            mend = f"{path.name} was begun with {begun.get(name)!r}: choose another file, or begin anew with --force"
+            raise InputError(name, sampling.get(name), mend)
+
+
+def _refused(path: Path, reason: str) -> InputError:
+    return InputError("out", str(path), f"{reason}: choose another file, or begin anew with --force")

@@ -1,0 +1,64 @@
+"""Text that appears while it grows, and is taken back where a walk goes back."""
+
+import shutil
+from typing import TextIO
+
+from rich.cells import cell_len
+
+
+class LiveText:
+    """Shows a text that changes on the terminal `stream`; elsewhere it shows nothing before the end.
+
+    Where the text grows, what is new is written. Where it was taken back, the terminal lines since the change are
+    written anew; where they have left the screen, a mark says so and the last line is written again.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self._shown = stream, ""
+        self._terminal = stream.isatty()
+
+    def show(self, text: str) -> None:
+        """The text is now `text`."""
+        if not self._terminal or text == self._shown:
+            return
+        if text.startswith(self._shown):
+            self._stream.write(text[len(self._shown) :])
+        else:
+            self._rewrite(text)
+        self._stream.flush()
+        self._shown = text
+
+    def end(self, text: str) -> None:
+        """The text is `text`, and final."""
+        if self._terminal:
+            self.show(text)
+            self._stream.write("\n")
+        else:
+            self._stream.write(text + "\n")
+        self._stream.flush()
+        self._shown = ""
+
+    def _rewrite(self, text: str) -> None:
+        size = shutil.get_terminal_size()
+        begin = _common_lines(text, self._shown)
+        rows = sum(_rows(line, size.columns) for line in self._shown[begin:].split("\n"))
+        if rows > size.lines:
+            last = text.rfind("\n") + 1
+            self._stream.write(f"\n↶\n{text[last:]}")
+            return
+        up = f"\x1b[{rows - 1}A" if rows > 1 else ""
+        self._stream.write(f"\r{up}\x1b[J{text[begin:]}")
+
+
+def _common_lines(first: str, second: str) -> int:
+    """Characters of the whole lines that two texts begin with alike."""
+    common = next(
+        (place for place, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]),
+        min(len(first), len(second)),
+    )
+    return first.rfind("\n", 0, common) + 1
+
+
+def _rows(line: str, columns: int) -> int:
+    """Rows that a line takes on a terminal of `columns` columns: one that just fills a row does not begin another."""
+    return max(1, -(-cell_len(line) // columns))
