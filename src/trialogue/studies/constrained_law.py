@@ -21,7 +21,7 @@ from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.randomness import numpy_generator
 from trialogue.studies.constrained_law_claims import CLAIMS
 from trialogue.studies.constrained_law_figures import FIGURES, TABLES
-from trialogue.studies.constrained_law_rows import Case, measure
+from trialogue.studies.constrained_law_rows import Case, Effort, measure
 from trialogue.studies.constrained_law_tasks import TASKS
 from trialogue.studies.study import Study
 
@@ -33,15 +33,18 @@ _LOADED: dict[str, PretrainedOracle] = {}
 class Config:
     """The model, the questions and the effort.
 
-    An empty `model` is a random table over four letters, for tests. `sizes` are the numbers of weighted samples (and
-    particles) that one output is drawn from, `samples` the outputs that every walk is run for, `tolerance` and
-    `max_prefixes` the share of the laws left unexplored and the size of the token tree.
+    An empty `model` is a random table over four letters, for tests. `sizes` are the numbers of weighted samples that
+    one output is drawn from, `particles` those of sequential Monte Carlo, simulated `simulations` times on the tree;
+    `samples` are the outputs that every walk is run for, `tolerance` and `max_prefixes` the share of the laws left
+    unexplored and the size of the token tree.
     """
 
     model: str = "smollm2"
-    seeds: tuple[int, ...] = tuple(range(12))
+    seeds: tuple[int, ...] = tuple(range(8))
     sizes: tuple[int, ...] = (1, 4, 16, 64, 256)
-    samples: int = 64
+    particles: tuple[int, ...] = (4, 16)
+    simulations: int = 1000
+    samples: int = 32
     max_new_tokens: int = 28
     tolerance: float = 3e-3
     max_prefixes: int = 2000
@@ -51,14 +54,18 @@ class Config:
             raise InputError("seeds", self.seeds, "give one or more different seeds")
         if not self.sizes or self.sizes[0] != 1 or list(self.sizes) != sorted(set(self.sizes)):
             raise InputError("sizes", self.sizes, "give increasing numbers that begin with 1")
-        for name in ("samples", "max_new_tokens", "max_prefixes"):
+        if not self.particles or min(self.particles) < 2:
+            raise InputError("particles", self.particles, "give one or more numbers of at least 2")
+        for name in ("samples", "simulations", "max_new_tokens", "max_prefixes"):
             whole_number(name, getattr(self, name), 1)
         if not 0 < self.tolerance < 1:
             raise InputError("tolerance", self.tolerance, "use a share between 0 and 1")
 
 
 PRESETS = {
-    "smoke": Config(model="", seeds=(0, 1), sizes=(1, 4), samples=40, max_new_tokens=5, tolerance=1e-9),
+    "smoke": Config(
+        model="", seeds=(0, 1), sizes=(1, 4), particles=(4,), samples=40, max_new_tokens=5, tolerance=1e-9
+    ),
     "default": Config(),
     "paper": Config(model="HuggingFaceTB/SmolLM2-1.7B-Instruct", seeds=tuple(range(40)), samples=512),
 }
@@ -75,8 +82,15 @@ def run(config: Config, part: str, artifacts: Path) -> Iterator[dict[str, Any]]:
     kind, _, number = part.rpartition("-")
     seed = int(number)
     case = _toy(kind, seed, config) if not config.model else _case(kind, seed, config)
-    limits = (config.tolerance, config.max_prefixes)
-    for row in measure(case, config.sizes, config.samples, seed, limits):
+    effort = Effort(
+        config.sizes,
+        config.particles,
+        config.simulations,
+        config.samples,
+        config.tolerance,
+        config.max_prefixes,
+    )
+    for row in measure(case, effort, seed):
         yield {"seed": seed, "kind": kind, **row}
 
 

@@ -10,7 +10,7 @@ from pandas import DataFrame, Series
 from trialogue.ledger import Claim, Pilot
 from trialogue.ledger.claims import Direction
 
-REPLICATIONS = 12
+REPLICATIONS = 8
 PILOT_SEEDS: tuple[int, ...] = ()
 PILOT: dict[str, tuple[float, ...]] = {}
 """Estimates of every claim from the pilot, one per seed of `PILOT_SEEDS`."""

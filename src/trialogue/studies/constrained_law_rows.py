@@ -26,8 +26,6 @@ from trialogue.randomness import numpy_generator, seed_of
 from trialogue.studies.constrained_law_tree import Lumped, TokenTree, explore
 
 Law = dict[str, float]
-INVALID = ""
-"""What stands for every output that breaks the rule."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +37,18 @@ class Case:
     prompt: tuple[int, ...]
     text: Callable[[tuple[int, ...]], str]
     max_new_tokens: int
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much to measure; the fields are those of the study's config."""
+
+    sizes: tuple[int, ...]
+    particles: tuple[int, ...]
+    simulations: int
+    samples: int
+    tolerance: float
+    max_prefixes: int
 
 
 def by_text(law: Mapping[tuple[int, ...], float], text: Callable[[tuple[int, ...]], str]) -> Law:
@@ -77,17 +87,16 @@ def resampled_law(
     return number * proposal * share
 
 
-def measure(
-    case: Case, sizes: tuple[int, ...], samples: int, seed: int, limits: tuple[float, int]
-) -> Iterator[dict[str, Any]]:
-    """Measure every decoding rule on `case`.
-
-    `sizes` are the numbers of weighted samples that one output is drawn from, `samples` the outputs that walks are
-    run for, `limits` the tolerance and the number of prefixes of the token tree.
-    """
+def measure(case: Case, effort: Effort, seed: int) -> Iterator[dict[str, Any]]:
+    """Measure every decoding rule on `case`."""
     began = time.process_time()
     tree = explore(
-        case.oracle, case.verifier, case.prompt, case.max_new_tokens, tolerance=limits[0], max_nodes=limits[1]
+        case.oracle,
+        case.verifier,
+        case.prompt,
+        case.max_new_tokens,
+        tolerance=effort.tolerance,
+        max_nodes=effort.max_prefixes,
     )
     target = by_text(tree.restricted, case.text)
     masked = by_text(tree.masked, case.text)
@@ -102,21 +111,21 @@ def measure(
         "cpu_seconds": time.process_time() - began,
     }
     laws: dict[str, Law] = {"restricted": target, "masked": masked}
-    yield from _exact(case, tree, target, sizes, seed, laws)
-    yield from _run(case, target, samples, seed, laws)
+    yield from _exact(case, tree, target, effort, seed, laws)
+    yield from _run(case, target, effort.samples, seed, laws)
     for text in sorted({text for law in laws.values() for text in law}):
         yield {"measure": "answer", "text": text} | {rule: law.get(text, 0.0) for rule, law in laws.items()}
 
 
 def _exact(
-    case: Case, tree: TokenTree, target: Law, sizes: tuple[int, ...], seed: int, laws: dict[str, Law]
+    case: Case, tree: TokenTree, target: Law, effort: Effort, seed: int, laws: dict[str, Law]
 ) -> Iterator[dict[str, Any]]:
     restricted, masked = tree.restricted, tree.masked
     q = np.array([masked[x] for x in restricted])
     w = np.array([restricted[x] / masked[x] for x in restricted])
     mean_length = float(q @ np.array([len(x) for x in restricted]) / q.sum())
     share = 1.0 / float(q @ w**2)
-    for number in sizes:
+    for number in effort.sizes:
         law = resampled_law(q, w, number, 4000, seed)
         texts = by_text(dict(zip(restricted, law.tolist(), strict=True)), case.text)
         yield {
@@ -141,9 +150,11 @@ def _exact(
         "tv": distance(texts, target),
         "queries": first_leaf.expected_queries,
     }
-    for number in sizes[1:]:
+    for number in effort.particles:
         walk = SequentialMonteCarlo(number, proposal="mask")
-        drawn = generate(lumped, walk=walk, verifier=lumped.allowed, num_samples=2000, seed=seed)
+        drawn = generate(
+            lumped, walk=walk, verifier=lumped.allowed, num_samples=effort.simulations, seed=seed
+        )
         counts: dict[tuple[int, ...], float] = {}
         for sequence, accepted in zip(drawn.sequences(), drawn.accepted.tolist(), strict=True):
             if accepted:
@@ -155,7 +166,7 @@ def _exact(
             "rule": "smc",
             "size": number,
             "tv": distance(texts, target),
-            "error": sampling_error(texts, 2000),
+            "error": sampling_error(texts, effort.simulations),
             "queries": float(drawn.queries.double().mean()),
         }
         laws[f"smc, {number}"] = texts
