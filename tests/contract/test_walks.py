@@ -211,27 +211,33 @@ def test_a_missing_verifier_is_named(walk):
             call(LONG.table(), walk=walk)
 
 
+class Answering:
+    """A verifier that gives one answer, in one shape, to everything."""
+
+    scope, layers = "sequence", ()
+
+    def __init__(self, answer, *more):
+        self.answer, self.more = answer, more
+
+    def values(self, decoding, rows):
+        return torch.full((len(rows), *self.more), self.answer)
+
+    def children(self, decoding, rows):
+        return None
+
+
 @pytest.mark.parametrize("answer", [math.nan, math.inf, -1.0])
 def test_a_verifier_out_of_range_is_named(walk, answer):
     if walk.needs_verifier:
         with pytest.raises(InputError, match=f"verifier={answer}"):
-            generate(LONG.table(), walk=walk, verifier=lambda prefix: answer)
+            generate(LONG.table(), walk=walk, verifier=Answering(answer))
 
 
 def test_a_verifier_of_the_wrong_shape_is_named(walk):
-    class Flat:
-        scope, layers = "sequence", ()
-
-        def values(self, decoding, rows):
-            return torch.ones(len(rows), 2)
-
-        def children(self, decoding, rows):
-            return None
-
-    assert isinstance(Flat(), Verifier)
+    assert isinstance(Answering(1.0, 2), Verifier)
     if walk.needs_verifier:
         with pytest.raises(InputError, match=r"verifier=\(.*, 2\)"):
-            generate(LONG.table(), walk=walk, verifier=Flat())
+            generate(LONG.table(), walk=walk, verifier=Answering(1.0, 2))
 
 
 def test_a_verifier_judges_each_prefix_once(walk):
