@@ -1,0 +1,233 @@
+"""Does a verifier that may erase the last few tokens make a pretrained language model write more correct test cases?
+
+Thesis section 3.2.2. A language model is asked for test cases of list append, which it gets wrong in part. A probe on
+its hidden states becomes the verifier of tokenwise rejection sampling with backtracking (Algorithm 1); an evaluator
+that parses and never executes counts distinct correct cases against queries. Controls that the thesis has too: the
+evaluator as verifier, a random verifier, no greedy redo, block best-of-n, greedy decoding. One replication is one
+repetition: its own unseen names, demonstrations and draws. The repetitions that share a verifier share its training.
+
+Deviations of the preset default: SmolLM2-135M-Instruct in place of CodeLlama-7B, 4 cases a prompt, 96 new tokens,
+3 names and 5 runs in each of 8 repetitions; without a demonstration of the target function under another name the
+model writes almost no correct case, so that its prompts hold one. Block best-of-n counts all candidates as queries,
+and stops after the last case, while all others go on to their end, as in the thesis. Greedy completions are all
+equal, so that one is drawn and counted for all. Layers are counted in blocks; the thesis counts from zero, and its
+last layer is here read after the final norm.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from trialogue.data.test_cases import Evaluation, distinct_correct, evaluate
+from trialogue.inference import (
+    Ancestral,
+    Backtracking,
+    BlockBestOfN,
+    RandomVerifier,
+    Samples,
+    Threshold,
+    generate,
+    truncated,
+)
+from trialogue.inference.walks.walk import Walk
+from trialogue.oracles import Verifier
+from trialogue.randomness import seed_of
+from trialogue.studies.study import Study
+from trialogue.studies.test_cases_claims import CLAIMS
+from trialogue.studies.test_cases_decodings import Decoding
+from trialogue.studies.test_cases_examples import GroundTruth, Kind
+from trialogue.studies.test_cases_figures import FIGURES
+from trialogue.studies.test_cases_models import (
+    PRESETS,
+    Config,
+    TextOracle,
+    collected,
+    oracle_of,
+    probe_verifier,
+    trained_verifier,
+)
+from trialogue.studies.test_cases_tables import TABLES
+
+_SHORTEST_BLOCK = 3  # tokens: a shorter line holds no case
+_SAMPLES_OF_A_SEED = 1_000_000
+
+
+def parts(config: Config) -> list[str]:
+    """Per verifier: its completions, its probes, and one part per decoding."""
+    return [
+        f"{verifier}-{stage}"
+        for verifier in range(config.verifiers)
+        for stage in (
+            *(f"collect-{part}" for part in range(config.collection_parts)),
+            "probe",
+            *(f"draw-{decoding.name}" for decoding in config.decodings()),
+        )
+    ]
+
+
+def run(config: Config, part: str, artifacts: Path) -> Iterator[dict[str, Any]]:
+    """Measure one part."""
+    verifier, stage, *which = part.split("-", 2)
+    if stage == "collect":
+        rows = measure_collection(config, int(verifier), int(which[0]), artifacts)
+    elif stage == "probe":
+        rows = measure_probe(config, int(verifier), artifacts)
+    else:
+        decoding = next(decoding for decoding in config.decodings() if decoding.name == which[0])
+        rows = measure_decoding(config, int(verifier), decoding, artifacts)
+    for row in rows:
+        yield {"table": stage, "verifier": int(verifier), **row}
+
+
+def measure_collection(config: Config, verifier: int, part: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+    """How the completions that a verifier learns from go wrong: a count for each first error."""
+    oracle = oracle_of(config, artifacts)
+    found: Counter[str] = Counter()
+    for completion in collected(config, verifier, part, artifacts):
+        text = oracle.tokenization.text(completion.tokens[completion.start :])
+        error = evaluate(text, completion.name, config.cases, final=completion.ended).error
+        found["none" if error is None else error.value] += 1
+    for error_name, count in sorted(found.items()):
+        yield {"seed": config.seeds[verifier], "error": error_name, "count": count}
+
+
+def measure_probe(config: Config, verifier: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+    """Validation accuracy of the probes on every layer and of every depth (Tables 3.9 and 3.11)."""
+    settings: list[tuple[Kind, int, int]] = [("token", layer, 1) for layer in config.layers]
+    settings += [("token", config.layer, depth) for depth in config.depths if depth > 1]
+    for kind, layer, depth in (*settings, ("block", config.layer, 1)):
+        trained = trained_verifier(config, verifier, kind, layer, depth, artifacts)
+        yield {
+            "seed": config.seeds[verifier],
+            "kind": kind,
+            "layer": layer,
+            "depth": depth,
+            "examples": trained.train_size + trained.validation_size,
+            "train_accuracy": trained.train_accuracy,
+            "validation_accuracy": trained.validation_accuracy,
+        }
+
+
+def measure_decoding(
+    config: Config, verifier: int, decoding: Decoding, artifacts: Path
+) -> Iterator[dict[str, Any]]:
+    """One row per repetition and number of runs drawn so far: distinct correct cases, and queries (Figure 3.3)."""
+    oracle, seeds = oracle_of(config, artifacts), config.repetitions(verifier)
+    runs = 1 if decoding.greedy else config.runs
+    prompts = [
+        (seed, *prompt) for seed in seeds for prompt in config.prompts(seed, decoding.out_of_distribution)
+    ]
+    encoded = [oracle.tokenization.encode(text) for _, _, text in prompts]
+    names = {tuple(tokens): name for tokens, (_, name, _) in zip(encoded, prompts, strict=True)}
+    judge = _judge(config, verifier, decoding, oracle, names, artifacts)
+    in_repetition = config.names * runs
+    ids = [seed * _SAMPLES_OF_A_SEED + place for seed in seeds for place in range(in_repetition)]
+    began = time.process_time()
+    samples = generate(
+        truncated(
+            oracle,
+            temperature=0.0 if decoding.greedy else decoding.temperature,
+            top_p=1.0 if decoding.greedy else decoding.top_p,
+        ),
+        encoded,
+        walk=_walk(decoding, oracle),
+        verifier=judge,
+        num_samples=runs,
+        max_new_tokens=config.max_new_tokens,
+        batch_size=config.batch_size * max(1, decoding.candidates),
+        stop=_after_last_case(config, oracle) if decoding.candidates else None,
+        seed=seed_of(0, "draws", decoding.name),
+        sample_ids=torch.tensor(ids),
+    )
+    spent = time.process_time() - began
+    texts = samples.texts()
+    for place, seed in enumerate(seeds):
+        own = range(place * in_repetition, (place + 1) * in_repetition)
+        evaluations = [evaluate(texts[index], prompts[index // runs][1], config.cases) for index in own]
+        shared = {"decoding": decoding.name, "cpu_seconds": spent / len(seeds)}
+        for row in _progress(config, runs, evaluations, samples, own):
+            yield {"seed": seed, **shared, **row}
+
+
+def _progress(
+    config: Config, runs: int, evaluations: Sequence[Evaluation], samples: Samples, own: range
+) -> Iterator[dict[str, Any]]:
+    """What a repetition has after 1, 2, ... runs of each of its names."""
+    queries = samples.queries[own.start : own.stop].view(-1, runs)
+    calls = samples.verifier_calls[own.start : own.stop].view(-1, runs)
+    by_name = [evaluations[first : first + runs] for first in range(0, len(evaluations), runs)]
+    for done in range(1, config.runs + 1):
+        drawn = min(done, runs)
+        repeats = done / drawn
+        requested = config.cases * config.names * done
+        correct = sum(case.correct for name in by_name for one in name[:drawn] for case in one.cases)
+        distinct = sum(distinct_correct(name[:drawn]) for name in by_name)
+        yield {
+            "runs": done,
+            "whole": done == config.runs,
+            "distinct_correct": distinct,
+            "accuracy": repeats * correct / requested,
+            "accuracy_distinct": distinct / requested,
+            "queries": repeats * int(queries[:, :drawn].sum()),
+            "verifier_calls": repeats * int(calls[:, :drawn].sum()),
+        }
+
+
+def _walk(decoding: Decoding, oracle: TextOracle) -> Walk[Any]:
+    if decoding.candidates:
+        newlines = tuple(oracle.tokenization.tokens_ending_with("\n").tolist())
+        return BlockBestOfN(decoding.candidates, newlines, min_tokens=_SHORTEST_BLOCK)
+    if decoding.quota:
+        return Backtracking(decoding.quota, decoding.stride, argmax_redo=decoding.argmax_redo)
+    return Ancestral()
+
+
+def _judge(
+    config: Config,
+    verifier: int,
+    decoding: Decoding,
+    oracle: TextOracle,
+    names: dict[tuple[int, ...], str],
+    artifacts: Path,
+) -> Verifier | None:
+    layer = config.layer if decoding.layer is None else decoding.layer
+    if decoding.candidates:
+        return probe_verifier(config, verifier, "block", layer, 1, artifacts)
+    if decoding.judge == "trained":
+        depth = 1 if decoding.depth is None else decoding.depth
+        probe = probe_verifier(config, verifier, "token", layer, depth, artifacts)
+        return Threshold(probe, decoding.threshold)
+    if decoding.judge == "random":
+        return Threshold(RandomVerifier(config.seeds[verifier]), decoding.threshold)
+    if decoding.judge == "ground truth":
+        return GroundTruth(names, oracle.tokenization, config.cases, oracle.eos)
+    return None
+
+
+def _after_last_case(config: Config, oracle: TextOracle) -> Any:
+    """Whether a completion has as many lines as cases were asked for."""
+
+    def enough(completion: tuple[int, ...]) -> bool:
+        lines = oracle.tokenization.text(completion, final=False).split("\n")[:-1]
+        return sum(bool(line.strip()) for line in lines) >= config.cases
+
+    return enough
+
+
+STUDY = Study(
+    name="test-cases",
+    doc=__doc__,
+    source="Thesis section 3.2.2: Tables 3.6, 3.9 to 3.13, 3.15 and 3.17, Figures 3.3 and 3.4, Algorithm 1",
+    version=1,
+    presets=PRESETS,
+    parts=parts,
+    lane=lambda part: part.partition("-")[0],
+    run=run,
+    claims=CLAIMS,
+    tables=TABLES,
+    figures=FIGURES,
+)

@@ -1,0 +1,110 @@
+"""The decodings of the study `test-cases`: Algorithm 1 with its verifiers and ablations, and every baseline."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Judging = Literal["none", "trained", "ground truth", "random"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoding:
+    """How completions are drawn; `name` holds what differs from nucleus sampling at top-p 0.95.
+
+    Without `quota` and `candidates` this is ancestral sampling; with `candidates`, block best-of-n by lines. `layer`
+    and `depth` are those of the trained verifier, None where they are the config's. `out_of_distribution` names the
+    target function after something that it does not do.
+    """
+
+    judge: Judging = "none"
+    quota: int = 0
+    stride: int = 0
+    argmax_redo: bool = True
+    candidates: int = 0
+    threshold: float = 0.1
+    top_p: float = 0.95
+    temperature: float = 1.0
+    layer: int | None = None
+    depth: int | None = None
+    out_of_distribution: bool = False
+
+    @property
+    def greedy(self) -> bool:
+        """Whether nothing is drawn at random."""
+        return self.top_p == 0 or self.temperature == 0
+
+    @property
+    def name(self) -> str:
+        """A name that may also name a file."""
+        words = [self.judge.replace(" ", "_")]
+        if self.quota:
+            words.append(f"Q{self.quota}-B{self.stride}")
+        if self.judge == "trained" and self.quota:
+            words.append(f"below-{self.threshold}")
+        if not self.argmax_redo:
+            words.append("no-argmax")
+        if self.candidates:
+            words.append(f"block-best-of-{self.candidates}")
+        if self.top_p != 0.95:
+            words.append(f"top_p-{self.top_p}")
+        if self.temperature != 1:
+            words.append(f"T-{self.temperature}")
+        if self.layer is not None:
+            words.append(f"layer-{self.layer}")
+        if self.depth is not None:
+            words.append(f"depth-{self.depth}")
+        if self.out_of_distribution:
+            words.append("ood")
+        return "-".join(words)
+
+
+BASELINE = Decoding()
+GREEDY = Decoding(top_p=0.0)
+TRAINED = Decoding(judge="trained", quota=4, stride=4)
+HIGH = replace(TRAINED, threshold=0.5)
+LARGE_QUOTA = replace(TRAINED, quota=10)
+LONG_STRIDE = replace(TRAINED, stride=10)
+GROUND_TRUTH = replace(TRAINED, judge="ground truth")
+GROUND_TRUTH_LARGE_QUOTA = replace(GROUND_TRUTH, quota=10)
+RANDOM = replace(TRAINED, judge="random")
+NO_ARGMAX = replace(TRAINED, argmax_redo=False)
+HIGH_NO_ARGMAX = replace(HIGH, argmax_redo=False)
+
+MAIN = (
+    BASELINE,
+    GREEDY,
+    TRAINED,
+    HIGH,
+    GROUND_TRUTH,
+    RANDOM,
+    NO_ARGMAX,
+    HIGH_NO_ARGMAX,
+    LARGE_QUOTA,
+    GROUND_TRUTH_LARGE_QUOTA,
+    LONG_STRIDE,
+)
+"""Tables 3.6 at one setting, 3.12 and 3.17."""
+
+TOP_PS = (0.0, 0.7, 0.8, 0.9, 0.95, 1.0)
+TEMPERATURES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2)
+
+
+def block_best_of(n: int) -> Decoding:
+    """Block best-of-n at the baseline's setting."""
+    return Decoding(judge="trained", candidates=n)
+
+
+def grids(layers: tuple[int, ...], depths: tuple[int, ...]) -> list[Decoding]:
+    """What Tables 3.6, 3.9, 3.10, 3.11, 3.13 and 3.15 have besides `MAIN`; see `distinct` for repeats."""
+    return [
+        *(Decoding(top_p=p, temperature=t) for p in TOP_PS if p > 0 for t in TEMPERATURES),
+        *(replace(TRAINED, layer=layer) for layer in layers),
+        *(replace(HIGH, layer=layer) for layer in layers if layer == -1),
+        *(replace(TRAINED, depth=depth) for depth in depths),
+        *(
+            replace(decoding, top_p=1.0, temperature=temperature)
+            for decoding in (TRAINED, HIGH)
+            for temperature in (1.0, 1.2)
+        ),
+        *(replace(decoding, top_p=1.0, stride=10) for decoding in (TRAINED, HIGH)),
+        *(replace(decoding, out_of_distribution=True) for decoding in (BASELINE, TRAINED, HIGH)),
+    ]

@@ -1,0 +1,120 @@
+"""A language model small enough for seconds, for the preset `smoke` of the study `test-cases`.
+
+A transformer over a few dozen tokens learns completions with known flaws: each line is wrong with probability 0.15
+(the item comes first, is dropped, or is another one), and with probability 0.3 lines are missing and a further function
+follows. Its prompt is the name of the function alone.
+"""
+
+import re
+import string
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trialogue.data.test_case_prompts import TRAINING_NAMES, random_names
+from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.oracles import Context, padded
+from trialogue.randomness import numpy_generator, seed_of
+from trialogue.training.checkpoints import load_model, save_model
+from trialogue.training.config import TrainingConfig
+from trialogue.training.loop import train
+
+_PIECES = (
+    "assert ",
+    ") == [",
+    "([",
+    "], ",
+    "]\n",
+    ", ",
+    "def ",
+    "()",
+    "\n",
+    *string.digits,
+    *string.ascii_lowercase,
+)
+_PIECE = re.compile("|".join(map(re.escape, sorted(_PIECES, key=len, reverse=True))))
+_NAMES, _LONGEST, _WRONG, _SHORT = 400, 2, 0.15, 0.3
+_STEPS, _BATCH = 400, 32
+
+
+class PieceTokens:
+    """Tokens that stand for a fixed piece of text each, the longest first; the last id, EOS, stands for nothing."""
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of `text`, which must be made of the pieces."""
+        return [_PIECES.index(piece) for piece in _PIECE.findall(text)]
+
+    def text(self, tokens: Iterable[int], final: bool = True) -> str:
+        """The text of `tokens`."""
+        del final
+        return "".join(_PIECES[token] for token in tokens if token < len(_PIECES))
+
+    def bytes(self, tokens: Iterable[int]) -> bytes:
+        """The text of `tokens` as bytes."""
+        return self.text(tokens).encode()
+
+    def tokens_ending_with(self, text: str) -> Tensor:
+        """Ids (n,) of the tokens that end in `text`."""
+        return torch.tensor([token for token, piece in enumerate(_PIECES) if piece.endswith(text)])
+
+
+class Surrogate:
+    """The trained transformer as an oracle that has a tokenization."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.model, self.tokenization = model, PieceTokens()
+        self.vocab_size, self.eos, self.max_length = model.vocab_size, model.eos, model.max_length
+
+    def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
+        """The transformer's own context."""
+        return self.model.open(rows, capacity, layers)
+
+
+def surrogate_prompt(name: str) -> str:
+    """What the surrogate reads in place of a prompt."""
+    return f"{name}\n"
+
+
+def surrogate_completion(name: str, cases: int, draw: np.random.Generator) -> str:
+    """A completion with the flaws that the surrogate is to learn."""
+    short = draw.random() < _SHORT
+    lines = [_line(name, draw) for _ in range(draw.integers(1, cases) if short and cases > 1 else cases)]
+    other = "".join(draw.choice(list(string.ascii_lowercase), 3))
+    return "".join(lines) + (f"def {other}()\n" if short else "")
+
+
+def _line(name: str, draw: np.random.Generator) -> str:
+    length = int(draw.integers(0, _LONGEST + 1))
+    *items, item = draw.integers(0, 10, length + 1).tolist()
+    right = [*items, item]
+    if draw.random() < _WRONG:
+        wrong = ([item, *items], items, [*items, (item + 1 + int(draw.integers(9))) % 10])
+        right = wrong[draw.integers(3)]
+    return f"assert {name}({items}, {item}) == {right}\n"
+
+
+def trained_surrogate(cases: int, artifacts: Path) -> Surrogate:
+    """The surrogate for prompts of so many `cases`, from `artifacts` if it is there."""
+    path = artifacts / f"surrogate-{cases}.safetensors"
+    if not path.exists():
+        tokenization, longest = PieceTokens(), 4 + 20 * cases
+        names = random_names(_NAMES, seed_of(0, "surrogate"), TRAINING_NAMES)
+
+        def batch(step: int) -> tuple[Tensor, Tensor]:
+            draw = numpy_generator(0, "surrogate", step)
+            texts = []
+            for name in draw.choice(names, _BATCH).tolist():
+                texts.append(surrogate_prompt(name) + surrogate_completion(name, cases, draw))
+            return padded([tokenization.encode(text) for text in texts])
+
+        shape: dict[str, Any] = {"layers": 2, "width": 64, "heads": 4, "mlp_width": 256}
+        model = Transformer(
+            TransformerConfig(vocab_size=len(_PIECES), max_length=longest + 8, **shape), seed=0
+        )
+        train(model, batch, TrainingConfig(steps=_STEPS, batch_size=_BATCH), progress=False)
+        save_model(model, path)
+    return Surrogate(load_model(path))

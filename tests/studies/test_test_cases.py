@@ -1,0 +1,134 @@
+"""The study of test cases runs end to end on its surrogate, and its pieces mean what they say."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from trialogue.data.test_cases import evaluate
+from trialogue.errors import InputError
+from trialogue.inference import Backtracking, generate
+from trialogue.ledger import load_rows
+from trialogue.ledger.claims import evaluate as judge
+from trialogue.ledger.tables import sheet
+from trialogue.randomness import numpy_generator
+from trialogue.studies import find, test_cases_surrogate
+from trialogue.studies.execution import execute
+from trialogue.studies.test_cases import STUDY, parts
+from trialogue.studies.test_cases_decodings import BASELINE, GREEDY, GROUND_TRUTH, TRAINED
+from trialogue.studies.test_cases_examples import Completion, GroundTruth, examples_of, token_of
+from trialogue.studies.test_cases_models import PRESETS, Config
+from trialogue.studies.test_cases_rows import measured
+from trialogue.studies.test_cases_surrogate import PieceTokens, Surrogate, surrogate_completion
+
+MINIATURE = dataclasses.replace(PRESETS["smoke"], names=2, runs=2)
+TOKENS = PieceTokens()
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    execute(STUDY, MINIATURE, folder)
+    return folder
+
+
+def test_every_part_claim_and_table_has_rows(results: Path) -> None:
+    rows = load_rows(STUDY.folder(MINIATURE, results))
+    assert set(rows.part) == set(parts(MINIATURE))
+    for claim in STUDY.claims:
+        assert len(list(claim.estimate(rows))) == len(MINIATURE.seeds), claim.id
+    assert {verdict.answer for verdict in judge(STUDY.claims, rows, preset="smoke")} == {"not tested"}
+    for table in STUDY.tables:
+        assert sheet(table, rows).lines, table.title
+
+
+def test_numbers_stay_within_their_bounds(results: Path) -> None:
+    rows = load_rows(STUDY.folder(MINIATURE, results))
+    completions, tokens = MINIATURE.names * MINIATURE.runs, MINIATURE.max_new_tokens
+    drawn = rows[rows.table == "draw"]
+    assert (drawn.accuracy_distinct <= drawn.accuracy + 1e-12).all()
+    assert drawn.accuracy.between(0, 1).all()
+    assert (measured(rows, BASELINE, "queries") <= completions * tokens).all()
+    assert (measured(rows, TRAINED, "queries") <= completions * (tokens + 4 * 4)).all()
+    # Greedy completions of one name are equal: at most one run's cases are distinct.
+    assert (measured(rows, GREEDY) <= 1 / MINIATURE.runs).all()
+    assert (measured(rows, GROUND_TRUTH, "verifier_calls") > 0).all()
+
+
+def test_a_token_holds_a_character_and_ends_an_example() -> None:
+    assert [token_of(place, [3, 3, 7]) for place in (0, 2, 3, 6, 7)] == [0, 0, 2, 2, 2]
+    text = "assert abc([1], 2) == [1, 2]\nassert abc([], 3) == [4]\n"
+    tokens = TOKENS.encode(text)
+    completion = Completion("abc", [*TOKENS.encode("abc\n"), *tokens], 4, False)
+    wrong = len(TOKENS.encode(text[: text.index("4]")]))
+    seen = set()
+    for seed in range(40):
+        examples = examples_of([completion], TOKENS, 2, "token", numpy_generator(seed))
+        (before, error), labels = examples.lengths[0], examples.labels
+        assert error == 4 + wrong + 1
+        assert TOKENS.text(completion.tokens[4:error]).endswith("[4")
+        assert labels == [1, 0]
+        seen.add(before)
+    assert min(seen) >= 5
+    assert max(seen) <= 4 + wrong
+    assert len(seen) > 10
+    blocks = examples_of([completion], TOKENS, 2, "block", numpy_generator(0))
+    assert [TOKENS.text(completion.tokens[4:stop]) for stop in blocks.lengths[0]] == [text[:29], text]
+    assert blocks.labels == [1, 0]
+    extra = completion._replace(tokens=[*completion.tokens[:4], *TOKENS.encode(text[:29] * 3)])
+    assert not examples_of([extra], TOKENS, 2, "token", numpy_generator(0)).labels
+
+
+def test_the_ground_truth_never_lets_a_sampled_error_stand() -> None:
+    """On an untrained model almost every token is wrong: the verifier must say so, and a blind one must not."""
+    from trialogue.models.transformer import Transformer, TransformerConfig
+
+    size = len(test_cases_surrogate._PIECES)
+    oracle = Surrogate(Transformer(TransformerConfig(vocab_size=size, width=16, mlp_width=16), seed=0))
+    prompt = TOKENS.encode("abc\n")
+    truth = GroundTruth({tuple(prompt): "abc"}, TOKENS, 2, oracle.eos)
+    walk = Backtracking(5, 1, argmax_redo=False)
+    samples = generate(
+        oracle, [prompt], walk=walk, verifier=truth, num_samples=50, max_new_tokens=6, trace=True
+    )
+    assert samples.trace is not None
+    went_back = (samples.trace.kept < samples.trace.length).sum()
+    blind = GroundTruth({tuple(prompt): "abc"}, TOKENS, 2, oracle.eos)
+    blind.values = lambda decoding, rows: torch.ones(len(rows))  # type: ignore[method-assign]
+    unseeing = generate(
+        oracle, [prompt], walk=walk, verifier=blind, num_samples=50, max_new_tokens=6, trace=True
+    )
+    assert unseeing.trace is not None
+    assert went_back == 50 * 5
+    assert (unseeing.trace.kept < unseeing.trace.length).sum() == 0
+
+
+def test_the_surrogate_s_completions_have_the_flaws_that_are_stated() -> None:
+    draw = np.random.Generator(np.random.PCG64(1))
+    found = [evaluate(surrogate_completion("abc", 4, draw), "abc", 4) for _ in range(2000)]
+    cases = [case.correct for one in found for case in one.cases]
+    assert abs(1 - np.mean(cases) - 0.15 * (1 - 1 / 9)) < 0.03  # some flaws leave the list as it is
+    assert abs(np.mean([len(one.cases) < 4 for one in found]) - 0.3) < 0.05
+
+
+def test_presets_are_what_they_say() -> None:
+    assert find("test-cases") is STUDY
+    paper = PRESETS["paper"]
+    assert (paper.names, paper.runs, paper.cases, paper.max_new_tokens) == (10, 10, 8, 384)
+    assert (paper.model, paper.candidates, paper.examples) == ("codellama/CodeLlama-7b-hf", (2, 4, 8), 0)
+    names = [decoding.name for decoding in paper.decodings()]
+    assert len(set(names)) == len(names) > 60
+    assert len(PRESETS["default"].seeds) >= 5
+    one, other = (PRESETS["default"].prompts(seed, False) for seed in (0, 1))
+    assert one != other
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("seeds", ()), ("seeds", (1, 1)), ("verifiers", 9), ("layer", 5), ("runs", 0), ("collection_parts", 17)],
+)
+def test_a_field_out_of_range_is_named(field: str, value: object) -> None:
+    with pytest.raises(InputError, match=f"^{field}="):
+        dataclasses.replace(Config(), **{field: value})
