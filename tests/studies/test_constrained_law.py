@@ -19,7 +19,7 @@ from trialogue.studies import find
 from trialogue.studies.constrained_law import PRESETS, STUDY, Config, _toy, parts
 from trialogue.studies.constrained_law_rows import Case, distance, resampled_law, sampling_error
 from trialogue.studies.constrained_law_tasks import CAPITALS, TASKS
-from trialogue.studies.constrained_law_tree import Lumped, TokenTree, explore
+from trialogue.studies.constrained_law_tree import Lumped, TokenTree, explore, first_leaf
 from trialogue.studies.execution import execute
 
 SMOKE = PRESETS["smoke"]
@@ -52,11 +52,21 @@ def test_walks_have_the_same_law_on_the_lumped_oracle(
     case, tree = toy()
     lumped = Lumped(tree, case.oracle.eos)
     own = exact_law(walk, case.oracle, case.verifier)
-    seen = exact_law(walk, lumped, lumped.allowed)
+    seen = exact_law(walk, lumped, lumped)
     translated = {lumped.leaves[x]: p for x, p in seen.probabilities.items() if p}
     assert total_variation(translated, {x: p for x, p in own.probabilities.items() if p}) < 1e-9
     if not isinstance(walk, Rejection):  # whose queries beyond the rule are lumped too
         assert seen.expected_queries == pytest.approx(own.expected_queries)
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_the_first_leaf_is_where_the_current_goes(kind: str) -> None:
+    case, tree = toy(kind, seed=2)
+    law, queries = first_leaf(tree)
+    walk = exact_law(ValueGuided(), case.oracle, case.verifier)
+    assert total_variation(law, {x: p for x, p in walk.probabilities.items() if p}) < 1e-9
+    assert queries == pytest.approx(walk.expected_queries)
+    assert total_variation(law, tree.masked) > 0.01
 
 
 def test_what_is_left_unexplored_bounds_what_is_missing() -> None:

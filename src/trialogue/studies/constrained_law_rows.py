@@ -15,15 +15,13 @@ from trialogue.inference import (
     Backtracking,
     SequentialMonteCarlo,
     TokenwiseRejection,
-    ValueGuided,
     WeightedRejection,
     generate,
 )
-from trialogue.inference.laws import exact_law
 from trialogue.inference.walks.walk import Walk
 from trialogue.oracles import Autoregressive, Verifier
 from trialogue.randomness import numpy_generator, seed_of
-from trialogue.studies.constrained_law_tree import Lumped, TokenTree, explore
+from trialogue.studies.constrained_law_tree import Lumped, TokenTree, explore, first_leaf
 
 Law = dict[str, float]
 
@@ -137,24 +135,20 @@ def _exact(
             "ess_per_query": share / mean_length,
         }
         laws[f"masked, weighted, {number}"] = texts
-    lumped = Lumped(tree, case.oracle.eos)
-    first_leaf = exact_law(ValueGuided(lazy=False), lumped, lumped.allowed)
-    texts = by_text(
-        {lumped.leaves[x]: p for x, p in first_leaf.probabilities.items() if x in lumped.leaves}, case.text
-    )
+    guided, guided_queries = first_leaf(tree)
+    texts = by_text(guided, case.text)
     laws["value-guided"] = texts
     yield {
         "measure": "exact",
         "rule": "value-guided",
         "size": 1,
         "tv": distance(texts, target),
-        "queries": first_leaf.expected_queries,
+        "queries": guided_queries,
     }
+    lumped = Lumped(tree, case.oracle.eos)
     for number in effort.particles:
         walk = SequentialMonteCarlo(number, proposal="mask")
-        drawn = generate(
-            lumped, walk=walk, verifier=lumped.allowed, num_samples=effort.simulations, seed=seed
-        )
+        drawn = generate(lumped, walk=walk, verifier=lumped, num_samples=effort.simulations, seed=seed)
         counts: dict[tuple[int, ...], float] = {}
         for sequence, accepted in zip(drawn.sequences(), drawn.accepted.tolist(), strict=True):
             if accepted:

@@ -8,6 +8,7 @@ import heapq
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -17,9 +18,9 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.judge import Judge
-from trialogue.oracles import Autoregressive, PrefixOracle, Verifier, padded
+from trialogue.oracles import Autoregressive, Decoding, PrefixOracle, Verifier, padded
 
-_ROWS = 64
+_ROWS = 16
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,42 @@ def explore(
     return TokenTree(nodes, leaves, frontier.left_p, frontier.left_q)
 
 
+def first_leaf(tree: TokenTree) -> tuple[dict[tuple[int, ...], float], float]:
+    """The law of the first leaf of the value-guided walk whose values are 1 where the rule allows, and its queries.
+
+    The walk is reversible: an edge that ends in prefix y conducts p(y). The law of the first leaf is how a current that
+    enters at the root and leaves at the leaves divides, and the visits of a prefix before are its potential times the
+    sum of its conductances. What was left unexplored counts as not allowed; `queries` is the expected number.
+    """
+    edges: dict[tuple[int, ...], dict[tuple[int, ...], float]] = {}
+    leading: dict[tuple[int, ...], float] = {}  # conductance from a prefix to all leaves below it
+    through: dict[tuple[int, ...], float] = {}  # the same from its parent, the edge between them in series
+    for prefix in sorted(tree.nodes, key=len, reverse=True):
+        edges[prefix] = {}
+        for token, log_p, _ in tree.nodes[prefix].continuations():
+            child = (*prefix, token)
+            if child in tree.leaves:
+                through[child] = math.exp(log_p)
+            elif leading.get(child, 0.0) > 0:
+                through[child] = 1 / (math.exp(-log_p) + 1 / leading[child])
+            else:
+                continue
+            edges[prefix][child] = math.exp(log_p)
+        leading[prefix] = math.fsum(through[child] for child in edges[prefix])
+    current: dict[tuple[int, ...], float] = {(): 1.0}
+    potential: dict[tuple[int, ...], float] = {(): 1 / leading[()]}
+    queries = 0.0
+    for prefix in sorted(tree.nodes, key=len):
+        if prefix not in current:
+            continue
+        up = math.exp(tree.nodes[prefix].log_p) if prefix else 0.0
+        queries += potential[prefix] * (up + math.fsum(edges[prefix].values()))
+        for child, conductance in edges[prefix].items():
+            current[child] = current[prefix] * through[child] / leading[prefix]
+            potential[child] = potential[prefix] - current[child] / conductance
+    return {leaf: current[leaf] for leaf in tree.leaves if leaf in current}, queries
+
+
 class _Frontier:
     """Allowed prefixes that are not explored yet, the heaviest first."""
 
@@ -176,13 +213,16 @@ def _shared(first: tuple[int, ...], second: tuple[int, ...]) -> int:
 
 
 class Lumped(PrefixOracle):
-    """The model seen through the rule: allowed continuations one by one, everything else as one token.
+    """The model seen through the rule, oracle and verifier: allowed continuations one by one, the rest as one token.
 
     A walk that never goes beyond a rejected token has the same law on it as on the model, at a small vocabulary. Token
     0 ends a sequence, tokens 1, 2, ... are the other allowed continuations of a prefix, the most probable first, and
     the last token, `elsewhere`, is all that is not allowed or was left unexplored. `leaves` maps a complete sequence
     to the completion it stands for.
     """
+
+    scope: Literal["sequence", "completion"] = "sequence"
+    layers: Sequence[int] = ()
 
     def __init__(self, tree: TokenTree, eos: int | None) -> None:
         self.vocab_size = 2 + max(len(node.children) for node in tree.nodes.values())
@@ -211,11 +251,19 @@ class Lumped(PrefixOracle):
         self._lost = torch.full((self.vocab_size,), -math.inf, dtype=torch.float64)
         self._lost[self.elsewhere] = 0.0
 
-    def allowed(self, prefix: tuple[int, ...]) -> bool:
-        """The rule: whether a prefix is allowed."""
-        return self.elsewhere not in prefix
-
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Log-probabilities (n, vocab) float64 after the first `lengths` (n,) of `tokens` (n, capacity)."""
         rows = zip(tokens.tolist(), lengths.tolist(), strict=True)
         return torch.stack([self._laws.get(tuple(row[:length]), self._lost) for row, length in rows])
+
+    def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        """Which (n,) of the sequences in `rows` (n,) the rule allows."""
+        tokens, lengths = decoding.tokens[rows], decoding.lengths[rows]
+        within = torch.arange(tokens.shape[1]) < lengths[:, None]
+        return (~(within & (tokens == self.elsewhere)).any(1)).double()
+
+    def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        """The same for their one-token continuations (n, vocab)."""
+        allowed = self.values(decoding, rows)[:, None].repeat(1, self.vocab_size)
+        allowed[:, self.elsewhere] = 0.0
+        return allowed
