@@ -1,0 +1,215 @@
+"""Walks for users of transformers: `model.generate(**inputs, custom_generate=decoding(walk=..., verifier=...))`.
+
+Everything else of a call to `generate` stays as it is: lengths, temperature, top-k, top-p, ends of sequence, left
+padding, `num_return_sequences`, `return_dict_in_generate`. What a walk cannot honour is refused.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import (
+    EosTokenCriteria,
+    GenerationConfig,
+    LogitNormalization,
+    MaxLengthCriteria,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+from transformers.generation import GenerateDecoderOnlyOutput, GenerationMode
+
+from trialogue.errors import InputError
+from trialogue.inference.truncation import truncated
+from trialogue.inference.walks.ancestral import Ancestral
+from trialogue.inference.walks.batch import DEFAULT_MEMORY
+from trialogue.inference.walks.engine import generate
+from trialogue.inference.walks.samples import Samples
+from trialogue.inference.walks.walk import Walk
+from trialogue.models.pretrained import PretrainedOracle
+from trialogue.models.tokenization import Tokenization
+from trialogue.oracles import Verifier
+
+_WARPERS = (TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper)
+
+
+@dataclass
+class WalkOutput(GenerateDecoderOnlyOutput):  # type: ignore[misc] # transformers has no types
+    """What `generate` returns where it is asked for a dictionary: `sequences`, and the `samples` behind them."""
+
+    samples: Samples | None = None
+
+
+def decoding(
+    walk: Walk[Any] | None = None,
+    verifier: Verifier | Callable[[Tokenization], Verifier] | None = None,
+    *,
+    tokenizer: Any,
+    seed: int | None = None,
+    stop: str | Sequence[str] | None = None,
+    max_queries: int | None = None,
+    max_steps: int | None = None,
+    batch_size: int | None = None,
+    memory: int = DEFAULT_MEMORY,
+    recompute: bool = False,
+) -> Callable[..., Any]:
+    """A callable for `model.generate(custom_generate=...)` that draws by `walk` (ancestral sampling by default).
+
+    `verifier` may be a function that makes one for the tokenizer, such as
+    `lambda tokenization: GrammarVerifier.regex("yes|no", tokenization)`. The tokenizer is needed here: transformers
+    does not hand the one given to `generate` on. Without a `seed` one is drawn from torch's global generator, so that
+    `transformers.set_seed` makes calls reproducible. The other arguments are those of `trialogue.inference.generate`
+    and `load_pretrained`.
+
+    What the call truncates, transformers' default of `top_k=50` included, the walk cannot draw: a rule that wants
+    unlikely tokens needs `top_k=0`. The returned sequences may include ones that were not accepted; with
+    `return_dict_in_generate=True` the output's `samples` tell.
+
+    Raises `InputError`, when called, for whatever of the call cannot be honoured: beams, assistants, logits processors
+    and stopping criteria besides those above, embeddings as inputs, right padding, scores, and greedy decoding
+    (`do_sample=False`) by a walk that rejects.
+    """
+    oracles: list[PretrainedOracle] = []
+
+    def decode(
+        model: Any,
+        input_ids: Tensor,
+        logits_processor: Sequence[Any],
+        stopping_criteria: Sequence[Any],
+        generation_config: GenerationConfig,
+        **model_kwargs: Any,
+    ) -> Any:
+        chosen = Ancestral() if walk is None else walk
+        _require_honourable(generation_config, stopping_criteria, model_kwargs)
+        training = model.training
+        try:
+            if not oracles or oracles[0].model is not model:
+                oracles[:] = [PretrainedOracle(model, tokenizer, recompute=recompute)]
+            oracle = _ending(oracles[0], generation_config)
+            law = truncated(oracle, **_truncation(generation_config, logits_processor, chosen))
+            samples = generate(
+                law,
+                _prompts(input_ids, model_kwargs.get("attention_mask")),
+                walk=chosen,
+                verifier=_made(verifier, oracle.tokenization),
+                max_new_tokens=generation_config.max_length - input_ids.shape[1],
+                seed=int(torch.randint(1 << 62, ())) if seed is None else seed,
+                batch_size=batch_size,
+                max_queries=max_queries,
+                max_steps=max_steps,
+                stop=stop,
+                memory=memory,
+            )
+        finally:
+            model.train(training)
+        sequences = _padded(input_ids, samples, generation_config)
+        return (
+            WalkOutput(sequences=sequences, samples=samples)
+            if generation_config.return_dict_in_generate
+            else sequences
+        )
+
+    return decode
+
+
+def _made(
+    verifier: Verifier | Callable[[Tokenization], Verifier] | None, tokenization: Tokenization
+) -> Verifier | None:
+    if verifier is None or isinstance(verifier, Verifier):
+        return verifier
+    if not callable(verifier):
+        mend = "give a Verifier, or a function that makes one for a Tokenization"
+        raise InputError("verifier", type(verifier).__name__, mend)
+    made = verifier(tokenization)
+    if not isinstance(made, Verifier):
+        raise InputError("verifier", type(made).__name__, "the function must return a Verifier")
+    return made
+
+
+def _require_honourable(
+    config: GenerationConfig, stopping_criteria: Sequence[Any], model_kwargs: dict[str, Any]
+) -> None:
+    """Raise `InputError` for what a walk cannot do."""
+    mode = config.get_generation_mode()
+    if mode not in (GenerationMode.SAMPLE, GenerationMode.GREEDY_SEARCH):
+        raise InputError(
+            "generation mode", mode.value, "a walk samples: leave out beams, penalties and assistants"
+        )
+    for criterion in stopping_criteria:
+        if not isinstance(criterion, MaxLengthCriteria | EosTokenCriteria):
+            mend = "a walk ends at the end of sequence, at max_new_tokens, or at `stop` of `decoding`"
+            raise InputError("stopping_criteria", type(criterion).__name__, mend)
+    for name in ("output_scores", "output_logits", "output_attentions", "output_hidden_states"):
+        if getattr(config, name, False):
+            raise InputError(name, True, "a walk goes back and forth and has none to give: leave it out")
+    if model_kwargs.get("inputs_embeds") is not None:
+        raise InputError("inputs_embeds", "a tensor", "give input_ids: a walk is on tokens")
+    past = model_kwargs.get("past_key_values")
+    if past is not None and past.get_seq_length() > 0:
+        raise InputError(
+            "past_key_values", type(past).__name__, "leave it out: a walk keeps a cache of its own"
+        )
+
+
+def _truncation(config: GenerationConfig, processors: Sequence[Any], walk: Walk[Any]) -> dict[str, Any]:
+    """Temperature, top-k and top-p as the logits processors of the call have them."""
+    order = []
+    found: dict[str, Any] = {}
+    for processor in processors:
+        if isinstance(processor, LogitNormalization):
+            continue
+        if type(processor) not in _WARPERS:
+            raise InputError(
+                "logits_processor", type(processor).__name__, "put the rule into a verifier instead"
+            )
+        order.append(_WARPERS.index(type(processor)))
+        name = ("temperature", "top_k", "top_p")[order[-1]]
+        found[name] = getattr(processor, name)
+    if order != sorted(set(order)):
+        raise InputError(
+            "logits_processor", found, "give temperature, top_k and top_p as arguments of generate"
+        )
+    if config.do_sample:
+        return found
+    if walk.needs_verifier:
+        raise InputError(
+            "do_sample", False, f"{type(walk).__name__} needs more than the likeliest token: use True"
+        )
+    return {"temperature": 0.0}
+
+
+def _ending(oracle: PretrainedOracle, config: GenerationConfig) -> PretrainedOracle:
+    """The oracle with the ends of sequence that the call asks for."""
+    stated = config.eos_token_id
+    ends = [] if stated is None else [stated] if isinstance(stated, int) else list(stated)
+    own = oracle.tokenization.eos
+    oracle.eos = own if own in ends else next(iter(ends), None)
+    oracle.other_ends = tuple(sorted({end for end in ends if end != oracle.eos}))
+    return oracle
+
+
+def _prompts(input_ids: Tensor, attention_mask: Tensor | None) -> list[list[int]]:
+    """The token ids of each row without its padding, which must be on the left."""
+    rows = input_ids.tolist()
+    if attention_mask is None:
+        return rows
+    mask = attention_mask.cpu()
+    if mask.shape != input_ids.shape or bool((mask[:, 1:] < mask[:, :-1]).any()):
+        raise InputError(
+            "attention_mask", tuple(mask.shape), 'pad on the left: tokenizer.padding_side = "left"'
+        )
+    return [row[-kept:] if kept else [] for row, kept in zip(rows, mask.sum(1).tolist(), strict=True)]
+
+
+def _padded(input_ids: Tensor, samples: Samples, config: GenerationConfig) -> Tensor:
+    """The inputs as they were and the completions behind them, padded on the right."""
+    completions = samples.completions()
+    ends = config.eos_token_id
+    pad = config.pad_token_id
+    if pad is None:
+        pad = ends[0] if isinstance(ends, Sequence) else 0 if ends is None else ends
+    longest = max(map(len, completions))
+    tails = [[*completion, *[pad] * (longest - len(completion))] for completion in completions]
+    return torch.cat((input_ids, torch.tensor(tails, dtype=input_ids.dtype, device=input_ids.device)), 1)

@@ -1,0 +1,199 @@
+"""Walks behind `model.generate(custom_generate=...)`: what the call says is done, or refused in one line."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from transformers import (
+    LogitsProcessorList,
+    MinLengthLogitsProcessor,
+    StoppingCriteriaList,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+    set_seed,
+)
+from transformers.generation import MaxTimeCriteria
+
+from models.tiny_pretrained import tiny_model, tiny_tokenizer
+from trialogue.errors import InputError
+from trialogue.inference import (
+    Backtracking,
+    FunctionVerifier,
+    GrammarVerifier,
+    TokenwiseRejection,
+    custom_generate,
+    generate,
+    truncated,
+)
+from trialogue.inference.custom_generate import decoding
+from trialogue.models.pretrained import PretrainedOracle
+from trialogue.models.tokenization import Tokenization
+from trialogue.randomness import generator
+
+PROMPTS = ["the cat sat on the mat, and", "a"]
+MODEL = tiny_model(3)
+
+
+def inputs(texts: list[str], side: str = "left") -> dict[str, torch.Tensor]:
+    encoded = tiny_tokenizer()(texts, padding=True, padding_side=side, return_tensors="pt")
+    return {"input_ids": encoded["input_ids"], "attention_mask": encoded["attention_mask"]}
+
+
+def drawn(prompts: list[str] = PROMPTS, **settings: Any) -> Any:
+    ours = {
+        name: settings.pop(name)
+        for name in ("walk", "verifier", "seed", "stop", "batch_size")
+        if name in settings
+    }
+    custom = decoding(**{"seed": 0, "tokenizer": tiny_tokenizer()} | ours)
+    return MODEL.generate(
+        **inputs(prompts), custom_generate=custom, **{"max_new_tokens": 12, "do_sample": True} | settings
+    )
+
+
+def test_greedy_ancestral_is_what_transformers_does() -> None:
+    wanted = MODEL.generate(**inputs(PROMPTS), max_new_tokens=30, do_sample=False)
+    assert torch.equal(drawn(max_new_tokens=30, do_sample=False), wanted)
+
+
+SETTINGS = {"temperature": 0.7, "top_p": 0.9, "top_k": 20}
+MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "padding is part of the prompt": ("_prompts", lambda ids, mask: ids.tolist()),
+    "nothing is truncated": ("_truncation", lambda *_: {}),
+    "top-p is forgotten": ("_truncation", lambda *_: {"temperature": 0.7, "top_k": 20}),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_mutant_draws_other_samples(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(custom_generate, *MUTANTS[mutant])
+    with pytest.raises(AssertionError):
+        test_samples_are_those_of_generate_on_the_truncated_oracle()
+
+
+def test_samples_are_those_of_generate_on_the_truncated_oracle() -> None:
+    output = drawn(**SETTINGS, return_dict_in_generate=True, num_return_sequences=2)
+    oracle = PretrainedOracle(tiny_model(3), tiny_tokenizer())
+    wanted = generate(truncated(oracle, **SETTINGS), PROMPTS, num_samples=2, max_new_tokens=12)
+    assert output.samples.completions() == wanted.completions()
+    width = inputs(PROMPTS)["input_ids"].shape[1]
+    for row, completion in zip(output.sequences.tolist(), wanted.completions(), strict=True):
+        assert row[width:] == [*completion, *[0] * (len(row) - width - len(completion))]
+    assert torch.equal(output.sequences[::2, :width], inputs(PROMPTS)["input_ids"])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_truncation_is_that_of_the_processors(seed: int) -> None:
+    logits = torch.randn(5, 300, generator=generator(seed, "logits")) * 3
+    ours = truncated(PretrainedOracle(MODEL, tiny_tokenizer()), 0.7, 0.8, 30).truncate(logits.log_softmax(-1))
+    scores = logits
+    for warper in (TemperatureLogitsWarper(0.7), TopKLogitsWarper(30), TopPLogitsWarper(0.8)):
+        scores = warper(torch.zeros(5, 1, dtype=torch.long), scores)
+    assert torch.allclose(ours.exp(), scores.softmax(-1), atol=1e-6)
+
+
+def test_a_verifier_made_for_the_tokenizer_is_obeyed() -> None:
+    made: list[Tokenization] = []
+
+    def verifier(tokenization: Tokenization) -> GrammarVerifier:
+        made.append(tokenization)
+        return GrammarVerifier.regex("(cat|dog)+ [0-9]", tokenization)
+
+    output = drawn(
+        walk=TokenwiseRejection("mask"),
+        verifier=verifier,
+        max_new_tokens=60,
+        top_k=0,
+        return_dict_in_generate=True,
+    )
+    assert len(made) == 1
+    assert bool(output.samples.accepted.all())
+    width = inputs(PROMPTS)["input_ids"].shape[1]
+    for text in tiny_tokenizer().batch_decode(output.sequences[:, width:], skip_special_tokens=True):
+        assert re.fullmatch("(cat|dog)+ [0-9]", text)
+
+
+def test_the_ends_of_sequence_are_those_of_the_call() -> None:
+    width = inputs(PROMPTS)["input_ids"].shape[1]
+    ends = sorted(set(drawn(max_new_tokens=4)[:, width:].flatten().tolist()) - {0, 1, 2})[:2]
+    for row in drawn(eos_token_id=ends, max_new_tokens=40, num_return_sequences=8)[:, width:].tolist():
+        places = [place for place, token in enumerate(row) if token in ends]
+        assert all(token == 0 for token in row[places[0] + 1 :]) if places else 0 not in row[:-1]
+
+
+def test_seeds_come_from_torch_unless_given() -> None:
+    def twice(seed: int | None) -> tuple[torch.Tensor, torch.Tensor]:
+        set_seed(5)
+        return drawn(seed=seed), drawn(seed=seed)
+
+    with torch.random.fork_rng(devices=[]):
+        first, second = twice(None)
+        again, _ = twice(None)
+        fixed, same = twice(7)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, second)
+    assert torch.equal(fixed, same)
+
+
+def test_stop_strings_and_small_batches() -> None:
+    whole = drawn(return_dict_in_generate=True, num_return_sequences=4).samples
+    batched = drawn(return_dict_in_generate=True, num_return_sequences=4, batch_size=3).samples
+    assert whole.completions() == batched.completions()
+    stopped = drawn(return_dict_in_generate=True, stop="e", max_new_tokens=60, num_return_sequences=8).samples
+    assert all("e" not in text for text in stopped.texts())
+
+
+def test_a_model_in_training_stays_so() -> None:
+    MODEL.train()
+    try:
+        drawn()
+        assert MODEL.training
+    finally:
+        MODEL.eval()
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "beams": (lambda: drawn(num_beams=2), "generation mode='beam_sample'"),
+    "repetition penalty": (lambda: drawn(repetition_penalty=1.2), "RepetitionPenaltyLogitsProcessor"),
+    "logits processor": (
+        lambda: drawn(logits_processor=LogitsProcessorList([MinLengthLogitsProcessor(3, 2, "cpu")])),
+        "MinLengthLogitsProcessor",
+    ),
+    "stopping criterion": (
+        lambda: drawn(stopping_criteria=StoppingCriteriaList([MaxTimeCriteria(5.0)])),
+        "MaxTimeCriteria",
+    ),
+    "scores": (lambda: drawn(output_scores=True, return_dict_in_generate=True), "output_scores=True"),
+    "greedy rejection": (
+        lambda: drawn(do_sample=False, walk=Backtracking(), verifier=lambda _: FunctionVerifier(bool)),
+        "do_sample=False: Backtracking",
+    ),
+    "right padding": (
+        lambda: MODEL.generate(
+            **inputs(PROMPTS, "right"), custom_generate=decoding(tokenizer=tiny_tokenizer()), max_new_tokens=3
+        ),
+        "pad on the left",
+    ),
+    "embeddings": (
+        lambda: MODEL.generate(
+            inputs_embeds=torch.zeros(1, 2, 16),
+            custom_generate=decoding(tokenizer=tiny_tokenizer()),
+            max_new_tokens=3,
+        ),
+        "give input_ids",
+    ),
+    "no verifier": (lambda: drawn(walk=Backtracking()), "Backtracking needs one"),
+    "a verifier that is none": (lambda: drawn(verifier=3), "give a Verifier, or a function that makes one"),
+    "a function that makes none": (lambda: drawn(verifier=lambda _: 1.0), "must return a Verifier"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_honoured_is_refused_in_one_line(case: str) -> None:
+    call, words = REFUSED[case]
+    with pytest.raises(InputError, match=re.escape(words)) as caught:
+        call()
+    assert "\n" not in str(caught.value)
