@@ -1,8 +1,12 @@
 """Verifiers broken on purpose."""
 
+from dataclasses import replace
+
 import torch
 
-from trialogue.inference.verifiers.function import Threshold
+from trialogue.inference.verifiers.combination import Product
+from trialogue.inference.verifiers.function import TextVerifier, Threshold
+from trialogue.inference.verifiers.grammar import GrammarVerifier
 from trialogue.inference.verifiers.random import RandomVerifier
 from trialogue.randomness import Streams
 
@@ -29,3 +33,145 @@ class LengthKeyedRandomVerifier(RandomVerifier):
 
     def values(self, decoding, rows):
         return Streams(self._seed, decoding.lengths[rows]).uniform(torch.arange(len(rows)))
+
+
+class EndAnywhere(GrammarVerifier):
+    """Lets a sequence end wherever its text is viable."""
+
+    def children(self, decoding, rows):
+        answers = super().children(decoding, rows)
+        answers[:, decoding.eos] = self.values(decoding, rows)
+        return answers
+
+
+class NoEnd(GrammarVerifier):
+    """Never lets a sequence end."""
+
+    def children(self, decoding, rows):
+        answers = super().children(decoding, rows)
+        answers[:, decoding.eos] = False
+        return answers
+
+
+class BlindToTheLimit(GrammarVerifier):
+    """Asks only for viability where a continuation is complete because of its length."""
+
+    def _members(self, key, prefix):
+        return self._viable(key, prefix)
+
+
+class PrefixForMember(GrammarVerifier):
+    """Takes complete texts that could be continued to one of the language."""
+
+    def _prefix(self, key):
+        prefix = super()._prefix(key)
+        return prefix and replace(prefix, accepted=True)
+
+
+class MemberForPrefix(GrammarVerifier):
+    """Takes no prefix that is not in the language itself."""
+
+    def _prefix(self, key):
+        prefix = super()._prefix(key)
+        return prefix if prefix is None or prefix.accepted or not key else None
+
+
+class WithoutEnd(GrammarVerifier):
+    """Takes the end of sequence for a part of the text."""
+
+    def values(self, decoding, rows):
+        answers = super().values(decoding, rows)
+        last = decoding.tokens[rows, (decoding.lengths[rows] - 1).clamp_min(0)]
+        return answers & (last != decoding.eos)
+
+
+class StaleMatcher(GrammarVerifier):
+    """Takes the matcher of the row's former text where there is none of its own."""
+
+    def _matcher(self, key):
+        if key and key not in self._matchers and key[:-8] not in self._matchers and self._matchers:
+            return next(reversed(self._matchers.values()))
+        return super()._matcher(key)
+
+
+class MovedMatcher(GrammarVerifier):
+    """Leaves a matcher filed under the text from which it has moved on."""
+
+    def _matcher(self, key):
+        held = self._matchers.get(key[:-8]) if key and key not in self._matchers else None
+        matcher = super()._matcher(key)
+        if held is not None:
+            self._matchers[key[:-8]] = held
+        return matcher
+
+
+class PromptJudging(GrammarVerifier):
+    """Judges prompt and completion."""
+
+    def values(self, decoding, rows):
+        return super().values(_FromTheStart(decoding), rows)
+
+
+class _FromTheStart:
+    def __init__(self, decoding):
+        self._decoding, self.start = decoding, torch.zeros_like(decoding.start)
+
+    def __getattr__(self, name):
+        return getattr(self._decoding, name)
+
+
+class HastyText(TextVerifier):
+    """Decodes an unfinished character."""
+
+    def values(self, decoding, rows):
+        return super().values(_Ended(decoding), rows)
+
+
+class PatientText(TextVerifier):
+    """Holds bytes back also where nothing more comes."""
+
+    def values(self, decoding, rows):
+        return super().values(_Ended(decoding, False), rows)
+
+
+class ScopelessText(TextVerifier):
+    """Shows the prompt, whatever the scope."""
+
+    def values(self, decoding, rows):
+        return super().values(_FromTheStart(decoding), rows)
+
+
+class _Ended:
+    def __init__(self, decoding, ended=True):
+        self._decoding, self.complete = decoding, torch.full_like(decoding.complete, ended)
+
+    def __getattr__(self, name):
+        return getattr(self._decoding, name)
+
+
+class Sum(Product):
+    """Adds the values."""
+
+    def __init__(self, *verifiers):
+        super().__init__(*verifiers)
+        self.parts = (_Summing(self.parts),)
+
+
+class _Summing:
+    scope, layers = "sequence", ()
+
+    def __init__(self, verifiers):
+        self._verifiers = verifiers
+
+    def values(self, decoding, rows):
+        return sum(verifier.values(decoding, rows) for verifier in self._verifiers)
+
+    def children(self, decoding, rows):
+        return None
+
+
+class FirstOnly(Product):
+    """Forgets all parts but the first."""
+
+    def __init__(self, *verifiers):
+        super().__init__(*verifiers[:1])

@@ -7,7 +7,17 @@ from trialogue.inference.importance import (
     resampled,
 )
 from trialogue.inference.truncation import Truncated, truncated
-from trialogue.inference.verifiers import FunctionVerifier, ProbeVerifier, RandomVerifier, Threshold
+from trialogue.inference.verifiers import (
+    All,
+    FunctionVerifier,
+    GrammarVerifier,
+    ProbeVerifier,
+    Product,
+    RandomVerifier,
+    TextVerifier,
+    Threshold,
+    python_verifier,
+)
 from trialogue.inference.walks.ancestral import Ancestral
 from trialogue.inference.walks.backtracking import Backtracking
 from trialogue.inference.walks.best_of_n import BestOfN
@@ -34,16 +44,20 @@ WALKS = {
 
 __all__ = [
     "WALKS",
+    "All",
     "Ancestral",
     "Backtracking",
     "BestOfN",
     "BlockBestOfN",
     "FunctionVerifier",
+    "GrammarVerifier",
     "ProbeVerifier",
+    "Product",
     "RandomVerifier",
     "Rejection",
     "Samples",
     "SequentialMonteCarlo",
+    "TextVerifier",
     "Threshold",
     "TokenwiseRejection",
     "Trace",
@@ -54,6 +68,7 @@ __all__ = [
     "effective_sample_sizes",
     "generate",
     "log_accepted_masses",
+    "python_verifier",
     "resampled",
     "truncated",
 ]

@@ -1,21 +1,31 @@
-"""A plain Python function of a prefix as a verifier, and the threshold that turns a value into a verdict."""
+"""Plain Python functions as verifiers, and the threshold that turns a value into a verdict."""
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Literal
+import reprlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
+from trialogue.inference.verifiers.timeout import Overdue, call_within
+from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
+
+Argument = TypeVar("Argument")
+Scope = Literal["sequence", "completion"]
 
 
 class FunctionVerifier:
     """Calls `function` row by row with the prefix as a tuple of ints: prompt and completion, no BOS.
 
-    With `scope="completion"` it is given the completion alone. The function returns a truth value, a probability
-    or any non-negative number.
+    With `scope="completion"` it is given the completion alone. The function returns a truth value, a probability or any
+    finite non-negative number. With `whole` it judges complete sequences only, and a prefix counts 1. A call may take
+    `timeout` seconds.
+
+    Raises `InputError`, when asked for values, that names the function, what it was given and what is wrong, where
+    the function raises, takes too long, or returns something else.
     """
 
     layers: Sequence[int] = ()
@@ -23,31 +33,120 @@ class FunctionVerifier:
     def __init__(
         self,
         function: Callable[[tuple[int, ...]], float | bool],
-        scope: Literal["sequence", "completion"] = "sequence",
+        scope: Scope = "sequence",
+        *,
+        whole: bool = False,
+        timeout: float | None = None,
     ) -> None:
         self._function, self.scope = function, scope
+        self._whole, self._timeout = whole, _checked_timeout(timeout)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Values (n,) float64 of the sequences in `rows` (n,)."""
-        lengths = decoding.lengths[rows].tolist()
-        starts = decoding.start[rows].tolist() if self.scope == "completion" else [0] * len(rows)
-        sequences = decoding.tokens[rows].tolist()
-        prefixes = [
-            tuple(tokens[start:length])
-            for tokens, start, length in zip(sequences, starts, lengths, strict=True)
-        ]
-        return torch.tensor([_number(self._function(prefix)) for prefix in prefixes], dtype=torch.float64)
+        return torch.tensor(
+            [
+                1.0 if self._whole and not ended else _value(self._function, tuple(tokens), self._timeout)
+                for tokens, ended in _judged(decoding, rows, self.scope)
+            ],
+            dtype=torch.float64,
+        )
 
     def children(self, decoding: Decoding, rows: Tensor) -> None:
         """Only `values` can tell."""
         del decoding, rows
 
 
-def _number(answer: float | bool) -> float:
+class TextVerifier:
+    """As `FunctionVerifier`, for a function of text: that of the completion, or of prompt and completion.
+
+    The bytes of a prefix's last character are held back while it is not complete, so that the text of a prefix is a
+    prefix of the text; special tokens and the end of sequence are no part of it.
+    """
+
+    layers: Sequence[int] = ()
+
+    def __init__(
+        self,
+        function: Callable[[str], float | bool],
+        tokenization: Tokenization,
+        scope: Scope = "completion",
+        *,
+        whole: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        self._function, self._tokenization, self.scope = function, tokenization, scope
+        self._whole, self._timeout = whole, _checked_timeout(timeout)
+
+    def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        """Values (n,) float64 of the sequences in `rows` (n,)."""
+        values = []
+        for tokens, ended in _judged(decoding, rows, self.scope):
+            if self._whole and not ended:
+                values.append(1.0)
+                continue
+            if ended and tokens and tokens[-1] == decoding.eos:
+                tokens = tokens[:-1]
+            values.append(_value(self._function, self._tokenization.text(tokens, ended), self._timeout))
+        return torch.tensor(values, dtype=torch.float64)
+
+    def children(self, decoding: Decoding, rows: Tensor) -> None:
+        """Only `values` can tell."""
+        del decoding, rows
+
+
+def _judged(decoding: Decoding, rows: Tensor, scope: Scope) -> Iterator[tuple[list[int], bool]]:
+    """Of each row, the tokens that a verifier of `scope` judges, and whether the sequence is complete."""
+    lengths, complete = decoding.lengths[rows].tolist(), decoding.complete[rows].tolist()
+    starts = decoding.start[rows].tolist() if scope == "completion" else [0] * len(lengths)
+    sequences = decoding.tokens[rows].tolist()
+    for tokens, start, length, ended in zip(sequences, starts, lengths, complete, strict=True):
+        yield tokens[start:length], ended
+
+
+class _Shown(str):
+    """What a function was given, as an error line shows it: already a representation."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _value(function: Callable[[Argument], Any], argument: Argument, timeout: float | None) -> float:
+    try:
+        answer = function(argument) if timeout is None else call_within(timeout, function, argument)
+    except Overdue:
+        mend = f"it did not return within {timeout:g} s: mend it, or allow it more time"
+        raise _fault(function, argument, mend) from None
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+        raise _fault(function, argument, f"it raised {reason}") from error
+    value = _number(answer)
+    if not 0 <= value < math.inf:
+        mend = f"it returned {reprlib.repr(answer)}: return one finite non-negative number or truth value"
+        raise _fault(function, argument, mend)
+    return value
+
+
+def _number(answer: Any) -> float:
+    """`answer` as a float; NaN where it is no single number."""
+    if isinstance(answer, str | bytes) or getattr(answer, "shape", ()) != ():
+        return math.nan
     try:
         return float(answer)
     except (TypeError, ValueError, OverflowError):
-        raise InputError("verifier", answer, "return one number or truth value per prefix") from None
+        return math.nan
+
+
+def _fault(function: Callable[..., Any], argument: object, mend: str) -> InputError:
+    name = getattr(function, "__name__", type(function).__name__)
+    return InputError(f"verifier {name}", _Shown(reprlib.repr(argument)), mend)
+
+
+def _checked_timeout(timeout: float | None) -> float | None:
+    if timeout is not None and not 0 < timeout < math.inf:
+        raise InputError("timeout", timeout, "use a positive number of seconds, or None for no limit")
+    return timeout
 
 
 class Threshold:

@@ -1,0 +1,88 @@
+"""Verifiers combined: the product of their values, and whether all of them are positive."""
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.inference.verifiers.function import as_verifier
+from trialogue.oracles import Decoding, Verifier
+
+
+class Product:
+    """The product of the values of `verifiers`, each a verifier or a function of a prefix.
+
+    A part is asked only about what the parts before it give a positive value, so put the cheap ones first. Walks that
+    need the values of all children look at `parts`: those that answer for all children at once narrow down what the
+    others are asked about.
+    """
+
+    def __init__(self, *verifiers: Verifier | Callable[[tuple[int, ...]], float | bool]) -> None:
+        if not verifiers:
+            raise InputError("verifiers", (), "give at least one")
+        self.parts: tuple[Verifier, ...] = tuple(as_verifier(verifier) for verifier in verifiers)
+        whole = any(part.scope == "sequence" for part in self.parts)
+        self.scope: Literal["sequence", "completion"] = "sequence" if whole else "completion"
+        self.layers: Sequence[int] = tuple(
+            dict.fromkeys(layer for part in self.parts for layer in part.layers)
+        )
+
+    def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        """Products (n,) float64 for the sequences in `rows` (n,)."""
+        values = torch.ones(len(rows), dtype=torch.float64)
+        for part in self.parts:
+            # What is no number is not zero: it stays, to be reported.
+            open_ = values.nonzero()[:, 0]
+            if len(open_):
+                values[open_] *= part.values(decoding, rows[open_]).double()
+        return values
+
+    def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
+        """Products (n, vocab) for all one-token continuations, or None where a part answers `values` only."""
+        product: Tensor | None = None
+        for part in self.parts:
+            values = part.children(decoding, rows)
+            if values is None:
+                return None
+            both = product is not None and product.dtype == values.dtype == torch.bool
+            product = values if product is None else product & values if both else product.double() * values
+        return product
+
+
+class All(Product):
+    """1 where every one of `verifiers` gives a positive value, else 0."""
+
+    def __init__(self, *verifiers: Verifier | Callable[[tuple[int, ...]], float | bool]) -> None:
+        super().__init__(*verifiers)
+        self.parts = tuple(factor for part in self.parts for factor in _positive(part))
+
+
+class _Positive:
+    """1 where `verifier` gives a positive value, else 0."""
+
+    def __init__(self, verifier: Verifier) -> None:
+        self._verifier = verifier
+        self.scope: Literal["sequence", "completion"] = verifier.scope
+        self.layers: Sequence[int] = verifier.layers
+
+    def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        return self._verdicts(self._verifier.values(decoding, rows))
+
+    def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
+        values = self._verifier.children(decoding, rows)
+        return None if values is None else self._verdicts(values)
+
+    @staticmethod
+    def _verdicts(values: Tensor) -> Tensor:
+        # A negative value or a NaN is no verdict: pass it on, to be reported.
+        return torch.where(values > 0, torch.ones_like(values), values)
+
+
+def _positive(verifier: Verifier) -> list[_Positive]:
+    """Verdicts of the verifiers whose product `verifier` is: the product is positive where all of them are."""
+    parts: Sequence[Verifier] | None = getattr(verifier, "parts", None)
+    if parts is None:
+        return [_Positive(verifier)]
+    return [factor for part in parts for factor in _positive(part)]

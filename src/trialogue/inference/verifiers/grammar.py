@@ -1,0 +1,290 @@
+"""A grammar as an exact verifier of text: a regular expression, a JSON schema, or a Lark grammar.
+
+llguidance parses bytes, so a prefix is judged by the bytes its tokens stand for, also inside a character. Where the
+next bytes are forced, llguidance by default lets only their canonical tokens through. A verifier must not narrow the
+law beyond the language, so every grammar here is compiled with `no_forcing`: a token is allowed whenever its bytes are.
+"""
+
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from threading import Lock
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper, regex_to_lark
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trialogue.errors import InputError, whole_number
+from trialogue.models.tokenization import Tokenization
+from trialogue.oracles import Decoding
+
+_NO_FORCING = '\n%llguidance {"no_forcing": true}\n'
+_END_MARK = "\x00"  # a character that JSON does not allow anywhere, and few texts have
+_LEAST_MATCHERS = 64
+_LONGEST_QUOTE = 60
+
+Bits = NDArray[np.uint8]
+Tokens = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class _Prefix:
+    """What is known of a viable completion; masks are little-endian bits over the tokenizer's vocabulary."""
+
+    accepted: bool
+    viable: Bits | None = None
+    members: Bits | None = None
+
+
+class GrammarVerifier:
+    """1 where a text is in a language (complete) or can still be continued to one that is (prefix), else 0.
+
+    Made by `regex`, `json_schema` or `lark`. The text is the completion; the prompt is not judged. An end of sequence
+    is no part of it: what comes before has to be in the language. Two limits of viability come with llguidance:
+    lexemes of a Lark grammar are read greedily, without going back (as Lark itself does), and a rule that recurs
+    without end counts as one that can be completed.
+
+    `memory` completions keep their masks, of one bit per token, so that returning to one computes nothing. One
+    verifier may serve several threads.
+    """
+
+    scope: Literal["sequence", "completion"] = "completion"
+    layers: Sequence[int] = ()
+
+    def __init__(
+        self, grammar: str, tokenization: Tokenization, memory: int, field: str, source: str
+    ) -> None:
+        self._grammar, self._tokenization = grammar, tokenization
+        self._field, self._source = field, _shortened(source)
+        self._memory = whole_number("memory", memory, 1)
+        tokenizer = tokenization.matcher_tokenizer
+        self._size, self._eos = tokenizer.vocab_size, tokenizer.eos_token
+        self._ends = frozenset(tokenizer.eos_tokens)
+        self._start = LLMatcher(tokenizer, grammar + _NO_FORCING, log_level=0)
+        if self._start.is_error():
+            raise self._error(self._start)
+        self._matchers: OrderedDict[bytes, LLMatcher] = OrderedDict()  # by the tokens each has consumed
+        self._prefixes: OrderedDict[bytes, _Prefix] = OrderedDict()
+        self._rows, self._lock = 1, Lock()
+        start = self._prefix(b"")
+        if start is None or not (start.accepted or self._viable(b"", start).any()):
+            raise InputError(field, self._source, "it admits nothing that the tokenizer can write")
+
+    @classmethod
+    def regex(cls, pattern: str, tokenization: Tokenization, *, memory: int = 4096) -> Self:
+        """The texts that `pattern` matches as a whole, in the syntax of Rust's regex crate.
+
+        Classes such as `\\d` and `.` mean what they mean in Python's `re`; there are no look-arounds and no
+        back-references. Raises `InputError` where the pattern does not compile or matches nothing.
+        """
+        grammar = f"start: /{regex_to_lark(pattern, '')}/"
+        return cls(grammar, tokenization, memory, "regex", pattern)
+
+    @classmethod
+    def json_schema(
+        cls, schema: Mapping[str, Any] | bool | str, tokenization: Tokenization, *, memory: int = 4096
+    ) -> Self:
+        """JSON texts that are valid under `schema`, given as a mapping or as JSON text.
+
+        Properties come in the schema's order. White space is allowed wherever JSON allows it, unless the schema says
+        `"x-guidance": {"whitespace_flexible": false}`. Raises `InputError` where the schema is no JSON, uses a keyword
+        that llguidance does not know, or admits nothing.
+        """
+        if isinstance(schema, str):
+            try:
+                schema = json.loads(schema)
+            except ValueError as error:
+                raise InputError("json-schema", _shortened(str(schema)), f"it is no JSON: {error}") from None
+        if not isinstance(schema, Mapping | bool):
+            raise InputError("json-schema", schema, "give an object, true or false")
+        try:
+            text = json.dumps(dict(schema) if isinstance(schema, Mapping) else schema)
+        except (TypeError, ValueError) as error:
+            raise InputError("json-schema", _shortened(repr(schema)), f"it is no JSON: {error}") from None
+        return cls(f"start: %json {text}", tokenization, memory, "json-schema", text)
+
+    @classmethod
+    def lark(cls, grammar: str, tokenization: Tokenization, *, memory: int = 4096) -> Self:
+        """The language of `start` in `grammar`, in llguidance's dialect of Lark.
+
+        Raises `InputError` where the grammar does not compile or admits nothing.
+        """
+        return cls(grammar, tokenization, memory, "lark", grammar)
+
+    def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        """Verdicts (n,) bool on the sequences in `rows` (n,)."""
+        complete = decoding.complete[rows].tolist()
+        with self._lock:
+            self._rows = max(self._rows, len(complete))
+            verdicts = []
+            for tokens, ended in zip(_completions(decoding, rows), complete, strict=True):
+                text = tokens[:-1] if ended and len(tokens) and tokens[-1] == decoding.eos else tokens
+                prefix = self._prefix(text.tobytes())
+                verdicts.append(prefix is not None and (prefix.accepted or not ended))
+        return torch.tensor(verdicts, dtype=torch.bool)
+
+    def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        """Verdicts (n, vocab) bool on all one-token continuations of `rows` (n,).
+
+        The end of sequence is allowed where the text so far is in the language. A continuation that reaches the limit
+        is complete, and has to be in the language itself.
+        """
+        last = (decoding.lengths + 1 >= decoding.limit)[rows].tolist()
+        verdicts = np.zeros((len(last), decoding.vocab_size), dtype=np.bool_)
+        with self._lock:
+            self._rows = max(self._rows, len(last))
+            for row, tokens in enumerate(_completions(decoding, rows)):
+                key = tokens.tobytes()
+                prefix = self._prefix(key)
+                if prefix is None:
+                    continue
+                mask = self._members(key, prefix) if last[row] else self._viable(key, prefix)
+                verdicts[row] = np.unpackbits(mask, count=decoding.vocab_size, bitorder="little")
+                if decoding.eos is not None:
+                    verdicts[row, decoding.eos] = prefix.accepted
+        return torch.from_numpy(verdicts)
+
+    def _prefix(self, key: bytes) -> _Prefix | None:
+        """What is known of the completion whose tokens are the bytes of `key`; None where it is not viable."""
+        prefix = self._prefixes.get(key)
+        if prefix is None:
+            matcher = self._matcher(key)
+            if matcher is None:
+                return None
+            prefix = self._prefixes[key] = _Prefix(matcher.is_accepting())
+            if len(self._prefixes) > self._memory:
+                self._prefixes.popitem(last=False)
+        else:
+            self._prefixes.move_to_end(key)
+        return prefix
+
+    def _matcher(self, key: bytes) -> LLMatcher | None:
+        """A matcher that has consumed the tokens of `key`; None where they are not viable."""
+        if key in self._matchers:
+            self._matchers.move_to_end(key)
+            return self._matchers[key]
+        tokens = np.frombuffer(key, dtype=np.int64).tolist()
+        # A matcher consumes an end of sequence where the text before it is in the language.
+        if tokens and (not self._ends.isdisjoint(tokens) or max(tokens) >= self._size):
+            return None
+        parent = key[:-8]
+        matcher = self._matchers.pop(parent, None) if key else None
+        consumed = len(tokens) - 1
+        if matcher is None:
+            held = next((cut for cut in range(len(key) - 8, 0, -8) if key[:cut] in self._matchers), 0)
+            matcher = self._matchers.get(key[:held], self._start).deep_copy()
+            consumed = held // 8
+        if matcher.try_consume_tokens(tokens[consumed:]) == len(tokens) - consumed:
+            self._keep(key, matcher)
+            return matcher
+        if matcher.is_error():
+            raise self._error(matcher)
+        if consumed == len(tokens) - 1:
+            self._keep(parent, matcher)
+        return None
+
+    def _keep(self, key: bytes, matcher: LLMatcher) -> None:
+        self._matchers[key] = matcher
+        if len(self._matchers) > max(_LEAST_MATCHERS, 2 * self._rows):
+            self._matchers.popitem(last=False)
+
+    def _viable(self, key: bytes, prefix: _Prefix) -> Bits:
+        """Which tokens continue a completion to a viable one; the end of sequence is not among them."""
+        if prefix.viable is None:
+            matcher = self._matcher(key)
+            assert matcher is not None
+            mask = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8).copy()
+            if matcher.is_error():
+                # A matcher that no token can continue is of no further use, but nothing is wrong.
+                del self._matchers[key]
+                if not matcher.get_error().startswith("NoExtension"):
+                    raise self._error(matcher)
+            for token in self._ends:
+                mask[token >> 3] &= 0xFF ^ (1 << (token & 7))
+            prefix.viable = mask
+        return prefix.viable
+
+    def _members(self, key: bytes, prefix: _Prefix) -> Bits:
+        """Which tokens continue a completion to a text of the language."""
+        if prefix.members is None:
+            viable = self._viable(key, prefix)
+            prefix.members = np.zeros_like(viable)
+            candidates = self._closing(key, viable)
+            matcher = self._matcher(key) if len(candidates) else None
+            for token in candidates.tolist():
+                if matcher is not None and matcher.validate_tokens([token, self._eos]) == 2:
+                    prefix.members[token >> 3] |= 1 << (token & 7)
+        return prefix.members
+
+    def _closing(self, key: bytes, viable: Bits) -> Tokens:
+        """Tokens (m,) among which are all that lead to a text of the language: asking each in turn is slow."""
+        tokens = np.flatnonzero(np.unpackbits(viable, bitorder="little"))
+        if len(tokens) <= _LEAST_MATCHERS or self._marked.is_error():
+            return tokens
+        matcher, consumed = self._marked.deep_copy(), np.frombuffer(key, dtype=np.int64).tolist()
+        if matcher.try_consume_tokens(consumed) < len(consumed):
+            return tokens
+        size = self._tokenization.vocab_size
+        bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8), bitorder="little")
+        closing = np.zeros_like(viable, shape=(viable.size * 8,))
+        closing[: min(size, closing.size)] = bits[size : 2 * size][: closing.size]
+        written = _marking_tokenizer(self._tokenization)[1]
+        tokens = tokens[tokens < size]
+        return tokens[(closing[tokens] > 0) | ~written[tokens]]
+
+    @cached_property
+    def _marked(self) -> LLMatcher:
+        """A matcher of the texts of the language with the end mark behind them."""
+        tokenizer, _ = _marking_tokenizer(self._tokenization)
+        outer = f"start: @text {json.dumps(_END_MARK)}" + _NO_FORCING
+        grammars = [{"lark_grammar": outer}, {"name": "text", "lark_grammar": self._grammar + _NO_FORCING}]
+        return LLMatcher(tokenizer, json.dumps({"grammars": grammars}), log_level=0)
+
+    def _error(self, matcher: LLMatcher) -> InputError:
+        lines = matcher.get_error().splitlines() or ["it does not compile"]
+        line = next((line for line in lines if line.startswith("error: ")), lines[0])
+        about = r"error: |failed to compile JSON schema: |invalid regex .* \(in regex\): "
+        if self._field != "lark":
+            about = r"at \d+\(\d+\): |" + about
+        return InputError(self._field, self._source, re.sub(f"^({about})+", "", line))
+
+
+def _completions(decoding: Decoding, rows: Tensor) -> Iterator[Tokens]:
+    """The tokens of each completion, int64."""
+    sequences = decoding.tokens[rows].numpy()
+    starts, lengths = decoding.start[rows].tolist(), decoding.lengths[rows].tolist()
+    for tokens, start, length in zip(sequences, starts, lengths, strict=True):
+        yield tokens[start:length]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
+
+
+class _MarkedVocabulary:
+    """Every token twice, by itself and with the end mark behind it: a vocabulary as llguidance reads it."""
+
+    bos_token_id = None
+
+    def __init__(self, table: list[bytes]) -> None:
+        mark = _END_MARK.encode()
+        self.tokens = [*table, *(own and own + mark for own in table), b"</s>"]
+        self.eos_token_id = len(self.tokens) - 1
+        self.special_token_ids = [self.eos_token_id]
+
+    def __call__(self, text: str) -> list[int]:
+        raise NotImplementedError("no text is ever encoded, because nothing is forced")
+
+
+@lru_cache(maxsize=4)
+def _marking_tokenizer(tokenization: Tokenization) -> tuple[LLTokenizer, NDArray[np.bool_]]:
+    """The tokenizer of a `_MarkedVocabulary`, and which tokens (vocab,) stand for bytes at all."""
+    table = [tokenization.bytes([token]) for token in range(tokenization.vocab_size)]
+    tokenizer = LLTokenizer(TokenizerWrapper(_MarkedVocabulary(table)), slices=[])
+    return tokenizer, np.array([bool(own) for own in table])

@@ -1,0 +1,291 @@
+"""Functions of tokens and of text: what they are given, what they may answer, and how long they may take."""
+
+import math
+import re
+import signal
+import threading
+import time
+from decimal import Decimal
+
+import numpy as np
+import pytest
+import torch
+
+from inference.small_languages import LETTERS, tokenization
+from mutants import verifiers as mutants
+from trialogue.data.table import Table
+from trialogue.errors import InputError
+from trialogue.inference import FunctionVerifier, Rejection, TextVerifier, generate, python_verifier
+from trialogue.inference.verifiers.timeout import Overdue, call_within
+from trialogue.inference.walks.batch import Batch
+from trialogue.oracles import Verifier, padded
+from trialogue.randomness import numpy_generator
+
+TEXT = tokenization(LETTERS)
+A, B, C, AB, FIRST, SECOND, _, _, EOS = range(9)
+LIMIT = 8
+
+
+def batch_of(sequences, prompts=None) -> Batch:
+    tokens, lengths = padded(sequences, LIMIT)
+    oracle = Table(lambda prefix: [1.0] * TEXT.vocab_size, TEXT.vocab_size, eos=EOS)
+    batch = Batch(oracle, len(sequences), LIMIT)
+    start = torch.zeros_like(lengths) if prompts is None else torch.tensor(prompts)
+    batch.add(tokens, lengths, start, torch.full_like(lengths, LIMIT))
+    return batch
+
+
+def ask(verifier, sequences=((A,),), prompts=None) -> list[float]:
+    return verifier.values(batch_of(sequences, prompts), torch.arange(len(sequences))).tolist()
+
+
+CASES = [
+    ((A, FIRST), "a", "a"),
+    ((A, FIRST, SECOND), "aé", "aé"),
+    ((FIRST, SECOND, EOS), "é", "é"),
+    ((A, FIRST, EOS), "a\N{REPLACEMENT CHARACTER}", "a\N{REPLACEMENT CHARACTER}"),
+    ((A, B, C, A, B, C, A, FIRST), "abcabca\N{REPLACEMENT CHARACTER}", "cabca\N{REPLACEMENT CHARACTER}"),
+    ((EOS,), "", ""),
+    ((), "", ""),
+]
+
+
+def texts(verifier_type, scope="completion") -> list[tuple[str, str]]:
+    """What a function of text is given of each case, and what it should be; the last case but two has a prompt."""
+    seen = []
+    verifier = verifier_type(lambda text: seen.append(text) or 1.0, TEXT, scope)
+    prompts = [2 if len(tokens) == LIMIT else 0 for tokens, _, _ in CASES]
+    ask(verifier, [tokens for tokens, _, _ in CASES], prompts)
+    return list(zip(seen, [own if scope == "completion" else whole for _, whole, own in CASES], strict=True))
+
+
+@pytest.mark.parametrize("scope", ["completion", "sequence"])
+def test_a_function_of_text_sees_whole_characters(scope):
+    assert all(seen == right for seen, right in texts(TextVerifier, scope))
+    for mutant in (mutants.HastyText, mutants.PatientText, mutants.ScopelessText):
+        assert any(seen != right for seen, right in texts(mutant)), mutant
+
+
+def test_the_text_of_a_prefix_is_a_prefix_of_the_text():
+    choice, shown = numpy_generator(0, "texts"), {}
+    verifier = TextVerifier(lambda text: shown.setdefault(len(shown), text) is None, TEXT)
+    for _ in range(100):
+        sequence = tuple(choice.integers(0, EOS, LIMIT).tolist())
+        shown.clear()
+        ask(verifier, [sequence[:size] for size in range(LIMIT + 1)])
+        assert all(shown[size + 1].startswith(shown[size]) for size in range(LIMIT))
+
+
+def test_an_end_of_sequence_that_is_text_is_no_part_of_it():
+    seen = []
+    oracle = Table(lambda prefix: [1.0] * 3, 3, eos=C)
+    batch = Batch(oracle, 2, 4)
+    tokens, lengths = padded([(A, C), (A, B)], 4)
+    batch.add(tokens, lengths, torch.zeros_like(lengths), torch.full_like(lengths, 4))
+    TextVerifier(lambda text: seen.append(text) or 1.0, TEXT).values(batch, torch.arange(2))
+    assert seen == ["a", "ab"]
+
+
+@pytest.mark.parametrize("kind", [FunctionVerifier, lambda f, **kw: TextVerifier(f, TEXT, **kw)])
+def test_whole_sequences_alone_may_be_judged(kind):
+    seen = []
+    verifier = kind(lambda prefix: seen.append(len(prefix)) or 0.25, whole=True)
+    assert isinstance(verifier, Verifier)
+    assert ask(verifier, [(A,), (A, EOS), (), (A,) * LIMIT]) == [1.0, 0.25, 1.0, 0.25]
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [(True, 1), (0, 0), (np.float32(0.5), 0.5), (torch.tensor(0.25), 0.25), (Decimal("0.125"), 0.125)],
+)
+def test_any_number_is_an_answer(answer, value):
+    assert ask(FunctionVerifier(lambda prefix: answer)) == [value]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, math.nan, math.inf, -0.5, "1", b"1", [1, 2], torch.ones(1), np.ones((1, 1)), 10**400, 1j, {}],
+    ids=repr,
+)
+def test_nonsense_is_named(answer):
+    def rule(prefix):
+        return answer
+
+    message = r"^verifier rule=\(0,\): it returned .*: return one finite non-negative number or truth value$"
+    with pytest.raises(InputError, match=message) as caught:
+        ask(FunctionVerifier(rule))
+    assert len(str(caught.value)) < 200
+
+
+def test_what_a_function_raises_is_named_with_what_it_was_given():
+    def rule(given):
+        raise KeyError(f"two\nlines {given[:1]}")
+
+    with pytest.raises(
+        InputError, match=r"^verifier rule=\(0, 0, 0, 0, 0, 0, \.\.\.\): it raised KeyError: "
+    ) as caught:
+        ask(FunctionVerifier(rule), [(A,) * LIMIT])
+    assert isinstance(caught.value.__cause__, KeyError)
+    with pytest.raises(InputError, match=r"^verifier rule='ab': it raised KeyError: 'two.*lines a'$"):
+        ask(TextVerifier(rule, TEXT), [(AB,)])
+    with pytest.raises(InputError, match=r"^verifier rule=\(0,\): it raised KeyError: "):
+        generate(Table(lambda prefix: [1.0], 1, max_length=1), walk=Rejection(), verifier=rule)
+
+
+def loops(prefix):
+    while True:
+        pass
+
+
+def loops_and_catches(prefix):
+    while True:
+        try:
+            time.sleep(10)
+        except Exception:
+            continue
+
+
+def backtracks(prefix):
+    return re.match(r"(a+)+$", "a" * 60 + "b") is None
+
+
+@pytest.mark.parametrize("function", [loops, loops_and_catches, backtracks])
+def test_a_function_that_hangs_is_named(function):
+    began = time.monotonic()
+    with pytest.raises(
+        InputError, match=rf"^verifier {function.__name__}=\(0,\): it did not return within 0.05 s"
+    ):
+        ask(FunctionVerifier(function, timeout=0.05))
+    assert time.monotonic() - began < 5
+
+
+def test_a_function_in_time_is_not_disturbed():
+    for _ in range(20):
+        assert ask(FunctionVerifier(lambda prefix: time.sleep(0.001) is None, timeout=5)) == [1.0]
+    with pytest.raises(InputError, match="it raised TimeoutError: no answer"):
+        ask(FunctionVerifier(raising(TimeoutError("no answer")), timeout=5))
+    with pytest.raises(KeyboardInterrupt):
+        ask(FunctionVerifier(raising(KeyboardInterrupt()), timeout=5))
+
+
+def raising(error):
+    def function(prefix):
+        raise error
+
+    return function
+
+
+def in_a_thread(run) -> list[BaseException | None]:
+    outcome = []
+
+    def caught():
+        try:
+            run()
+            outcome.append(None)
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=caught)
+    thread.start()
+    thread.join(10)
+    return outcome
+
+
+def test_elsewhere_a_thread_waits():
+    release = threading.Event()
+    answers = []
+    assert in_a_thread(lambda: answers.append(call_within(5, str.upper, "a"))) == [None]
+    assert answers == ["A"]
+    (overdue,) = in_a_thread(lambda: call_within(0.02, lambda event: event.wait(10), release))
+    assert isinstance(overdue, Overdue)
+    (error,) = in_a_thread(lambda: call_within(5, raising(LookupError()), "a"))
+    assert isinstance(error, LookupError)
+    release.set()
+
+
+@pytest.fixture
+def alarms():
+    """Counts alarms of the program's own; the test runner's timer and handler are put back."""
+    counted = []
+    handler = signal.signal(signal.SIGALRM, lambda *_: counted.append(time.monotonic()))
+    delay, interval = signal.setitimer(signal.ITIMER_REAL, 0)
+    yield counted
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, delay, interval)
+
+
+def test_the_programs_own_alarm_goes_off_in_time(alarms):
+    began = time.monotonic()
+    signal.setitimer(signal.ITIMER_REAL, 0.15)
+    assert call_within(5, lambda pause: time.sleep(pause) or 1, 0.02) == 1
+    with pytest.raises(Overdue):
+        call_within(0.02, loops, ())
+    assert alarms == []
+    left, _ = signal.getitimer(signal.ITIMER_REAL)
+    assert 0 < left <= 0.15 - 0.04
+    while not alarms and time.monotonic() - began < 5:
+        time.sleep(0.01)
+    assert len(alarms) == 1
+    assert alarms[0] - began > 0.14
+    # One that is due during the call goes off after it.
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    call_within(5, time.sleep, 0.05)
+    time.sleep(0.01)
+    assert len(alarms) == 2
+
+
+@pytest.mark.parametrize("timeout", [0, -1, math.nan, math.inf])
+def test_timeouts_out_of_range_are_named(timeout):
+    with pytest.raises(InputError, match=f"timeout={timeout}"):
+        FunctionVerifier(len, timeout=timeout)
+    with pytest.raises(InputError, match=f"timeout={timeout}"):
+        TextVerifier(len, TEXT, timeout=timeout)
+
+
+SOURCE = """
+from dataclasses import dataclass
+
+@dataclass
+class Rule:
+    letter: str
+
+def even(given):
+    return len(given) % 2 == 0
+
+def starts(text):
+    return text.startswith(Rule("a").letter)
+
+number = 3
+"""
+
+
+def test_a_function_of_a_file(tmp_path):
+    path = tmp_path / "my rules.py"
+    path.write_text(SOURCE)
+    text = python_verifier(path, "starts", TEXT)
+    assert (type(text), text.scope) == (TextVerifier, "completion")
+    assert ask(text, [(A,), (B,), (B, AB)], [0, 0, 1]) == [1, 0, 1]
+    tokens = python_verifier(str(path), "even", scope="sequence", whole=True)
+    assert (type(tokens), tokens.scope) == (FunctionVerifier, "sequence")
+    assert ask(tokens, [(A,), (A, EOS), (A, A, EOS)]) == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "message"),
+    [
+        (None, "f", "python='.*rule.py': there is no such file"),
+        (SOURCE, "odd", "python='.*rule.py:odd': .*; its functions: Rule, even, starts$"),
+        ("x = 1", "x", "python='.*rule.py:x': the file has no such function; its functions: none$"),
+        ("def f(:", "f", "python='.*rule.py': it cannot be run: SyntaxError: invalid syntax"),
+        ("1 / 0", "f", "python='.*rule.py': it cannot be run: ZeroDivisionError: division by zero$"),
+        ("raise SystemExit(3)", "f", "python='.*rule.py': it cannot be run: SystemExit: 3$"),
+    ],
+)
+def test_files_that_cannot_be_used_are_named(tmp_path, source, name, message):
+    path = tmp_path / "rule.py"
+    if source is not None:
+        path.write_text(source)
+    with pytest.raises(InputError, match=f"^{message}") as caught:
+        python_verifier(path, name)
+    assert "\n" not in str(caught.value)
