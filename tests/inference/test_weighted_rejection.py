@@ -13,6 +13,7 @@ from mutants import walks as mutants
 from trialogue.data.table import Table
 from trialogue.inference import TokenwiseRejection, WeightedRejection, generate
 from trialogue.inference.laws import exact_law
+from trialogue.inference.walks import weighted_rejection
 from trialogue.inference.walks.weighted_rejection import draw_accepted
 from trialogue.randomness import Enumeration, generator
 
@@ -62,6 +63,14 @@ def draw_error(draw, accepted, seed=0) -> float:
 @pytest.mark.parametrize("accepted", SETS, ids=str)
 def test_the_estimate_is_unbiased_and_independent_of_the_token(accepted):
     assert draw_error(draw_accepted, accepted) < 1e-9  # the estimates are compared to ten digits
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_drawing_by_blocks_of_the_vocabulary_is_the_same(monkeypatch, size):
+    monkeypatch.setattr(weighted_rejection, "_BLOCK", size)
+    for accepted in [(), *PAIRS]:
+        assert draw_error(draw_accepted, accepted) < 1e-9
+    assert walk_error(WeightedRejection, VIABLE[2], VIABLE[2].allows) < 1e-12
 
 
 @pytest.mark.parametrize(

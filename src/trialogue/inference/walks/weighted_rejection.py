@@ -21,11 +21,14 @@ from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import NO_TOKEN, Moves
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
+
+_BLOCK = 256
 
 
 class Valued(NamedTuple):
@@ -93,23 +96,32 @@ def draw_accepted(log_probs: Tensor, prefixes: Tensor, rows: Tensor, verifier: J
     rejected; the estimates of the accepted mass are unbiased and independent of the tokens, and zero where all are
     rejected.
     """
-    left = log_probs.to(torch.float64, copy=True)
-    token = torch.full_like(rows, NO_TOKEN)
-    log_value = left.new_zeros(len(rows))
+    # First a block of the vocabulary, then a token of the block: a draw costs the square root of the vocabulary.
+    vocab = log_probs.shape[1]
+    left = pad(log_probs.double(), (0, -vocab % min(_BLOCK, vocab)), value=-math.inf)
+    left = left.view(len(rows), -1, min(_BLOCK, vocab))
+    mass = left.logsumexp(2)
+    token, log_value = torch.full_like(rows, NO_TOKEN), mass.new_zeros(len(rows))
     # Of sum_k 1 / (1 - m_k). The masses left are summed anew: 1 - m_k would cancel where little is left.
-    log_sum = -left.logsumexp(1)
+    log_sum = -mass.logsumexp(1)
     drawing = torch.arange(len(rows))
     while drawing.numel():
-        drawn = choose(left[drawing], rows[drawing])
+        block = torch.zeros_like(drawing)
+        if mass.shape[1] > 1:
+            block = choose(mass[drawing], rows[drawing])
+        place = choose(left[drawing, block], rows[drawing])
+        drawn = block * _BLOCK + place
         values = verifier.candidates(prefixes[drawing], drawn)
         accepted = values > 0
         first = accepted & (token[drawing] == NO_TOKEN)
         token[drawing[first]], log_value[drawing[first]] = drawn[first], values[first].log()
-        rejected = drawing[~accepted]
-        left[rejected, drawn[~accepted]] = -math.inf
-        log_left = left[rejected].logsumexp(1)
-        log_sum[rejected] = torch.logaddexp(log_sum[rejected], -log_left)
-        going_on = first.clone()
-        going_on[~accepted] = log_left > -math.inf
+        going_on = first
+        if not bool(accepted.all()):
+            rejected, block = drawing[~accepted], block[~accepted]
+            left[rejected, block, place[~accepted]] = -math.inf
+            mass[rejected, block] = left[rejected, block].logsumexp(1)
+            log_left = mass[rejected].logsumexp(1)
+            log_sum[rejected] = torch.logaddexp(log_sum[rejected], -log_left)
+            going_on = first.masked_scatter(~accepted, log_left > -math.inf)
         drawing = drawing[going_on]
     return Draw(token, -log_sum, log_value)
