@@ -52,11 +52,12 @@ def opened(
     path = path.absolute()
     make_folder(path.parent)
     lock = FileLock(path.with_name(f".{path.name}.lock"))
-    try:
-        with writing(path):
+    with writing(path):
+        try:
             lock.acquire(timeout=0)
-    except Timeout:
-        raise InputError("out", str(path), "another process is writing to it: choose another file") from None
+        except Timeout:
+            mend = "another process is writing to it: choose another file"
+            raise InputError("out", str(path), mend) from None
     try:
         kept, whole = ({}, 0) if force else _kept(path, sampling, prompts)
         if not kept:

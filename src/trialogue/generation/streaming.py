@@ -5,6 +5,10 @@ from typing import TextIO
 
 from rich.cells import cell_len
 
+# A model may write anything: what would steer the terminal is shown as a picture of itself.
+_CONTROLS = {code: chr(0x2400 + code) for code in range(32)} | dict.fromkeys(range(127, 160), "�")
+_PRINTABLE = str.maketrans(_CONTROLS | {ord("\t"): "    ", ord("\n"): "\n"})
+
 
 class LiveText:
     """Shows a text that changes on the terminal `stream`; elsewhere it shows nothing before the end.
@@ -19,6 +23,7 @@ class LiveText:
 
     def show(self, text: str) -> None:
         """The text is now `text`."""
+        text = text.translate(_PRINTABLE)
         if not self._terminal or text == self._shown:
             return
         if text.startswith(self._shown):
@@ -61,4 +66,10 @@ def _common_lines(first: str, second: str) -> int:
 
 def _rows(line: str, columns: int) -> int:
     """Rows that a line takes on a terminal of `columns` columns: one that just fills a row does not begin another."""
-    return max(1, -(-cell_len(line) // columns))
+    rows, column = 1, 0
+    for character in line:
+        width = cell_len(character)
+        if column + width > columns:
+            rows, column = rows + 1, 0
+        column += width
+    return rows

@@ -1,0 +1,54 @@
+"""Files of prompts: what they may hold, and the line that is wrong."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from trialogue.errors import InputError
+from trialogue.generation.prompts import Prompt, numbered, read_prompts
+
+
+def read(tmp_path: Path, content: str | bytes) -> list[Prompt]:
+    file = tmp_path / "prompts.jsonl"
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    return read_prompts(str(file))
+
+
+def test_objects_and_strings(tmp_path: Path) -> None:
+    content = '\ufeff{"prompt": "é", "id": "one", "more": 1}\r\n\n"two"\n{"prompt": "", "id": 7}'
+    assert read(tmp_path, content) == [Prompt("one", "é"), Prompt(1, "two"), Prompt(7, "")]
+    assert numbered(["a", "b"]) == [Prompt(0, "a"), Prompt(1, "b")]
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'"a"\n"b"\n')))
+    assert read_prompts("-") == [Prompt(0, "a"), Prompt(1, "b")]
+
+
+WRONG = {
+    "not JSON": ('"a"\n{"prompt": \n', "prompts.jsonl:2': the line is not JSON"),
+    "a number": ("3", "prompts.jsonl:1': give an object with a text"),
+    "no prompt": ('"a"\n\n{"text": "b"}', "prompts.jsonl:3': give an object with a text"),
+    "a prompt that is no text": ('{"prompt": 3}', "give an object with a text"),
+    "an id that is no name": ('{"prompt": "a", "id": 1.5}', "must be a string or a whole number"),
+    "an id twice": ('{"prompt": "a", "id": 1}\n"b"', "the id 1 is that of line 1 already"),
+    "deep nesting": ("[" * 100_000, "the line is not JSON"),
+    "not UTF-8": (b'"\xff"', "the line is not UTF-8"),
+    "nothing": ("\n", "it holds no prompt"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_line_is_named(case: str, tmp_path: Path) -> None:
+    content, words = WRONG[case]
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, content)
+    assert words in str(caught.value)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        read_prompts(str(tmp_path / "none.jsonl"))
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        read_prompts(str(tmp_path))

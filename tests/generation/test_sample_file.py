@@ -1,0 +1,134 @@
+"""Output files: what a killed run left is kept, and nothing of another run is touched."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from trialogue.errors import InputError
+from trialogue.generation.prompts import Prompt, numbered
+from trialogue.generation.sample_file import opened
+from trialogue.generation.settings import digest
+
+SAMPLING = {"walk": "ancestral", "temperature": 1.0, "seed": 0}
+PROMPTS = tuple(numbered(["a", "b"]))
+
+
+def record(place: int, sample: int, **changes: Any) -> dict[str, Any]:
+    own = {
+        "id": PROMPTS[place].id,
+        "sample": sample,
+        "prompt": PROMPTS[place].text,
+        "text": "é\u2028",
+        "run": digest(SAMPLING),
+    }
+    return own | changes
+
+
+def write(path: Path, *records: dict[str, Any], force: bool = False) -> list[tuple[int, int]]:
+    """Append records; return what was kept."""
+    with opened(path, SAMPLING, PROMPTS, force=force) as file:
+        for one in records:
+            file.write(one)
+        return list(file.kept)
+
+
+def test_lines_are_kept_and_appended_to(tmp_path: Path) -> None:
+    out = tmp_path / "new" / "out.jsonl"
+    assert write(out, record(0, 0), record(1, 0)) == []
+    assert write(out, record(0, 1)) == [(0, 0), (1, 0)]
+    lines = out.read_text(encoding="utf-8").split("\n")
+    assert [json.loads(line) for line in lines[:-1]] == [record(0, 0), record(1, 0), record(0, 1)]
+    assert sorted(path.name for path in out.parent.iterdir()) == ["out.jsonl", "out.jsonl.settings.json"]
+
+
+@pytest.mark.parametrize("length", [1, 20, -1])
+def test_a_torn_last_line_is_cut_off(length: int, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    write(out, record(0, 0), record(1, 0))
+    whole = out.read_bytes()
+    first = whole.index(b"\n") + 1
+    out.write_bytes(whole[: first + length] if length > 0 else whole[:-1])
+    assert write(out, record(1, 0)) == [(0, 0)]
+    assert out.read_bytes() == whole
+
+
+def test_a_run_that_wrote_no_line_is_gone_on_with(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    write(out)
+    assert write(out, record(0, 0)) == []
+    assert out.read_bytes().count(b"\n") == 1
+        encoding="utf-8"
+    )
+
+
+def test_force_begins_anew(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    out.write_text("something else", encoding="utf-8")
+    assert write(out, record(0, 0), force=True) == []
+    assert out.read_bytes().count(b"\n") == 1
+    assert write(out) == [(0, 0)]
+
+
+def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    write(out, record(0, 0))
+    before = out.read_bytes()
+    for other, words in (
+        (SAMPLING | {"temperature": 0.7}, r"temperature=0.7: out.jsonl was begun with 1.0"),
+        (SAMPLING | {"quota": 3}, r"quota=3: out.jsonl was begun with None"),
+        ({"walk": "ancestral", "temperature": 1.0}, r"seed=None: out.jsonl was begun with 0"),
+    ):
+        with pytest.raises(InputError, match=words), opened(out, other, PROMPTS):
+            pass
+    assert out.read_bytes() == before
+
+
+REFUSED = {
+    "another file": (b"# Readme\n", "it does not come with its settings"),
+    "another file without a line": (b"Readme", "it does not come with its settings"),
+    "a line that is no JSON": (b"?\n", "line 2 is no sample of a run"),
+    "a line that is no sample": (b"[1]\n", "line 2 is no sample of a run"),
+    "a sample of another run": (
+        json.dumps(record(0, 1, run="x")).encode() + b"\n",
+        "line 2 belongs to another run",
+    ),
+    "another prompt": (
+        json.dumps(record(0, 1, prompt="c")).encode() + b"\n",
+        "line 2 has a prompt that is not among",
+    ),
+    "another id": (
+        json.dumps(record(0, 1, id="c")).encode() + b"\n",
+        "line 2 has a prompt that is not among",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_not_of_this_run_is_left_alone(case: str, tmp_path: Path) -> None:
+    content, words = REFUSED[case]
+    out = tmp_path / "out.jsonl"
+    if "settings" not in words:
+        write(out, record(0, 0))
+        content = out.read_bytes() + content
+    out.write_bytes(content)
+    with pytest.raises(InputError, match=words):
+        write(out)
+    assert out.read_bytes() == content
+
+
+def test_two_processes_do_not_write_at_once(tmp_path: Path) -> None:
+    with (
+        FileLock(tmp_path / ".out.jsonl.lock"),
+        pytest.raises(InputError, match="another process is writing"),
+    ):
+        write(tmp_path / "out.jsonl")
+
+
+def test_prompts_may_be_added(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    write(out, record(0, 0))
+    with opened(out, SAMPLING, (*PROMPTS, Prompt("new", "c"))) as file:
+        assert list(file.kept) == [(0, 0)]

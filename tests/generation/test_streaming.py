@@ -1,0 +1,133 @@
+"""Live text on a terminal: whatever was taken back, the screen shows the text as it is."""
+
+import io
+import shutil
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from trialogue.generation import streaming
+from trialogue.generation.streaming import LiveText
+
+COLUMNS = 7
+
+
+class Terminal(io.StringIO):
+    """A terminal of `COLUMNS` columns and as many rows as it takes, which knows what `LiveText` writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = [[]]
+        self.row = 0
+        self.column = 0
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        rest = text
+        while rest:
+            if rest.startswith("\x1b["):
+                count = rest[2:].split("A")[0].split("J")[0]
+                if rest[2 + len(count)] == "A":
+                    self.row -= int(count)
+                    assert self.row >= 0
+                else:
+                    del self.rows[self.row + 1 :]
+                    del self.rows[self.row][self.column :]
+                rest = rest[3 + len(count) :]
+                continue
+            self._put(rest[0])
+            rest = rest[1:]
+        return len(text)
+
+    def _put(self, character: str) -> None:
+        if character == "\n":
+            self._next_row()
+        elif character == "\r":
+            self.column = 0
+        else:
+            width = cell_len(character)
+            if self.column + width > COLUMNS:
+                self._next_row()
+            row = self.rows[self.row]
+            row[self.column :] = [character] + [""] * (width - 1)
+            self.column += width
+
+    def _next_row(self) -> None:
+        self.row, self.column = self.row + 1, 0
+        if self.row == len(self.rows):
+            self.rows.append([])
+
+    def text(self) -> str:
+        return "\n".join("".join(row) for row in self.rows)
+
+
+def wrapped(text: str) -> str:
+    terminal = Terminal()
+    terminal.write(text)
+    return terminal.text()
+
+
+RELATED = st.lists(
+    st.tuples(st.integers(0, 30), st.text(alphabet="ab\n東", max_size=12)), min_size=1, max_size=12
+)
+
+
+@pytest.fixture(autouse=True)
+def size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    monkeypatch.setenv("LINES", "1000")
+    assert shutil.get_terminal_size() == (COLUMNS, 1000)
+
+
+@settings(report_multiple_bugs=False)
+@given(RELATED)
+def test_the_screen_shows_the_text_as_it_is(changes: list[tuple[int, str]]) -> None:
+    terminal, text = Terminal(), ""
+    live = LiveText(terminal)
+    for keep, new in changes:
+        text = text[:keep] + new
+        live.show(text)
+        assert terminal.text() == wrapped(text)
+
+
+MUTANTS = {
+    "a full row begins another": lambda line, columns: cell_len(line) // columns + 1,
+    "rows are counted in characters": lambda line, columns: max(1, -(-len(line) // columns)),
+    "nothing wraps": lambda line, columns: 1,
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_mutant_shows_something_else(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "_rows", MUTANTS[mutant])
+    with pytest.raises(AssertionError):
+        test_the_screen_shows_the_text_as_it_is()
+
+
+def test_what_left_the_screen_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINES", "2")
+    terminal = Terminal()
+    live = LiveText(terminal)
+    live.show("aaaaaaa" * 5)
+    live.show("b")
+    assert terminal.text().endswith("\n↶\nb")
+
+
+def test_what_would_steer_the_terminal_is_shown() -> None:
+    terminal = Terminal()
+    LiveText(terminal).end("a\x1b[2Jb\rc\td")
+    assert terminal.text() == wrapped("a␛[2Jb␍c    d\n")
+
+
+def test_elsewhere_only_the_end_is_written() -> None:
+    stream = io.StringIO()
+    live = LiveText(stream)
+    for text in ("a", "ab", "a", "ac"):
+        live.show(text)
+    assert stream.getvalue() == ""
+    live.end("ac")
+    assert stream.getvalue() == "ac\n"
