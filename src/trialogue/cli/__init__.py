@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from trialogue import __version__
-from trialogue.cli import generate, models, studies
+from trialogue.cli import generate, models, probe, studies
 from trialogue.cli.commands import Commands, Parser
 from trialogue.errors import InputError
 
@@ -20,7 +20,7 @@ def parser() -> argparse.ArgumentParser:
     whole = Parser(prog="trialogue", description="When do conditionals add up to a good joint distribution?")
     whole.add_argument("--version", action="version", version=f"trialogue {__version__}")
     commands = Commands(whole)
-    for module in (studies, generate, models):
+    for module in (studies, generate, probe, models):
         module.add(commands)
     return whole
 

@@ -98,14 +98,11 @@ def _threshold(word: str | None) -> float | str | None:
 
 
 def _print(file: "ProbeFile") -> None:
-    from trialogue.training.probe_files import Part
-
     texts = sum(part.texts for part in file.parts.values())
     numbers, best = file.numbers, file.grid[0]
-    test = Part(*file.parts["test"])
     print(
         f"{texts} texts, {len(file.grid)} probes; the best reads layer {best.layer} at depth {best.depth}\n"
-        f"on {test.texts} test texts: AUROC {numbers.auroc:.3f}, accuracy {numbers.accuracy:.3f}, "
+        f"on {file.parts['test'].texts} test texts: AUROC {numbers.auroc:.3f}, accuracy {numbers.accuracy:.3f}, "
         f"Brier {numbers.brier:.3f}, calibration error {numbers.calibration_error:.3f} "
         f"({numbers.calibration_error_before:.3f} before calibration)\n"
         f"threshold {file.threshold:.4g}: rejects {numbers.false_rejections.value:.1%} of {numbers.correct} correct "

@@ -67,7 +67,7 @@ def read_labelled_texts(path: str | PathLike[str]) -> LabelledTexts:
 def _labelled_text(source: str, line: bytes) -> LabelledText:
     shown = line[:60].decode("utf-8", "replace")
     try:
-        record = json.loads(line.decode("utf-8"))
+        record = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise InputError(source, shown, f"not JSON: {error}") from None
     if not isinstance(record, dict):

@@ -1,0 +1,120 @@
+"""The command `trialogue probe`: what it writes and prints, and one clear line for every bad input."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from models.tiny_pretrained import save_tiny
+from training.planted_signal import marked_texts
+from trialogue import cli
+from trialogue.training.probe_files import load_probe
+
+
+class Told(NamedTuple):
+    """What the command answered."""
+
+    code: int
+    out: str
+    err: str
+
+
+Say = Callable[..., Told]
+FAST = ("--layers", "1", "--depths", "1", "--epochs", "5", "--threshold", "auto")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tiny model and labelled texts."""
+    folder = tmp_path_factory.mktemp("probe")
+    save_tiny(folder / "tiny", seed=1)
+    lines = [
+        {"prompt": text.prompt, "completion": text.completion, "error": text.error}
+        for text in marked_texts(120).texts
+    ]
+    write(folder / "texts.jsonl", *lines)
+    write(folder / "correct.jsonl", *[{"text": str(index), "label": 1} for index in range(20)])
+    write(folder / "long.jsonl", *lines, {"text": "cat " * 400, "label": 0})
+    write(folder / "bad.jsonl", *lines, {"text": "cat"})
+    return folder
+
+
+def write(path: Path, *lines: object) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+@pytest.fixture
+def say(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Say:
+    """Run the command in the folder, in this process."""
+    monkeypatch.chdir(folder)
+
+    def said(*tokens: str) -> Told:
+        try:
+            code = cli.main(["probe", *tokens])
+        except SystemExit as error:
+            code = int(error.code or 0)
+        return Told(code, *capfd.readouterr())
+
+    return said
+
+
+def test_it_writes_a_probe_and_a_card_and_says_how_good_it_is(say: Say, folder: Path) -> None:
+    told = say("--model", "tiny", "--data", "texts.jsonl", "--out", "made/p.safetensors", *FAST)
+    assert (told.code, told.err) == (0, "")
+    file = load_probe(folder / "made" / "p.safetensors")
+    assert (file.layer, file.probe.depth, file.model, file.data) == (1, 1, "tiny", "texts.jsonl")
+    assert f"AUROC {file.numbers.auroc:.3f}" in told.out
+    assert f"threshold {file.threshold:.4g}: rejects" in told.out
+    assert told.out.endswith("probe: made/p.safetensors\ncard: made/p.md\n")
+    assert (folder / "made" / "p.md").exists()
+
+
+def test_settings_reach_the_training(say: Say, folder: Path) -> None:
+    tokens = ("--layers", "all", "--depths", "1", "2", "--epochs", "2", "--seed", "3", "--chat", "--eos")
+    more = ("--validation", "0.4", "--test", "0.2", "--false-rejections", "0.3", "--correct-prefixes", "2")
+    told = say("--model", "tiny", "--data", "texts.jsonl", *tokens, *more, "--calibration", "none")
+    assert told.code == 0
+    file = load_probe(folder / "probe.safetensors")
+    assert {(entry.layer, entry.depth) for entry in file.grid} == {(1, 1), (1, 2), (-1, 1), (-1, 2)}
+    assert not file.calibrated
+    wanted = {"layers": [1, -1], "epochs": 2, "seed": 3, "chat": True, "eos": True, "validation": 0.4}
+    wanted |= {"test": 0.2, "false_rejections": 0.3, "threshold": None, "correct_prefixes": 2}
+    assert file.settings | wanted == file.settings
+
+
+BAD: dict[str, tuple[tuple[str, ...], str]] = {
+    "no data": (("--data", "none.jsonl"), "cannot be read"),
+    "bad line": (("--data", "bad.jsonl"), "bad.jsonl line 121"),
+    "one class": (("--data", "correct.jsonl"), "give more erroneous ones"),
+    "too long": (("--data", "long.jsonl"), "long.jsonl line 121: tokens"),
+    "no model": (("--model", "tiny/none/such"), "model='tiny/none/such'"),
+    "layers": (("--layers", "some"), "all, or every:N"),
+    "layers mixed": (("--layers", "1", "all"), "all, or every:N"),
+    "no such layer": (("--layers", "9"), "has 2 blocks"),
+    "threshold": (("--threshold", "much"), "from 0 to 1, or auto"),
+    "threads": (("--threads", "0"), "threads=0"),
+    "out": (("--out", "probe.bin"), "ends in .safetensors"),
+    "out in a file": (("--out", "texts.jsonl/probe.safetensors"), "a file is in the way"),
+    "dtype": (("--dtype", "int8"), "dtype='int8'"),
+    "rate and threshold": (("--false-rejections", "0.1"), "not allowed with"),
+    "unknown": (("--layer", "3"), "unrecognized arguments"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_code_2(case: str, say: Say) -> None:
+    tokens, words = BAD[case]
+    told = say("--model", "tiny", "--data", "texts.jsonl", *FAST, *tokens)
+    assert told.code == 2
+    assert told.out == ""
+    assert told.err.startswith("trialogue: error: ")
+    assert told.err.count("\n") == 1
+    assert words in told.err
+
+
+def test_help_says_what_a_line_is(say: Say) -> None:
+    told = say("--help")
+    assert told.code == 0
+    assert '"label": 1' in told.out

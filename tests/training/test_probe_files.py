@@ -1,0 +1,117 @@
+"""Probe files: what is written is read back, fits its model alone, and comes with a card of its numbers."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
+from training.planted_signal import marked_texts
+from trialogue.errors import InputError
+from trialogue.inference import Ancestral, generate
+from trialogue.models.pretrained import PretrainedOracle
+from trialogue.models.probe import hidden_states
+from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.training.checkpoints import save_model
+from trialogue.training.probe_files import ProbeFile, load_probe, save_probe
+from trialogue.training.probe_training import ProbeTrainingConfig, train_verifier
+
+ORACLE = tiny_oracle(1)
+
+
+@pytest.fixture(scope="module")
+def file() -> ProbeFile:
+    config = ProbeTrainingConfig(layers=(1, -1), depths=(2, 1), threshold="youden", hidden=8, epochs=20)
+    return train_verifier(ORACLE, marked_texts(120), config, name="marked.jsonl")
+
+
+def test_what_is_written_is_read_back(file: ProbeFile, tmp_path: Path) -> None:
+    save_probe(file, tmp_path / "probe.safetensors")
+    read = load_probe(tmp_path / "probe.safetensors")
+    weights = [own.probe.state_dict() for own in (file, read)]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    assert replace(read, probe=file.probe) == file
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["probe.md", "probe.safetensors"]
+
+
+@pytest.mark.parametrize("layer", [-1, 1])
+def test_its_verifier_reads_the_layer_it_says(file: ProbeFile, layer: int, tmp_path: Path) -> None:
+    save_probe(replace(file, layer=layer), tmp_path / "probe.safetensors")
+    read = load_probe(tmp_path / "probe.safetensors")
+    read.check(ORACLE)
+    prompts = [ORACLE.tokenization.encode("the cat")] * 60
+    samples = generate(ORACLE, prompts, walk=Ancestral(), verifier=read.verifier(), max_new_tokens=4, seed=2)
+    states = hidden_states(ORACLE, samples.tokens, samples.lengths, (layer,))[:, 0]
+    probability = read.probe.probability(states)
+    sure = (probability - read.threshold).abs() > 1e-3
+    assert torch.equal(samples.accepted[sure], (probability >= read.threshold)[sure])
+    strict = generate(
+        ORACLE, prompts, walk=Ancestral(), verifier=read.verifier(1.0), max_new_tokens=4, seed=2
+    )
+    assert not strict.accepted[probability < 0.99].any()
+
+
+def test_a_probe_of_another_model_is_refused(file: ProbeFile) -> None:
+    wide = PretrainedOracle(tiny_model(hidden_size=32), tiny_tokenizer(), name="wide")
+    with pytest.raises(InputError, match="probe='tiny': it was trained on 'tiny' and does not fit") as told:
+        file.check(wide)
+    assert "probe width=16" in str(told.value)
+    with pytest.raises(InputError, match="layers=7"):
+        replace(file, layer=7).check(ORACLE)
+    prompts = [wide.tokenization.encode("the cat")]
+    with pytest.raises(InputError, match="hidden states here have width 32"):
+        generate(wide, prompts, walk=Ancestral(), verifier=file.verifier(), max_new_tokens=2)
+
+
+def test_the_card_holds_the_numbers(file: ProbeFile, tmp_path: Path) -> None:
+    card = save_probe(file, tmp_path / "probe.safetensors").read_text(encoding="utf-8")
+    numbers = file.numbers
+    for said in (
+        "`tiny`",
+        "marked.jsonl",
+        file.data_sha256,
+        f"| AUROC | {numbers.auroc:.4f} |",
+        f"({numbers.detections.events} of {numbers.detections.total};",
+        f"below {file.threshold:.4g}.",
+        "--verifier probe:probe.safetensors",
+        '"correct_prefixes": 8',
+        "Youden",
+    ):
+        assert said in card
+    rows = [
+        f"| {entry.layer} | {entry.depth} | {entry.epoch} | {entry.log_loss:.4f} | {entry.accuracy:.4f} |"
+        for entry in file.grid
+    ]
+    assert len(rows) == 4
+    assert "\n".join(rows) in card
+    assert "promises to reject at most 5.00%" in _card_of(file, {"threshold": None, "false_rejections": 0.05})
+    assert "as the user set it" in _card_of(file, {"threshold": 0.3})
+
+
+def _card_of(file: ProbeFile, settings: dict[str, float | None]) -> str:
+    from trialogue.training.probe_files import card
+
+    return card(replace(file, settings=settings), "probe.safetensors")
+
+
+def test_what_is_no_probe_is_refused(file: ProbeFile, tmp_path: Path) -> None:
+    path = tmp_path / "probe.safetensors"
+    with pytest.raises(InputError, match="no such file"):
+        load_probe(path)
+    path.write_bytes(b"pickle")
+    with pytest.raises(InputError, match="write it again with `trialogue probe`"):
+        load_probe(path)
+    save_model(Transformer(TransformerConfig(vocab_size=3)), path)
+    with pytest.raises(InputError, match="not a file of kind 'trialogue probe 1'"):
+        load_probe(path)
+    save_probe(file, path)
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="checksum"):
+        load_probe(path)
+    content[-5] ^= 1
+    path.write_bytes(bytes(content).replace(b'\\"width\\": 16', b'\\"width\\": 17'))
+    with pytest.raises(InputError, match="do not agree"):
+        load_probe(path)

@@ -1,0 +1,206 @@
+"""From labelled texts to a verifier: it finds the layer that knows, and says with what right it rejects."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+import torch
+
+from models.tiny_pretrained import tiny_oracle
+from training.planted_signal import Planted, marked_texts
+from trialogue.errors import InputError
+from trialogue.models.pretrained import PretrainedOracle
+from trialogue.models.probe import hidden_states_of_prefixes
+from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.oracles import Context
+from trialogue.randomness import generator
+from trialogue.training.probe_examples import LabelledTexts, prefix_examples
+from trialogue.training.probe_files import ProbeFile
+from trialogue.training.probe_training import ProbeTrainingConfig, chosen_layers, train_verifier
+from trialogue.training.probes import ProbeConfig, search_probes
+
+PLANTED = cast(PretrainedOracle, Planted())
+CONFIG = ProbeTrainingConfig(layers="all", depths=(1,), correct_prefixes=2, false_rejections=0.1)
+
+
+def judges_right(file: ProbeFile) -> bool:
+    """Whether the file's verifier tells marked prefixes from others, in texts that it has not seen."""
+    examples = prefix_examples(marked_texts(60, seed=1).texts, PLANTED.tokenization, correct_prefixes=2)
+    states = hidden_states_of_prefixes(PLANTED, examples.sequences, examples.lengths, (file.layer,))[:, 0]
+    verdicts = file.probe.probability(states) >= file.threshold
+    return float((verdicts == (examples.labels == 1)).double().mean()) > 0.9
+
+
+def flipped(data: LabelledTexts) -> LabelledTexts:
+    """Whole texts with the labels exchanged."""
+    texts = [replace(text, label=int(text.error is not None), error=None) for text in data.texts]
+    return LabelledTexts(texts, data.sha256)
+
+
+@pytest.fixture(scope="module")
+def trained() -> ProbeFile:
+    return train_verifier(PLANTED, marked_texts(240), CONFIG, name="marked.jsonl")
+
+
+def test_it_finds_the_layer_that_knows(trained: ProbeFile) -> None:
+    assert judges_right(trained)
+    assert trained.layer == 3
+    assert [entry.layer for entry in trained.grid if entry.log_loss < 0.3] == [3]
+    assert sorted(entry.layer for entry in trained.grid) == [-1, 1, 2, 3, 4]
+    assert trained.numbers.auroc > 0.99
+    assert trained.numbers.detections.value > 0.9
+    assert trained.calibrated
+
+
+def test_broken_verifiers_do_not_pass(trained: ProbeFile) -> None:
+    assert not judges_right(replace(trained, layer=trained.layer + 1))
+    assert not judges_right(replace(trained, layer=trained.layer - 1))
+    assert not judges_right(replace(trained, probe=trained.probe.rescaled(-1, 0)))
+    assert not judges_right(train_verifier(PLANTED, flipped(marked_texts(240)), CONFIG))
+    ignorant = replace(CONFIG, layers=(1, 2, 4), threshold=0.5)
+    with pytest.raises(InputError, match="no better than chance"):
+        train_verifier(PLANTED, marked_texts(240), ignorant)
+    assert not judges_right(train_verifier(PLANTED, marked_texts(240), replace(ignorant, calibration="none")))
+
+
+def test_it_says_how_many_texts_and_examples_each_part_has(trained: ProbeFile) -> None:
+    assert [part.texts for part in trained.parts.values()] == [168, 24, 24, 24]
+    assert all(part.erroneous == part.texts // 2 for part in trained.parts.values())
+    test = trained.parts["test"]
+    assert (test.correct, test.erroneous) == (trained.numbers.correct, trained.numbers.erroneous)
+    assert (trained.model, trained.data, trained.settings["layers"]) == (
+        "planted",
+        "marked.jsonl",
+        [1, 2, 3, 4, -1],
+    )
+
+
+def test_training_depends_on_its_seed_alone(trained: ProbeFile) -> None:
+    again = train_verifier(PLANTED, marked_texts(240), CONFIG, name="marked.jsonl")
+    assert (again.threshold, again.grid, again.numbers) == (trained.threshold, trained.grid, trained.numbers)
+    other = train_verifier(PLANTED, marked_texts(240), replace(CONFIG, seed=1))
+    assert other.threshold != trained.threshold
+
+
+@pytest.mark.parametrize(("given", "expected"), [("youden", None), (0.4, 0.4)])
+def test_the_threshold_may_be_youdens_or_the_users(given: Any, expected: float | None) -> None:
+    config = replace(CONFIG, layers=(3,), threshold=given, calibration="temperature")
+    file = train_verifier(PLANTED, marked_texts(240), config)
+    assert judges_right(file)
+    assert file.calibration.offset == 0
+    if expected is not None:
+        assert file.threshold == expected
+
+
+def test_a_probe_is_that_of_its_best_epoch() -> None:
+    states = torch.randn(400, 2, 8, generator=generator(0, "states"))
+    noise = torch.randn(400, generator=generator(0, "noise"))
+    labels = (states[:, 1, 0] + noise > 0).long()
+    rows = torch.arange(400)
+    config = ProbeConfig(learning_rate=3e-2, seed=3)
+    found = search_probes(states, labels, (5, 7), (1, 2), rows[:200], rows[200:], config, patience=5)
+    assert [candidate.log_loss for candidate in found] == sorted(candidate.log_loss for candidate in found)
+    assert found[0].layer == 7
+    assert {(candidate.layer, candidate.depth) for candidate in found} == {(5, 1), (5, 2), (7, 1), (7, 2)}
+    assert all(candidate.epoch < 95 for candidate in found)
+    for candidate in found:
+        for epochs, same in (
+            (candidate.epoch, True),
+            (candidate.epoch + 4, True),
+            (candidate.epoch - 1, False),
+        ):
+            if not epochs:
+                continue
+            (again,) = search_probes(
+                states[:, [(5, 7).index(candidate.layer)]],
+                labels,
+                (candidate.layer,),
+                (candidate.depth,),
+                rows[:200],
+                rows[200:],
+                replace(config, epochs=epochs),
+            )
+            weights = [torch.cat([p.flatten() for p in own.probe.parameters()]) for own in (again, candidate)]
+            assert torch.equal(*weights) == same
+        held_out = candidate.probe(states[200:, (5, 7).index(candidate.layer)])
+        loss = torch.nn.functional.cross_entropy(held_out.double(), labels[200:])
+        assert candidate.log_loss == pytest.approx(float(loss), abs=1e-6)
+
+
+def test_layers_by_name() -> None:
+    assert chosen_layers("all", 4) == (1, 2, 3, -1)
+    assert chosen_layers("every:4", 10) == (2, 6, -1)
+    assert chosen_layers("every:9", 4) == (-1,)
+    assert chosen_layers((4, 0, -1, 2), 4) == (-1, 0, 2)
+    for wrong in ("every:0", "every:x", "some", (5,), (-2,), ()):
+        with pytest.raises(InputError, match="layers="):
+            chosen_layers(wrong, 4)
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "too few for the rate": ({"false_rejections": 0.01}, "use at least 0.0"),
+    "rate": ({"false_rejections": 0.0}, "strictly between 0 and 1"),
+    "threshold": ({"threshold": 1.5}, "from 0 to 1"),
+    "a word as threshold": ({"threshold": "much"}, "or youden"),
+    "depth": ({"depths": (0,)}, "depths=0"),
+    "no depth": ({"depths": ()}, "at least one"),
+    "epochs": ({"epochs": 0}, "epochs=0"),
+    "batch": ({"batch_size": 0}, "batch_size=0"),
+    "split": ({"split_by": "token"}, "use text or prompt"),
+    "calibration": ({"calibration": "isotonic"}, "use one of platt"),
+    "layer": ({"layers": (9,)}, "has 5 blocks"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_settings_are_named(case: str) -> None:
+    settings, words = BAD[case]
+    with pytest.raises(InputError, match=words):
+        train_verifier(PLANTED, marked_texts(60), ProbeTrainingConfig(**{"layers": (3,), **settings}))
+
+
+class Stepwise:
+    """The tiny model, without the pass that has all positions."""
+
+    def __init__(self, oracle: PretrainedOracle) -> None:
+        self.oracle = oracle
+
+    def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
+        return self.oracle.open(rows, capacity, layers)
+
+
+def test_one_pass_has_the_states_that_a_verifier_reads() -> None:
+    oracle = tiny_oracle(3)
+    sequences = torch.randint(3, 300, (7, 20), generator=generator(0, "tokens")).tolist()
+    lengths = [[20], [1, 2, 3], [], [5, 17], [4, 19, 20], [1], [9]]
+    read = [
+        hidden_states_of_prefixes(cast(Any, model), sequences, lengths, (-1, 0, 1), batch_size=3)
+        for model in (oracle, Stepwise(oracle))
+    ]
+    assert torch.allclose(*read, rtol=1e-3, atol=1e-3)
+    assert not torch.allclose(read[0][:, 0], read[1][:, 2], atol=1e-1)
+    assert not torch.allclose(read[0], read[1].roll(1, 0), atol=1e-1)
+
+
+def test_states_are_in_the_order_of_the_prefixes_and_each_position_is_evaluated_once() -> None:
+    model = Transformer(
+        TransformerConfig(vocab_size=3, width=16, heads=2, mlp_width=32, max_length=9), seed=3
+    ).eval()
+    tokens = torch.randint(0, 3, (5, 9), generator=generator(0, "tokens")).tolist()
+    lengths = [[0, 3, 9], [], [4], [1, 2, 3, 4, 5], [7, 8]]
+    evaluated: list[int] = []
+    together = hidden_states_of_prefixes(
+        model, tokens, lengths, (-1, 1), batch_size=2, evaluated=evaluated.append
+    )
+    alone = [
+        hidden_states_of_prefixes(model, [own], [[length]], (-1, 1))
+        for own, asked in zip(tokens, lengths, strict=True)
+        for length in asked
+    ]
+    assert torch.allclose(together, torch.cat(alone), atol=1e-5)
+    assert sum(evaluated) == sum(own[-1] + 1 for own in lengths if own)
+    assert not together.is_inference()
+    for wrong in ([[3, 3]], [[4, 2]], [[10]], [[-1]], [[]], [[1], [2]]):
+        with pytest.raises(InputError, match="lengths="):
+            hidden_states_of_prefixes(model, tokens[:1], wrong)
