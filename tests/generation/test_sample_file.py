@@ -60,8 +60,6 @@ def test_a_run_that_wrote_no_line_is_gone_on_with(tmp_path: Path) -> None:
     write(out)
     assert write(out, record(0, 0)) == []
     assert out.read_bytes().count(b"\n") == 1
-        encoding="utf-8"
-    )
 
 
 def test_force_begins_anew(tmp_path: Path) -> None:
