@@ -170,7 +170,8 @@ def _named_memory(settings: Settings, context: int) -> Iterator[None]:
     except (RuntimeError, MemoryError) as error:
         text = str(error)
         exhausted = isinstance(error, torch.OutOfMemoryError | MemoryError) or any(
-            words in text for words in ("not enough memory", "can't allocate memory", "out of memory")
+            words in text
+            for words in ("not enough memory", "can't allocate memory", "out of memory", "bad_alloc")
         )
         if not exhausted:
             raise
