@@ -85,7 +85,7 @@ def test_the_card_holds_the_numbers(file: ProbeFile, tmp_path: Path) -> None:
     ]
     assert len(rows) == 4
     assert "\n".join(rows) in card
-    assert "promises to reject at most 5.00%" in _card_of(file, {"threshold": None, "false_rejections": 0.05})
+    assert "expected to reject at most 5.00%" in _card_of(file, {"threshold": None, "false_rejections": 0.05})
     assert "as the user set it" in _card_of(file, {"threshold": 0.3})
 
 

@@ -75,7 +75,8 @@ def rejection_threshold(probabilities: Floats, labels: Labels, false_rejections:
 
     With n correct examples among `probabilities` (m,) it is the k-th smallest of theirs, k = ⌊rate (n + 1)⌋: the
     split-conformal quantile, whose promise holds on average over calibration sets drawn like the new prefix
-    (Vovk et al. 2005). Raises `InputError` where n is too small for any threshold to keep the promise.
+    (Vovk et al. 2005). Several examples of one text are not independent: with them it holds in good approximation
+    where texts are many. Raises `InputError` where n is too small for any threshold to keep the promise.
     """
     accepted = np.sort(probabilities[labels == 1])
     check_false_rejections(false_rejections, len(accepted))
