@@ -368,6 +368,27 @@ def test_a_killed_run_goes_on_where_it_stopped(say: Say, model: str, tmp_path: P
     assert len(content(out)) == 2
 
 
+def appended_to(say: Say, folder: Path) -> bool:
+    """Whether a file of two samples a prompt becomes the file of four that is drawn at once."""
+    options = ("--prompt", "the", "a", "--max-new-tokens", "5")
+    for file, n in (("some.jsonl", "2"), ("some.jsonl", "4"), ("all.jsonl", "4")):
+        assert say(*options, "--out", file, "--n", n).code == 0
+    return content(folder / "some.jsonl") == content(folder / "all.jsonl")
+
+
+def test_more_samples_are_appended(say: Say, tmp_path: Path) -> None:
+    assert appended_to(say, tmp_path)
+
+
+def test_a_mutant_that_keys_samples_by_place_is_found(
+    say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        run, "generate", lambda *args, **options: generate(*args, **options | {"sample_ids": None})
+    )
+    assert not appended_to(say, tmp_path)
+
+
 def test_ctrl_c_keeps_what_is_there(model: str, tmp_path: Path) -> None:
     process = start(tmp_path, "--model", model, *SLOW)
     next(waited_for(tmp_path / "out.jsonl", 2))
@@ -436,7 +457,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "resampling without weights": ((*PROMPT, "--resample"), "samples of the walk ancestral have no weights"),
     "resampling nothing": (
         (*PROMPT, "--verifier", REGEX, *MASK, "--temperature", "0", "--resample"),
-        "none of its samples is accepted",
+        "every sample of prompt 0 has weight zero: draw more samples",
     ),
     "an unknown kind of verifier": ((*PROMPT, "--verifier", "regexp:a"), "write it as regex:PATTERN"),
     "a regex that does not compile": ((*PROMPT, "--verifier", "regex:(a", *MASK), "regex='(a'"),
@@ -520,7 +541,10 @@ def test_what_was_generated_before_an_error_is_kept(say: Say, tmp_path: Path) ->
     kept = (tmp_path / "out.jsonl").read_bytes().count(b"\n")
     assert told.code == 2
     assert 0 < kept < 6
-    assert f"it raised ValueError: too late ({kept} of 6 samples are kept in out.jsonl)" in told.err
+    assert (
+        f"it raised ValueError: too late ({kept} of 6 samples are kept in out.jsonl; the same command goes on)"
+        in told.err
+    )
 
 
 def test_memory_that_does_not_suffice_is_named(say: Say) -> None:

@@ -15,7 +15,7 @@ from trialogue.generation.run import Finished, run
 from trialogue.generation.sample_file import line_of, opened
 from trialogue.generation.settings import Settings
 from trialogue.generation.streaming import LiveText
-from trialogue.randomness import Streams, seed_of
+from trialogue.inference.importance import draws
 from trialogue.storage import atomic_write
 
 
@@ -39,14 +39,16 @@ def generate_to(
         raise InputError("resample", True, f"samples of the walk {settings.walk_name} have no weights")
     if out is None:
         output: Output = Collected() if resample else StandardOutput()
-        finished = _run(settings, output, None, live, progress, report)
+        where = "drawn; with --out they would be kept" if resample else "written"
+        finished = _run(settings, output, where, live, progress, report)
         if resample:
             for record in _resampled(finished.records, settings):
                 StandardOutput().write(record)
     else:
         drawn = out.with_name(f"{out.name.removesuffix('.jsonl')}.weighted.jsonl") if resample else out
         with opened(drawn, settings.sampling(), settings.prompts, force=force) as file:
-            finished = _run(settings, file, drawn, live, progress, report)
+            where = f"kept in {drawn}; the same command goes on"
+            finished = _run(settings, file, where, live, progress, report)
             if resample:
                 atomic_write(out, b"".join(map(line_of, _resampled(finished.records, settings))))
     return finished.summary(weighted=_is_weighted(settings.walk))
@@ -55,23 +57,21 @@ def generate_to(
 def _run(
     settings: Settings,
     output: Output,
-    file: Path | None,
+    where: str,
     live: LiveText | None,
     progress: bool,
     report: Callable[[str], None] | None,
 ) -> Finished:
-    """`run`; what cuts it short says what is kept of it in `file`."""
+    """`run`; what cuts it short says how many samples there are, and `where`."""
     try:
         return run(settings, output, live=live, progress=progress, report=report)
     except (InputError, KeyboardInterrupt) as error:
-        count, total = len(output.kept), settings.n * len(settings.prompts)
-        kept = f"{count} of {total} samples are " + (f"kept in {file}" if file else "written")
+        there = f"{len(output.kept)} of {settings.n * len(settings.prompts)} samples are {where}"
         if isinstance(error, KeyboardInterrupt):
-            again = "; the same command goes on" if file else ""
-            raise KeyboardInterrupt(f"interrupted: {kept}{again}") from error
-        if not count:
+            raise KeyboardInterrupt(f"interrupted: {there}") from error
+        if not output.kept:
             raise
-        raise InputError(error.field, error.value, f"{error.mend} ({kept})") from error
+        raise InputError(error.field, error.value, f"{error.mend} ({there})") from error
 
 
 def _is_weighted(walk: Any) -> bool:
@@ -86,15 +86,9 @@ def _resampled(records: list[dict[str, Any]], settings: Settings) -> Iterator[di
     Each weighs its prompt's mean weight.
     """
     n = settings.n
-    for place, prompt in enumerate(settings.prompts):
+    for place in range(len(settings.prompts)):
         own = records[place * n : (place + 1) * n]
         weights = torch.tensor(log_weights(own), dtype=torch.float64)
-        if not bool(weights.isfinite().any()):
-            mend = (
-                "none of its samples is accepted, so that there is nothing to draw from: draw more with --n"
-            )
-            raise InputError("prompt", prompt.text, mend)
-        mean, rows = float(weights.logsumexp(0)) - math.log(n), torch.arange(n)
-        streams = Streams(seed_of(settings.seed, "resampling"), place * n + rows)
-        for sample, source in enumerate(streams.choose(weights.expand(n, -1), rows).tolist()):
+        mean = float(weights.logsumexp(0)) - math.log(n)
+        for sample, source in enumerate(draws(weights, n, settings.seed, place).tolist()):
             yield own[source] | {"sample": sample, "log_weight": mean, "source": source}

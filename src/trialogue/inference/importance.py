@@ -53,6 +53,19 @@ def log_accepted_masses(samples: Samples) -> Tensor:
     return torch.stack(means) if means else torch.zeros(0, dtype=torch.float64)
 
 
+def draws(log_weights: Tensor, num: int, seed: int, prompt: int) -> Tensor:
+    """Indices (num,) int64 of samples drawn in proportion to exp of their `log_weights` (n,), with replacement.
+
+    The draws of each `prompt` are a stream of their own. Raises `InputError` where no sample has weight.
+    """
+    if not bool((log_weights > -math.inf).any()):
+        mend = f"every sample of prompt {prompt} has weight zero: draw more samples, or raise the budget"
+        raise InputError("log_weight", -math.inf, mend)
+    weights = log_weights.double().softmax(0).numpy()
+    chosen = numpy_generator(seed, "resampled", prompt).choice(len(weights), size=num, p=weights)
+    return torch.from_numpy(chosen)
+
+
 def resampled(samples: Samples, num: int | None = None, seed: int = 0) -> Samples:
     """Draw `num` of each prompt's samples (by default as many as it has) in proportion to their weights.
 
@@ -65,13 +78,7 @@ def resampled(samples: Samples, num: int | None = None, seed: int = 0) -> Sample
     for prompt, (rows, log_weights) in enumerate(_by_prompt(samples)):
         if not len(rows):
             continue
-        if not bool(masses[prompt] > -math.inf):
-            mend = f"every sample of prompt {prompt} has weight zero: draw more samples, or raise the budget"
-            raise InputError("log_weight", -math.inf, mend)
-        draws = numpy_generator(seed, "resampled", prompt).choice(
-            len(rows), size=len(rows) if num is None else num, p=log_weights.softmax(0).numpy()
-        )
-        chosen.append(rows[torch.from_numpy(draws)])
+        chosen.append(rows[draws(log_weights, len(rows) if num is None else num, seed, prompt)])
     index = torch.cat(chosen) if chosen else torch.zeros(0, dtype=torch.int64)
     columns: dict[str, Any] = {field.name: getattr(samples, field.name) for field in fields(samples)}
     columns |= {name: column[index] for name, column in columns.items() if isinstance(column, Tensor)}
