@@ -17,6 +17,7 @@ from typing import Any
 from trialogue.data import Table
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.verifiers.function import FunctionVerifier
+from trialogue.inference.verifiers.grammar import GrammarVerifier
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.randomness import numpy_generator
 from trialogue.studies.constrained_law_claims import CLAIMS
@@ -96,8 +97,6 @@ def run(config: Config, part: str, artifacts: Path) -> Iterator[dict[str, Any]]:
 
 def _case(kind: str, seed: int, config: Config) -> Case:
     """The question of a seed, put to the pretrained model."""
-    from trialogue.inference.verifiers.grammar import GrammarVerifier
-
     if config.model not in _LOADED:
         _LOADED[config.model] = load_pretrained(config.model)
     oracle, task = _LOADED[config.model], TASKS[kind](seed)
