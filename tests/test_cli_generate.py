@@ -15,14 +15,15 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from safetensors.torch import save_file
 
 import trialogue
-from models.tiny_pretrained import save_tiny, tiny_oracle
+from models.tiny_pretrained import save_tiny, tiny_model, tiny_oracle, tiny_tokenizer
+from training.planted_signal import marked_texts
 from trialogue import cli
 from trialogue.generation import run
-from trialogue.inference import WALKS, Backtracking, GrammarVerifier, generate
-from trialogue.models.probe import Probe
+from trialogue.inference import WALKS, Backtracking, GrammarVerifier, ProbeVerifier, generate
+from trialogue.training.probe_files import load_probe, save_probe
+from trialogue.training.probe_training import ProbeTrainingConfig, train_verifier
 
 REGEX = "regex:[a-c]{1,3}"
 RULES = """
@@ -301,14 +302,43 @@ def test_resampling_draws_by_weight(say: Say, tmp_path: Path) -> None:
     assert [line["text"] for line in kept] == [line["text"] for line in told.lines]
 
 
-def test_a_probe_judges_by_its_threshold_or_another(say: Say, tmp_path: Path) -> None:
-    # The format is that of `trialogue probe`; what it trains is tested there.
-    pytest.importorskip("trialogue.training.probe_files")
-    save_file(Probe(16).state_dict(), tmp_path / "broken.safetensors")
-    told = say("--prompt", "a", "--verifier", "probe:broken.safetensors@0.3", "--walk", "backtracking")
-    assert told.code == 2
-    assert told.err.count("\n") == 1
-    assert "broken.safetensors" in told.err
+@pytest.fixture(scope="module")
+def probe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    config = ProbeTrainingConfig(layers=(1,), depths=(1,), threshold="youden", epochs=5)
+    file = train_verifier(tiny_oracle(), marked_texts(120), config, name="marked.jsonl")
+    path = tmp_path_factory.mktemp("probe") / "a@b.safetensors"
+    save_probe(file, path)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("walk", "threshold"), [("rejection", None), ("rejection", 0.3), ("best-of-n", None), ("best-of-n", 0.3)]
+)
+def test_a_probe_gives_verdicts_to_walks_that_reject_and_else_values(
+    walk: str, threshold: float | None, say: Say, probe: str
+) -> None:
+    spec = f"probe:{probe}" + (f"@{threshold}" if threshold else "")
+    told = say("--prompt", "the cat", "--verifier", spec, "--walk", walk, "--n", "6", "--max-new-tokens", "4")
+    assert told.code == 0, told.err
+    file = load_probe(probe)
+    verdicts = threshold is not None or walk == "rejection"
+    verifier = file.verifier(threshold) if verdicts else ProbeVerifier(file.probe, file.layer)
+    samples = generate(
+        tiny_oracle(), ["the cat"], walk=WALKS[walk](), verifier=verifier, num_samples=6, max_new_tokens=4
+    )
+    lines = sorted(told.lines, key=lambda line: line["sample"])
+    assert [tuple(line["tokens"]) for line in lines] == samples.completions()
+
+
+def test_a_probe_that_does_not_fit_is_refused(say: Say, probe: str, tmp_path: Path) -> None:
+    tiny_model(hidden_size=32).save_pretrained(tmp_path / "wide")
+    tiny_tokenizer().save_pretrained(tmp_path / "wide")
+    told = say("--prompt", "a", "--verifier", f"probe:{probe}", "--model", "wide")
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert "does not fit this model" in told.err
+    (tmp_path / "p.safetensors").write_bytes(b"no probe")
+    told = say("--prompt", "a", "--verifier", "probe:p.safetensors")
+    assert (told.code, told.err.count("\n")) == (2, 1)
 
 
 COSTS = ("seconds", "forward_passes", "positions", "distinct_queries")
