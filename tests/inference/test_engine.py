@@ -212,8 +212,8 @@ INPUTS = [
     ({"sample_ids": [0.5]}, "sample_ids=1: give 1 integers"),
     ({"walk": Rejection()}, "verifier=None: Rejection needs one"),
     ({"verifier": 3}, "verifier=3"),
-    ({"verifier": lambda prefix: "yes"}, "verifier='yes'"),
-    ({"verifier": lambda prefix: None}, "verifier=None"),
+    ({"verifier": lambda prefix: "yes"}, "returned 'yes'"),
+    ({"verifier": lambda prefix: None}, "returned None"),
     ({"walk": ValueGuided(), "verifier": Narrow()}, r"verifier=\(1, 1\): .*shape \(1, 2\)"),
 ]
 
