@@ -42,6 +42,8 @@ def generate(arguments: argparse.Namespace) -> None:
         arguments.out,
         force=arguments.force,
         resample=arguments.resample,
+        # On a terminal the text itself is what standard output shows.
+        lines=live is None or not sys.stdout.isatty(),
         live=live,
         progress=live is None and sys.stderr.isatty(),
         report=(lambda line: print(line, file=sys.stderr, flush=True)) if sys.stderr.isatty() else None,

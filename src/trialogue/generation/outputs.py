@@ -25,6 +25,7 @@ def generate_to(
     *,
     force: bool = False,
     resample: bool = False,
+    lines: bool = True,
     live: LiveText | None = None,
     progress: bool = False,
     report: Callable[[str], None] | None = None,
@@ -32,16 +33,17 @@ def generate_to(
     """Run, write the samples to `out` or to standard output, and return a summary in one line.
 
     With `resample` the output holds, for each prompt, as many draws from its samples in proportion to their weights,
-    all of the same weight; the weighted samples themselves are kept in `FILE.weighted.jsonl`. What finished before an
+    all of the same weight; the weighted samples themselves are kept in `FILE.weighted.jsonl`. Without `lines` nothing
+    goes to standard output. What finished before an
     error or Ctrl-C is kept: the `InputError` or `KeyboardInterrupt` says how much.
     """
     if resample and not _is_weighted(settings.walk):
         raise InputError("resample", True, f"samples of the walk {settings.walk_name} have no weights")
     if out is None:
-        output: Output = Collected() if resample else StandardOutput()
+        output: Output = StandardOutput() if lines and not resample else Collected()
         where = "drawn; with --out they would be kept" if resample else "written"
         finished = _run(settings, output, where, live, progress, report)
-        if resample:
+        if lines and resample:
             for record in _resampled(finished.records, settings):
                 StandardOutput().write(record)
     else:

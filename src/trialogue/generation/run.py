@@ -39,6 +39,9 @@ class Finished(NamedTuple):
         """The run in one line."""
         accepted = sum(record["accepted"] for record in self.records)
         parts = [f"{len(self.records)} samples, {accepted} accepted"]
+        if len(self.records) == 1:
+            reason = self.records[0]["reason"]
+            parts = [f"1 sample, {'accepted' if reason is None else f'not accepted ({reason})'}"]
         if self.kept:
             parts[0] += f" ({self.kept} of the samples were there already)"
         if weighted and accepted:

@@ -1,0 +1,90 @@
+"""The command `trialogue generate` as tests run it: with a tiny model, and rules in a file."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import trialogue
+
+PROMPT = ("--prompt", "the cat")
+REGEX = "regex:[a-c]{1,3}"
+RULES = """
+import time
+
+def lower(text):
+    return text == text.lower()
+
+def few_a(tokens):
+    return tokens.count(68) < 2
+
+def slow(text):
+    time.sleep(0.15)
+    return True
+
+def raising(text):
+    raise KeyError("no\\nsuch key")
+
+def late(text):
+    if len(text) > 3:
+        raise ValueError("too late")
+    return True
+
+def hanging(text):
+    while True:
+        pass
+
+def nonsense(text):
+    return "yes"
+
+def no_cat(text):
+    return "cat" not in text
+"""
+
+
+class Told(NamedTuple):
+    """What a command answered."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+Say = Callable[..., Told]
+
+
+def start(folder: Path, *tokens: str) -> "subprocess.Popen[str]":
+    (folder / "rules.py").write_text(RULES, encoding="utf-8")
+    return subprocess.Popen(
+        [sys.executable, "-m", "trialogue.cli", "generate", *tokens],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(Path(trialogue.__file__).parents[1])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+COSTS = ("seconds", "forward_passes", "positions", "distinct_queries")
+
+
+def content(path: Path) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    # What a sample costs depends on what it shared a batch with.
+    plain = [{key: value for key, value in line.items() if key not in COSTS} for line in lines]
+    for line in plain:
+        line["log_prob"] = round(line["log_prob"], 4)
+    return sorted(plain, key=lambda line: (line["id"], line["sample"]))
+
+
+SLOW = (
+    *("--prompt", "the cat", "a list", "--n", "6", "--max-new-tokens", "5", "--batch-size", "2"),
+    *("--verifier", "python:rules.py:slow", "--verifier-whole", "--out", "out.jsonl"),
+)

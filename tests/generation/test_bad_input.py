@@ -1,0 +1,184 @@
+"""`trialogue generate`: every bad input is one line and exit code 2, and what was generated before is kept."""
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import trialogue
+from generation.command import PROMPT, REGEX, RULES, Say
+from models.tiny_pretrained import save_tiny
+from trialogue.generation import run
+
+MASK = ("--walk", "tokenwise-rejection", "--method", "mask")
+BAD: dict[str, tuple[tuple[str, ...], str]] = {
+    "no prompt": ((), "give either --prompt TEXT or --prompts FILE.jsonl"),
+    "both prompts": ((*PROMPT, "--prompts", "p.jsonl"), "give either"),
+    "a line that is not JSON": (("--prompts", "bad.jsonl"), "bad.jsonl:2': the line is not JSON"),
+    "no file of prompts": (("--prompts", "none.jsonl"), "cannot be read: No such file"),
+    "a long prompt": (("--prompt", "cat " * 300), "tokens, and the model's context 256: shorten it"),
+    "no model": ((*PROMPT, "--model", "./nothing"), "no such model"),
+    "a model without a tokenizer": ((*PROMPT, "--model", "bare"), "it has no tokenizer"),
+    "an unknown device": ((*PROMPT, "--device", "nowhere"), "cannot be loaded"),
+    "an unknown type": ((*PROMPT, "--dtype", "int8"), "dtype='int8'"),
+    "an unknown walk": ((*PROMPT, "--walk", "bactracking"), "the walks are ancestral, rejection"),
+    "no verifier": ((*PROMPT, "--walk", "backtracking"), "the walk backtracking needs one"),
+    "an unknown field": ((*PROMPT, "--walk", "backtracking", "--quotta", "3"), "did you mean quota?"),
+    "a field of no walk": ((*PROMPT, "--quota", "3"), "no such field"),
+    "a field of the wrong type": ((*PROMPT, "--walk", "backtracking", "--quota", "x"), "--quota: invalid"),
+    "a field out of range": ((*PROMPT, "--walk", "backtracking", "--quota", "-1"), "quota=-1: use 0 or more"),
+    "candidates of another walk": ((*PROMPT, "--candidates", "3"), "the walk ancestral has no candidates"),
+    "a delimiter of another walk": ((*PROMPT, "--block-delimiter", "a"), "only block-best-of-n"),
+    "a delimiter in no token": (
+        (*PROMPT, "--walk", "block-best-of-n", "--verifier", REGEX, "--block-delimiter", "@@@"),
+        "no token of the model contains it",
+    ),
+    "temperature": ((*PROMPT, "--temperature", "-1"), "temperature=-1.0"),
+    "top-p": ((*PROMPT, "--top-p", "2"), "top_p=2.0"),
+    "n": ((*PROMPT, "--n", "0"), "n=0: use at least 1"),
+    "threads": ((*PROMPT, "--threads", "0"), "threads=0: use at least 1"),
+    "stream of many": ((*PROMPT, "--stream", "--n", "2"), "one sample of one prompt"),
+    "resampling without weights": ((*PROMPT, "--resample"), "samples of the walk ancestral have no weights"),
+    "resampling nothing": (
+        (*PROMPT, "--verifier", REGEX, *MASK, "--temperature", "0", "--resample"),
+        "every sample of prompt 0 has weight zero: draw more samples",
+    ),
+    "an unknown kind of verifier": ((*PROMPT, "--verifier", "regexp:a"), "write it as regex:PATTERN"),
+    "a regex that does not compile": ((*PROMPT, "--verifier", "regex:(a", *MASK), "regex='(a'"),
+    "a schema that is not JSON": (
+        (*PROMPT, "--verifier", "json-schema:bad.jsonl", *MASK),
+        "the schema is not JSON",
+    ),
+    "a schema that admits nothing": (
+        (*PROMPT, "--verifier", 'json-schema:{"type": "integer", "minimum": 3, "maximum": 2}', *MASK),
+        "json-schema",
+    ),
+    "no file of a schema": (
+        (*PROMPT, "--verifier", "json-schema:none.json"),
+        "the file none.json cannot be read",
+    ),
+    "a grammar that does not parse": ((*PROMPT, "--verifier", "lark:bad.jsonl", *MASK), "lark="),
+    "no probe": (
+        (*PROMPT, "--verifier", "probe:none.safetensors@0.5"),
+        "the file none.safetensors cannot be read",
+    ),
+    "no function": ((*PROMPT, "--verifier", "python:rules.py"), "write it as python:FILE.py:FUNCTION"),
+    "an unknown function": ((*PROMPT, "--verifier", "python:rules.py:uper"), "the file has no such function"),
+    "a file that does not run": ((*PROMPT, "--verifier", "python:bad.jsonl:f"), "it cannot be run"),
+    "a function that raises": (
+        (*PROMPT, "--verifier", "python:rules.py:raising", *MASK),
+        "it raised KeyError",
+    ),
+    "a function that hangs": (
+        (*PROMPT, "--verifier", "python:rules.py:hanging", "--verifier-timeout", "0.2", *MASK),
+        "it did not return within 0.2 s",
+    ),
+    "a function that returns nonsense": (
+        (*PROMPT, "--verifier", "python:rules.py:nonsense", *MASK),
+        "it returned 'yes': return one finite non-negative number",
+    ),
+    "a timeout": ((*PROMPT, "--verifier-timeout", "-1"), "verifier_timeout=-1.0"),
+    "output in a file's place": (
+        (*PROMPT, "--out", "rules.py/out.jsonl"),
+        "a file is in the way of this folder",
+    ),
+    "output over another file": ((*PROMPT, "--out", "rules.py"), "it does not come with its settings"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_code_2(case: str, say: Say, tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_text('"a"\n{"prompt"\n', encoding="utf-8")
+    if "bare" in BAD[case][0]:
+        save_tiny(tmp_path / "bare", tokenizer=False)
+    tokens, words = BAD[case]
+    told = say(*tokens)
+    assert told.code == 2, told.err
+    assert told.out == ""
+    assert told.err.startswith("trialogue: error: ")
+    assert told.err.count("\n") == 1
+    assert words in told.err
+    assert (tmp_path / "rules.py").read_text(encoding="utf-8") == RULES
+
+
+def test_the_model_must_be_named(say: Say) -> None:
+    told = say(*PROMPT, own_model=False)
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert "model=None: name one" in told.err
+
+
+def test_what_was_generated_before_an_error_is_kept(say: Say, tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl").write_text('"a"\n"b"\n', encoding="utf-8")
+    options = (
+        "--prompts",
+        "p.jsonl",
+        "--batch-size",
+        "1",
+        "--max-new-tokens",
+        "2",
+        "--out",
+        "out.jsonl",
+        "--n",
+        "3",
+    )
+    told = say(*options, "--verifier", "python:rules.py:late", "--max-new-tokens", "3")
+    kept = (tmp_path / "out.jsonl").read_bytes().count(b"\n")
+    assert told.code == 2
+    assert 0 < kept < 6
+    assert (
+        f"it raised ValueError: too late ({kept} of 6 samples are kept in out.jsonl; the same command goes on)"
+        in told.err
+    )
+
+
+def test_memory_that_does_not_suffice_is_named(say: Say) -> None:
+    limit = resource.getrlimit(resource.RLIMIT_AS)
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (size + 150_000_000, limit[1]))
+        told = say(*PROMPT, "--n", "100000", "--batch-size", "100000", "--max-new-tokens", "240")
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limit)
+    assert told.code == 2, told.err
+    assert told.err.count("\n") == 1
+    assert "out of memory with 100000 rows of up to 24" in told.err
+    assert "try --batch-size 50000, or a smaller --max-new-tokens" in told.err
+
+
+@pytest.mark.parametrize(
+    "error",
+    [torch.OutOfMemoryError("CUDA out of memory"), MemoryError(), RuntimeError("std::bad_alloc")],
+    ids=repr,
+)
+def test_every_way_to_run_out_of_memory_is_named(
+    error: Exception, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exhausted(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(run, "generate", exhausted)
+    assert "try --batch-size 4, or" in say(*PROMPT, "--n", "8").err
+
+
+def test_no_network_is_one_line(tmp_path: Path) -> None:
+    process = subprocess.run(
+        [sys.executable, "-m", "trialogue.cli", "generate", "--model", "nobody/nothing", *PROMPT],
+        cwd=tmp_path,
+        env=os.environ
+        | {
+            "PYTHONPATH": str(Path(trialogue.__file__).parents[1]),
+            "HF_HUB_OFFLINE": "1",
+            "HF_HOME": str(tmp_path),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert process.returncode == 2
+    assert process.stderr.count("\n") == 1
+    assert "the hub cannot be reached and the model is not in its cache" in process.stderr

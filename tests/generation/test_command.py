@@ -1,0 +1,255 @@
+"""`trialogue generate`: its output is that of the library, for every walk and every kind of verifier."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from generation.command import REGEX, Say
+from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
+from training.planted_signal import marked_texts
+from trialogue.generation import run
+from trialogue.inference import WALKS, Backtracking, GrammarVerifier, ProbeVerifier, generate
+from trialogue.training.probe_files import load_probe, save_probe
+from trialogue.training.probe_training import ProbeTrainingConfig, train_verifier
+
+
+def test_samples_are_those_of_the_library(say: Say, model: str) -> None:
+    options = ("--walk", "backtracking", "--quota", "2", "--stride=1", "--no-argmax-redo", "--seed", "5")
+    told = say(
+        "--prompt", "the cat", "--n", "4", "--max-new-tokens", "9", "--verifier", "regex:[a-z ]*", *options
+    )
+    assert told.code == 0
+    oracle = tiny_oracle()
+    samples = generate(
+        oracle,
+        ["the cat"],
+        walk=Backtracking(quota=2, stride=1, argmax_redo=False),
+        verifier=GrammarVerifier.regex("[a-z ]*", oracle.tokenization),
+        num_samples=4,
+        max_new_tokens=9,
+        seed=5,
+    )
+    lines = sorted(told.lines, key=lambda line: line["sample"])
+    assert [tuple(line["tokens"]) for line in lines] == samples.completions()
+    assert [line["text"] for line in lines] == samples.texts()
+    assert [line["accepted"] for line in lines] == samples.accepted.tolist()
+    assert [line["queries"] for line in lines] == samples.queries.tolist()
+    assert [line["verifier_calls"] for line in lines] == samples.verifier_calls.tolist()
+    for line, log_prob in zip(lines, samples.log_prob.tolist(), strict=True):
+        assert math.isclose(line["log_prob"], log_prob, rel_tol=1e-6)
+        assert (line["id"], line["prompt"], line["log_weight"]) == (0, "the cat", 0.0)
+    assert re.fullmatch(r"4 samples, \d accepted, \d+ queries, [\d.]+ tokens/s, [\d.]+ s\n", told.err)
+
+
+WALK_FIELDS = {
+    "best-of-n": ("--candidates", "3"),
+    "block-best-of-n": ("--candidates", "2", "--block-delimiter", "a"),
+    "tokenwise-rejection": ("--method", "mask"),
+    "smc": ("--particles", "3", "--proposal", "mask"),
+    "value-guided": ("--no-lazy",),
+}
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_every_walk_runs(walk: str, say: Say) -> None:
+    budget = ("--max-queries", "300", "--max-new-tokens", "4", "--n", "2", "--top-k", "300")
+    told = say(
+        "--prompt",
+        "a",
+        "--verifier",
+        "python:rules.py:no_cat",
+        "--walk",
+        walk,
+        *budget,
+        *WALK_FIELDS.get(walk, ()),
+    )
+    assert told.code == 0, told.err
+    assert len(told.lines) == 2
+    assert all(line["accepted"] for line in told.lines)
+
+
+def test_walks_by_what_they_do_with_prefixes() -> None:
+    assert set(run.JUDGING_WHOLE) | set(run.REJECTING) <= set(WALKS)
+
+
+def test_reasons(say: Say) -> None:
+    prompt = ("--prompt", "the cat")
+    cut = say(*prompt, "--verifier", REGEX, "--max-new-tokens", "3").lines[0]
+    assert (cut["accepted"], cut["ended"]) == (False, "max_new_tokens")
+    assert cut["reason"] == "cut at max_new_tokens=3: rejected by the verifier"
+    failed = say(
+        *prompt,
+        "--verifier",
+        REGEX,
+        "--walk",
+        "tokenwise-rejection",
+        "--method",
+        "mask",
+        "--temperature",
+        "0",
+    )
+    assert (failed.lines[0]["reason"], failed.lines[0]["ended"]) == ("failed: no token allowed", None)
+    assert failed.lines[0]["log_weight"] is None
+    spent = say(
+        *prompt, "--verifier", REGEX, "--walk", "rejection", "--max-queries", "20", "--max-new-tokens", "5"
+    )
+    assert spent.lines[0]["reason"] == "max_queries"
+    stepped = say(
+        *prompt, "--verifier", REGEX, "--walk", "rejection", "--max-steps", "7", "--max-new-tokens", "5"
+    )
+    assert stepped.lines[0]["reason"] == "max_steps"
+    stopped = say(*prompt, "--stop", "e", "--stop", r"\n", "--n", "20", "--max-new-tokens", "60").lines
+    assert {"stop"} <= {line["ended"] for line in stopped}
+    assert not any(set("e\n") & set(line["text"]) for line in stopped)
+    ended = say(*prompt, "--verifier", "regex:[a-z]?", "--walk", "weighted-rejection").lines[0]
+    assert (ended["ended"], ended["reason"]) == ("eos", None)
+
+
+def test_prompts_from_a_file_and_a_chat(say: Say, tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl").write_text('{"prompt": "a cat", "id": "x"}\n"東京"\n', encoding="utf-8")
+    lines = say("--prompts", "p.jsonl", "--max-new-tokens", "2", "--n", "2").lines
+    assert sorted((str(line["id"]), line["sample"], line["prompt"]) for line in lines) == [
+        ("1", 0, "東京"),
+        ("1", 1, "東京"),
+        ("x", 0, "a cat"),
+        ("x", 1, "a cat"),
+    ]
+    plain, chat = (
+        say("--prompt", "hi", "--max-new-tokens", "9", *option).lines[0] for option in ((), ("--chat",))
+    )
+    assert plain["tokens"] != chat["tokens"]
+    oracle = tiny_oracle()
+    wanted = generate(oracle, [oracle.tokenization.chat("hi")], max_new_tokens=9).completions()
+    assert [tuple(chat["tokens"])] == wanted
+
+
+def test_several_verifiers_must_all_accept(say: Say, tmp_path: Path) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"n": {"enum": [1, 12, 2]}},
+        "required": ["n"],
+        "additionalProperties": False,
+    }
+    (tmp_path / "schema.json").write_text(json.dumps(schema), encoding="utf-8")
+    (tmp_path / "grammar.lark").write_text('start: "{" /[^}]*/ "}"', encoding="utf-8")
+    specs = (
+        "json-schema:schema.json",
+        "lark:grammar.lark",
+        "regex:[^ ]*2[^ ]*",
+        f"json-schema:{json.dumps(schema)}",
+    )
+    told = say(
+        "--prompt",
+        "n",
+        "--walk",
+        "weighted-rejection",
+        "--n",
+        "8",
+        "--verifier",
+        *specs,
+        "python:rules.py:lower",
+    )
+    assert told.code == 0, told.err
+    accepted = [json.loads(line["text"])["n"] for line in told.lines if line["accepted"]]
+    assert set(accepted) <= {12, 2}
+    assert len(accepted) >= 4
+
+
+def test_functions_get_what_was_asked_for(say: Say) -> None:
+    common = ("--walk", "weighted-rejection", "--max-new-tokens", "12", "--n", "4")
+    tokens = say(
+        "--prompt", "aaaa", "--verifier", "python:rules.py:few_a", "--verifier-reads", "tokens", *common
+    ).lines
+    assert all(line["accepted"] and line["tokens"].count(68) < 2 for line in tokens)
+    told = say(
+        "--prompt", "the cat", "--verifier", "python:rules.py:no_cat", "--verifier-scope", "sequence", *common
+    )
+    assert told.code == 2
+    assert "prompt='the cat': the verifier rejects it as it stands" in told.err
+    whole = say(
+        "--prompt", "the dog", "--verifier", "python:rules.py:no_cat", "--verifier-scope", "sequence", *common
+    )
+    assert all(line["accepted"] for line in whole.lines)
+
+
+def test_resampling_draws_by_weight(say: Say, tmp_path: Path) -> None:
+    options = (
+        "--prompt",
+        "the",
+        "--verifier",
+        REGEX,
+        "--walk",
+        "weighted-rejection",
+        "--n",
+        "300",
+        "--resample",
+    )
+    told = say(*options)
+    assert told.code == 0, told.err
+    assert re.search(r"300 samples, 300 accepted, effective sample size [\d.]+, ", told.err)
+    weighted = say(*options[:-1]).lines
+    weights = torch.tensor(
+        [line["log_weight"] for line in sorted(weighted, key=lambda line: line["sample"])]
+    ).softmax(0)
+    counts = torch.bincount(torch.tensor([line["source"] for line in told.lines]), minlength=300)
+    # Independent draws: a multinomial count has variance n p (1 - p); the statistic is 299 +- 24 under the law.
+    used = weights * 300 > 0.5
+    expected = weights[used] * 300
+    chi = ((counts[used] - expected) ** 2 / expected).sum()
+    assert chi < used.sum() + 6 * math.sqrt(2 * used.sum())
+    assert len({line["log_weight"] for line in told.lines}) == 1
+    assert say(*options, "--out", "r.jsonl").code == 0
+    assert (tmp_path / "r.jsonl").read_text(encoding="utf-8").count("\n") == 300
+    assert (tmp_path / "r.weighted.jsonl").read_text(encoding="utf-8").count("\n") == 300
+    kept = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [line["text"] for line in kept] == [line["text"] for line in told.lines]
+
+
+@pytest.fixture(scope="module")
+def probe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    config = ProbeTrainingConfig(layers=(1,), depths=(1,), threshold="youden", epochs=5)
+    file = train_verifier(tiny_oracle(), marked_texts(120), config, name="marked.jsonl")
+    path = tmp_path_factory.mktemp("probe") / "a@b.safetensors"
+    save_probe(file, path)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("walk", "threshold"), [("rejection", None), ("rejection", 0.3), ("best-of-n", None), ("best-of-n", 0.3)]
+)
+def test_a_probe_gives_verdicts_to_walks_that_reject_and_else_values(
+    walk: str, threshold: float | None, say: Say, probe: str
+) -> None:
+    spec = f"probe:{probe}" + (f"@{threshold}" if threshold else "")
+    told = say("--prompt", "the cat", "--verifier", spec, "--walk", walk, "--n", "6", "--max-new-tokens", "4")
+    assert told.code == 0, told.err
+    file = load_probe(probe)
+    verdicts = threshold is not None or walk == "rejection"
+    verifier = file.verifier(threshold) if verdicts else ProbeVerifier(file.probe, file.layer)
+    samples = generate(
+        tiny_oracle(), ["the cat"], walk=WALKS[walk](), verifier=verifier, num_samples=6, max_new_tokens=4
+    )
+    lines = sorted(told.lines, key=lambda line: line["sample"])
+    assert [tuple(line["tokens"]) for line in lines] == samples.completions()
+
+
+def test_a_probe_that_does_not_fit_is_refused(say: Say, probe: str, tmp_path: Path) -> None:
+    tiny_model(hidden_size=32).save_pretrained(tmp_path / "wide")
+    tiny_tokenizer().save_pretrained(tmp_path / "wide")
+    told = say("--prompt", "a", "--verifier", f"probe:{probe}", "--model", "wide")
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert "does not fit this model" in told.err
+    (tmp_path / "p.safetensors").write_bytes(b"no probe")
+    told = say("--prompt", "a", "--verifier", "probe:p.safetensors")
+    assert (told.code, told.err.count("\n")) == (2, 1)
+
+
+def test_help_lists_options_and_the_fields_of_the_walk(say: Say) -> None:
+    told = say("--walk", "backtracking", "--help", own_model=False)
+    assert told.code == 0
+    for words in ("--verifier SPEC", "--quota", "--max-new-tokens", "erase the last `stride` tokens"):
+        assert words in told.out

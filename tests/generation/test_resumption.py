@@ -1,0 +1,139 @@
+"""A run of `trialogue generate` that is cut short goes on where it stopped, and text is shown while it grows."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import trialogue
+from generation.command import PROMPT, SLOW, Say, content, start
+from models.tiny_pretrained import tiny_oracle
+from trialogue.generation import run, streaming
+from trialogue.inference import generate
+
+
+def waited_for(path: Path, lines: int) -> Iterator[None]:
+    until = time.monotonic() + 120
+    while not path.exists() or path.read_bytes().count(b"\n") < lines:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    yield
+
+
+def test_a_killed_run_goes_on_where_it_stopped(say: Say, model: str, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    process = start(tmp_path, "--model", model, *SLOW)
+    next(waited_for(out, 3))
+    process.kill()
+    process.communicate(timeout=60)
+    torn = out.read_bytes()
+    kept = torn.count(b"\n")
+    assert 3 <= kept < 12
+    out.write_bytes(torn + torn[:25])
+    resumed = say(*SLOW)
+    assert resumed.code == 0, resumed.err
+    assert resumed.err.startswith(f"12 samples, 12 accepted ({kept} of the samples were there already), ")
+    assert out.read_bytes().startswith(torn)
+    whole = tmp_path / "whole.jsonl"
+    assert say(*SLOW[:-1], str(whole), "--batch-size", "12").code == 0
+    assert content(out) == content(whole)
+    # Nothing is left to do: not even the model is needed.
+    assert say(*SLOW, "--n", "3", "--device", "nowhere").err.startswith(
+        "6 samples, 6 accepted (6 of the samples"
+    )
+    told = say(*SLOW, "--temperature", "0.5")
+    assert told.code == 2
+    assert (
+        "temperature=0.5: out.jsonl was begun with 1.0: choose another file, or begin anew with --force"
+        in told.err
+    )
+    assert say(*SLOW, "--temperature", "0.5", "--force", "--n", "1").code == 0
+    assert len(content(out)) == 2
+
+
+def appended_to(say: Say, folder: Path) -> bool:
+    """Whether a file of two samples a prompt becomes the file of four that is drawn at once."""
+    options = ("--prompt", "the", "a", "--max-new-tokens", "5")
+    for file, n in (("some.jsonl", "2"), ("some.jsonl", "4"), ("all.jsonl", "4")):
+        assert say(*options, "--out", file, "--n", n).code == 0
+    return content(folder / "some.jsonl") == content(folder / "all.jsonl")
+
+
+def test_more_samples_are_appended(say: Say, tmp_path: Path) -> None:
+    assert appended_to(say, tmp_path)
+
+
+def test_a_mutant_that_keys_samples_by_place_is_found(
+    say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        run, "generate", lambda *args, **options: generate(*args, **options | {"sample_ids": None})
+    )
+    assert not appended_to(say, tmp_path)
+
+
+def test_ctrl_c_keeps_what_is_there(model: str, tmp_path: Path) -> None:
+    process = start(tmp_path, "--model", model, *SLOW)
+    next(waited_for(tmp_path / "out.jsonl", 2))
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    kept = (tmp_path / "out.jsonl").read_bytes().count(b"\n")
+    assert err.strip() == (
+        f"trialogue: interrupted: {kept} of 12 samples are kept in out.jsonl; the same command goes on"
+    )
+    assert out == ""
+
+
+def test_a_reader_that_leaves_is_no_error(model: str, tmp_path: Path) -> None:
+    process = start(tmp_path, "--model", model, *SLOW[:-2])
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["accepted"]
+    process.stdout.close()
+    _, err = process.communicate(timeout=60)
+    assert err == ""
+
+
+def test_the_text_is_streamed(say: Say) -> None:
+    told = say("--prompt", "the cat", "--stream", "--max-new-tokens", "6")
+    assert told.code == 0
+    # Neither stream is a terminal: the text is on standard error, once it is final.
+    assert told.err.startswith(told.lines[0]["text"] + "\n1 sample, accepted, ")
+
+
+def test_on_a_terminal_the_text_is_all_that_standard_output_shows(model: str, tmp_path: Path) -> None:
+    terminal, end = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "trialogue.cli",
+                "generate",
+                "--model",
+                model,
+                *PROMPT,
+                "--stream",
+                "--max-new-tokens=6",
+            ],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(Path(trialogue.__file__).parents[1])},
+            stdout=end,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        _, err = process.communicate(timeout=120)
+        shown = os.read(terminal, 10_000).decode()
+    finally:
+        os.close(end)
+        os.close(terminal)
+    text = generate(tiny_oracle(), ["the cat"], max_new_tokens=6).texts()[0]
+    assert err.startswith("1 sample, accepted, ")
+    assert shown.replace("\r\n", "\n") == text.translate(streaming._PRINTABLE) + "\n"
