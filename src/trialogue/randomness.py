@@ -170,10 +170,7 @@ class Streams:
     def choose(self, log_weights: Tensor, rows: Tensor) -> Tensor:
         """Draw one index per row (`Choose`): `index_of` the next uniform number of each, in one pass."""
         index, weights = torch.empty_like(rows), _weights(log_weights)
-        if (
-            _draw(self.keys.numpy(), self.counters.numpy(), rows.numpy(), weights.numpy(), index.numpy())
-            < 0
-        ):
+        if _draw(self.keys.numpy(), self.counters.numpy(), rows.numpy(), weights.numpy(), index.numpy()) < 0:
             raise no_choice()
         return index
 
