@@ -1,7 +1,6 @@
 """Weights and training states on disk: safetensors, written whole or not at all, never pickled."""
 
 import dataclasses
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -9,13 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
 from trialogue.models.transformer import Transformer, TransformerConfig
-from trialogue.storage import atomic_write
+from trialogue.training.tensor_files import read_tensors, write_tensors
 
 _MODEL = "trialogue transformer 1"
 _TRAINING = "trialogue training 1"
@@ -24,12 +21,12 @@ _TRAINING = "trialogue training 1"
 def save_model(model: Transformer, path: str | PathLike[str]) -> Path:
     """Write weights and config of `model` to the safetensors file `path`; raises `InputError` if it cannot."""
     tensors = {name: parameter.detach().cpu() for name, parameter in model.named_parameters()}
-    return _write(path, _MODEL, tensors, {"config": dataclasses.asdict(model.config)})
+    return write_tensors(path, _MODEL, tensors, {"config": dataclasses.asdict(model.config)})
 
 
 def load_model(path: str | PathLike[str], device: torch.device | str = "cpu") -> Transformer:
     """Read what `save_model` wrote, in eval mode; raises `InputError` where the file is missing or damaged."""
-    tensors, metadata = _read(path, _MODEL, "write it again with save_model")
+    tensors, metadata = read_tensors(path, _MODEL, "write it again with save_model")
     try:
         model = Transformer(TransformerConfig(**metadata["config"])).to(device)
         model.load_state_dict(tensors)
@@ -60,7 +57,7 @@ def save_training(state: TrainingState, step: int, run: Mapping[str, Any], path:
     for slot, parameter in enumerate(_optimized(state.optimizer)):
         for key, tensor in state.optimizer.state[parameter].items():
             tensors[f"optimizer/{slot}/{key}"] = tensor
-    return _write(path, _TRAINING, tensors, {"step": step, "run": run})
+    return write_tensors(path, _TRAINING, tensors, {"step": step, "run": run})
 
 
 def restore_training(state: TrainingState, run: Mapping[str, Any], path: str | PathLike[str]) -> int:
@@ -69,7 +66,7 @@ def restore_training(state: TrainingState, run: Mapping[str, Any], path: str | P
     Raises `InputError` where the file is damaged or belongs to another run.
     """
     mend = "delete it to start again, or give another checkpoint_dir"
-    tensors, metadata = _read(path, _TRAINING, mend)
+    tensors, metadata = read_tensors(path, _TRAINING, mend)
     saved, wanted = metadata["run"], json.loads(json.dumps(run))
     for field in wanted | saved:
         if saved.get(field) != wanted.get(field):
@@ -101,36 +98,3 @@ def _named_tensors(model: nn.Module) -> dict[str, Tensor]:
 
 def _optimized(optimizer: torch.optim.Optimizer) -> list[Tensor]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
-
-
-def _write(
-    path: str | PathLike[str], kind: str, tensors: dict[str, Tensor], metadata: Mapping[str, Any]
-) -> Path:
-    content = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header = {"kind": kind, "metadata": json.dumps(metadata), "digest": _digest(content)}
-    return atomic_write(path, save(content, header))
-
-
-def _digest(tensors: Mapping[str, Tensor]) -> str:
-    """The format itself has no checksum."""
-    digest = hashlib.sha256()
-    for name in sorted(tensors):
-        digest.update(name.encode())
-        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
-def _read(path: str | PathLike[str], kind: str, mend: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    try:
-        with safe_open(str(path), framework="pt") as file:
-            header = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError as error:
-        raise InputError("path", str(path), "there is no such file") from error
-    except (SafetensorError, OSError) as error:
-        raise InputError("path", str(path), f"it is damaged or not a safetensors file: {mend}") from error
-    if header.get("digest") != _digest(tensors):
-        raise InputError("path", str(path), f"its content does not match its checksum: {mend}")
-    if header.get("kind") != kind:
-        raise InputError("path", str(path), f"it is not a file of kind {kind!r}: {mend}")
-    return tensors, json.loads(header["metadata"])

@@ -13,7 +13,7 @@ from trialogue.models.probe import Probe, hidden_states_of_prefixes
 from trialogue.oracles import Autoregressive
 from trialogue.storage import atomic_write
 from trialogue.training.calibration import Calibration, Method, Share, VerifierNumbers
-from trialogue.training.checkpoints import _read, _write
+from trialogue.training.tensor_files import read_tensors, write_tensors
 
 _KIND = "trialogue probe 1"
 _MEND = "write it again with `trialogue probe`"
@@ -93,7 +93,7 @@ def save_probe(file: ProbeFile, path: str | PathLike[str]) -> Path:
         "grid": file.grid,
         "parts": file.parts,
     }
-    _write(path, _KIND, file.probe.state_dict(), metadata)
+    write_tensors(path, _KIND, file.probe.state_dict(), metadata)
     return atomic_write(Path(path).with_suffix(".md"), card(file, Path(path).name))
 
 
@@ -105,7 +105,7 @@ def load_probe(path: str | PathLike[str]) -> ProbeFile:
 
     Raises `InputError` where the file is missing, damaged, or no probe.
     """
-    tensors, metadata = _read(path, _KIND, _MEND)
+    tensors, metadata = read_tensors(path, _KIND, _MEND)
     try:
         probe = Probe(**metadata["shape"])
         probe.load_state_dict(tensors)

@@ -1,0 +1,54 @@
+"""Named tensors in one safetensors file with metadata and a checksum: written whole or not at all, never pickled."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.storage import atomic_write
+
+
+def write_tensors(
+    path: str | PathLike[str], kind: str, tensors: dict[str, Tensor], metadata: Mapping[str, Any]
+) -> Path:
+    """Write `tensors` and `metadata` (JSON) to `path`; `kind` names the format and its version."""
+    content = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    header = {"kind": kind, "metadata": json.dumps(metadata), "digest": _digest(content)}
+    return atomic_write(path, save(content, header))
+
+
+def read_tensors(path: str | PathLike[str], kind: str, mend: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read tensors and metadata of what `write_tensors` wrote with this `kind`.
+
+    Raises `InputError` that ends in `mend` where the file is missing, damaged or of another kind.
+    """
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError as error:
+        raise InputError("path", str(path), "there is no such file") from error
+    except (SafetensorError, OSError) as error:
+        raise InputError("path", str(path), f"it is damaged or not a safetensors file: {mend}") from error
+    if header.get("digest") != _digest(tensors):
+        raise InputError("path", str(path), f"its content does not match its checksum: {mend}")
+    if header.get("kind") != kind:
+        raise InputError("path", str(path), f"it is not a file of kind {kind!r}: {mend}")
+    return tensors, json.loads(header["metadata"])
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    """The format itself has no checksum."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
