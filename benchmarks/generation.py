@@ -4,7 +4,8 @@ SmolLM2-135M-Instruct in float32, 64 new tokens after a prompt of about 21; the 
 of the machine's speed meets all of them. The limit is a bare loop: the model's pass with the library's own cache, a
 softmax and a draw. Figures are medians over `--rounds`, in tokens per second of CPU time and of wall time, and the
 ratios are of CPU time. `--genlm` names a Python that has genlm-control, which then takes its turns in a process of its
-own. Last comes the peak memory of a process each.
+own; it draws 8 tokens, as more take minutes, and shorter sequences are in its favour. Last comes the peak memory of a
+process each.
 
     trialogue models pull smollm2
     python benchmarks/generation.py --threads 1 [--genlm /path/to/python]
@@ -43,6 +44,7 @@ from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.oracles import Verifier
 
 NEW_TOKENS = 64
+PEER_TOKENS = 8
 PROMPT = "The capital of France is a city that has been known for its art, its food and its history since"
 REGEX = "[^eE]+"
 SCHEMA = {
@@ -111,7 +113,7 @@ class Peer:
     """genlm-control in a process of its own, which runs when told to and says what it took."""
 
     def __init__(self, python: str, model: Path) -> None:
-        command = [python, str(PEER), str(model), PROMPT, REGEX, str(NEW_TOKENS)]
+        command = [python, str(PEER), str(model), PROMPT, REGEX, str(PEER_TOKENS)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def measure(self, sampler: str, particles: int) -> tuple[int, float, float]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.inference import FunctionVerifier, Rejection, TokenwiseRejection, ValueGuided
 from trialogue.inference.laws import exact_law, target_law, total_variation
@@ -15,9 +16,16 @@ from trialogue.ledger import load_rows
 from trialogue.ledger.claims import evaluate
 from trialogue.ledger.figures import svg
 from trialogue.ledger.tables import sheet
+from trialogue.randomness import numpy_generator
 from trialogue.studies import find
 from trialogue.studies.constrained_law import PRESETS, STUDY, Config, _toy, parts
-from trialogue.studies.constrained_law_rows import Case, distance, resampled_law, sampling_error
+from trialogue.studies.constrained_law_rows import (
+    Case,
+    distance,
+    drawn_distance,
+    resampled_law,
+    sampling_error,
+)
 from trialogue.studies.constrained_law_tasks import CAPITALS, TASKS
 from trialogue.studies.constrained_law_tree import Lumped, TokenTree, explore, first_leaf
 from trialogue.studies.execution import execute
@@ -27,7 +35,7 @@ SMOKE = PRESETS["smoke"]
 
 def toy(kind: str = "regex", seed: int = 0) -> tuple[Case, TokenTree]:
     case = _toy(kind, seed, SMOKE)
-    tree = explore(case.oracle, case.verifier, (), SMOKE.max_new_tokens, tolerance=1e-9, max_nodes=1000)
+    tree = explore(case.oracle, case.verifier, (), SMOKE.max_new_tokens, tolerance=1e-9, max_prefixes=1000)
     return case, tree
 
 
@@ -69,9 +77,66 @@ def test_the_first_leaf_is_where_the_current_goes(kind: str) -> None:
     assert total_variation(law, tree.masked) > 0.01
 
 
+def word_case(words: set[str], horizon: int, seed: int) -> Case:
+    """A random table over two letters whose rule allows `words`, some of which may be too long for `horizon`."""
+
+    def law(prefix: tuple[int, ...]) -> list[float]:
+        return numpy_generator(seed, prefix).dirichlet([0.7] * 3).tolist()
+
+    def text(completion: tuple[int, ...]) -> str:
+        return "".join("ab"[token] for token in completion if token != 2)
+
+    def allowed(completion: tuple[int, ...]) -> bool:
+        if 2 in completion:
+            return text(completion) in words
+        return any(word.startswith(text(completion)) for word in words)
+
+    oracle = Table(law, vocab_size=3, eos=2, max_length=horizon)
+    return Case(oracle, FunctionVerifier(allowed), (), text, horizon)
+
+
+def test_dead_ends_are_visited_but_lead_nowhere() -> None:
+    # After "bb" the rule allows nothing that fits: "bbb" is complete and no word.
+    def allowed(completion: tuple[int, ...]) -> bool:
+        text = "".join("ab"[token] for token in completion if token != 2)
+        if 2 in completion or len(completion) == 3:
+            return text in {"a", "ab"}
+        return any(word.startswith(text) for word in ("a", "ab", "bbba"))
+
+    case = dataclasses.replace(word_case(set(), 3, 1), verifier=FunctionVerifier(allowed))
+    tree = explore(case.oracle, case.verifier, (), 3, tolerance=1e-9, max_prefixes=100)
+    assert (1, 1) in tree.nodes
+    law, queries = first_leaf(tree)
+    walk = exact_law(ValueGuided(), case.oracle, case.verifier)
+    assert total_variation(law, {x: p for x, p in walk.probabilities.items() if p}) < 1e-9
+    assert queries == pytest.approx(walk.expected_queries)
+
+
+def test_a_walk_on_the_lumped_oracle_may_go_where_no_leaf_was_found() -> None:
+    case = word_case({"a", "bbbb"}, 5, 3)
+    tree = explore(case.oracle, case.verifier, (), 5, tolerance=1e-9, max_prefixes=100)
+    partial = dataclasses.replace(tree, leaves={x: p for x, p in tree.leaves.items() if len(x) < 4})
+    assert max(map(len, partial.nodes)) > max(map(len, partial.leaves))
+    lumped = Lumped(partial, case.oracle.eos)
+    seen = exact_law(TokenwiseRejection("mask"), lumped, lumped)
+    assert {lumped.leaves[x] for x, p in seen.probabilities.items() if p} <= set(partial.leaves)
+
+
+def test_counts_are_further_off_than_the_law_they_are_drawn_from() -> None:
+    law, number = {"a": 0.6, "b": 0.3}, 4  # and 0.1 breaks the rule
+    target = {"a": 0.5, "b": 0.5}
+    outcomes = {"a": 0.6, "b": 0.3, "": 0.1}
+    exact = 0.0
+    for drawn in itertools.product(outcomes, repeat=number):
+        counts = {x: drawn.count(x) / number for x in law}
+        exact += math.prod(outcomes[x] for x in drawn) * distance(counts, target)
+    assert drawn_distance(law, target, number, 0, rounds=100_000) == pytest.approx(exact, abs=5e-3)
+    assert distance(law, target) < exact - 0.02
+
+
 def test_what_is_left_unexplored_bounds_what_is_missing() -> None:
     case, whole = toy(seed=1)
-    part = explore(case.oracle, case.verifier, (), SMOKE.max_new_tokens, tolerance=0.2, max_nodes=1000)
+    part = explore(case.oracle, case.verifier, (), SMOKE.max_new_tokens, tolerance=0.2, max_prefixes=1000)
     missing_p = whole.accepted_mass - part.accepted_mass
     missing_q = 1 - math.fsum(part.masked.values())
     assert -1e-12 <= missing_p <= part.left_p + 1e-12
@@ -80,10 +145,10 @@ def test_what_is_left_unexplored_bounds_what_is_missing() -> None:
 
 def test_a_tree_that_is_too_large_and_a_rule_that_allows_nothing_are_reported() -> None:
     case = _toy("regex", 0, SMOKE)
-    with pytest.raises(InputError, match="max_nodes=2: "):
-        explore(case.oracle, case.verifier, (), 5, tolerance=1e-9, max_nodes=2)
+    with pytest.raises(InputError, match="max_prefixes=2: "):
+        explore(case.oracle, case.verifier, (), 5, tolerance=1e-9, max_prefixes=2)
     with pytest.raises(InputError, match="allows no completion"):
-        explore(case.oracle, FunctionVerifier(lambda _: 0), (), 5, tolerance=1e-9, max_nodes=9)
+        explore(case.oracle, FunctionVerifier(lambda _: 0), (), 5, tolerance=1e-9, max_prefixes=9)
 
 
 def exact_resampled(q: np.ndarray, w: np.ndarray, number: int) -> np.ndarray:

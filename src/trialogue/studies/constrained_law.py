@@ -37,7 +37,7 @@ class Config:
     An empty `model` is a random table over four letters, for tests. `sizes` are the numbers of weighted samples that
     one output is drawn from, `particles` those of sequential Monte Carlo, simulated `simulations` times on the tree;
     `samples` are the outputs that every walk is run for, `tolerance` and `max_prefixes` the share of the laws left
-    unexplored and the size of the token tree.
+    unexplored and the size of the token tree, `max_queries` the most that one run of a walk may ask.
     """
 
     model: str = "smollm2"
@@ -49,6 +49,7 @@ class Config:
     max_new_tokens: int = 28
     tolerance: float = 3e-3
     max_prefixes: int = 2000
+    max_queries: int = 4000
 
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
@@ -57,7 +58,7 @@ class Config:
             raise InputError("sizes", self.sizes, "give increasing numbers that begin with 1")
         if not self.particles or min(self.particles) < 2:
             raise InputError("particles", self.particles, "give one or more numbers of at least 2")
-        for name in ("samples", "simulations", "max_new_tokens", "max_prefixes"):
+        for name in ("samples", "simulations", "max_new_tokens", "max_prefixes", "max_queries"):
             whole_number(name, getattr(self, name), 1)
         if not 0 < self.tolerance < 1:
             raise InputError("tolerance", self.tolerance, "use a share between 0 and 1")
@@ -90,6 +91,7 @@ def run(config: Config, part: str, artifacts: Path) -> Iterator[dict[str, Any]]:
         config.samples,
         config.tolerance,
         config.max_prefixes,
+        config.max_queries,
     )
     for row in measure(case, effort, seed):
         yield {"seed": seed, "kind": kind, **row}

@@ -41,7 +41,9 @@ def _gain_over_rejection(rows: DataFrame) -> "Series[float]":
     """log10 of effective samples per query, of weighted masked samples over rejection: mean over a seed's questions."""
     by_part = rows.groupby("part")
     rejection = by_part.accepted_mass.max() / rows[rows.rule == "no rule"].groupby("part").queries.first()
-    masked = rows[(rows.rule == "masked, weighted") & (rows["size"] == 1)].groupby("part").ess_per_query.first()
+    masked = (
+        rows[(rows.rule == "masked, weighted") & (rows["size"] == 1)].groupby("part").ess_per_query.first()
+    )
     return (masked / rejection).map(math.log10).groupby(by_part.seed.first()).mean()
 
 
@@ -111,11 +113,12 @@ CLAIMS = (
     ),
     _claim(
         "resampling-on-the-way-helps",
-        "Sequential Monte Carlo is closer than drawing by weight among as many masked samples (16).",
+        "Sequential Monte Carlo is closer than drawing by weight among as many masked samples (16; counts of 1,000 "
+        "outputs each).",
         "not in the thesis",
         lambda rows: (
             of_rule(rows, "smc", "tv", size=_particles(rows))
-            - of_rule(rows, "masked, weighted", "tv", size=_particles(rows))
+            - of_rule(rows, "masked, weighted", "drawn_tv", size=_particles(rows))
         ),
         0.0,
         "below",
@@ -124,13 +127,16 @@ CLAIMS = (
         "value-guided-is-closer",
         "The first leaf of the value-guided walk is closer to the restricted law than masked decoding.",
         "Theorem on Algorithm 2: exact only where the values are exact",
-        lambda rows: of_rule(rows, "value-guided", "tv") - of_rule(rows, "masked, weighted", "tv", size=1),
+        lambda rows: (
+            of_rule(rows, "value-guided", "tv", size=1) - of_rule(rows, "masked, weighted", "tv", size=1)
+        ),
         0.0,
         "below",
     ),
     _claim(
         "backtracking-is-no-closer",
-        "Backtracking with the exact verifier (Q = B = 4) is not closer to the restricted law than masked decoding.",
+        "Backtracking with the exact verifier (Q = B = 4) is not closer to the restricted law than masked decoding "
+        "(counts of equally many outputs).",
         "not in the thesis",
         lambda rows: of_rule(rows, "backtracking", "tv") - of_rule(rows, "masked", "tv"),
         0.0,
@@ -138,11 +144,12 @@ CLAIMS = (
     ),
     _claim(
         "masked-as-computed",
-        "Masked decoding as run is as far from the restricted law as computed, within 0.1.",
+        "The outputs of masked decoding as run are as far from the restricted law as so many draws of the computed law "
+        "are expected to be, within 0.05.",
         "not in the thesis",
-        lambda rows: of_rule(rows, "masked", "tv") - of_rule(rows, "masked, weighted", "tv", size=1),
+        lambda rows: of_rule(rows, "masked", "tv") - of_rule(rows, "masked", "drawn_tv"),
         0.0,
         "equal",
-        margin=0.1,
+        margin=0.05,
     ),
 )

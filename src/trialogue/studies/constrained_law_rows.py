@@ -15,6 +15,7 @@ from trialogue.inference import (
     Backtracking,
     SequentialMonteCarlo,
     TokenwiseRejection,
+    ValueGuided,
     WeightedRejection,
     generate,
 )
@@ -24,6 +25,16 @@ from trialogue.randomness import numpy_generator, seed_of
 from trialogue.studies.constrained_law_tree import Lumped, TokenTree, explore, first_leaf
 
 Law = dict[str, float]
+
+WALKS: dict[str, tuple[Walk[Any], bool]] = {
+    "no rule": (Ancestral(), True),
+    "masked": (TokenwiseRejection("mask"), True),
+    "weighted rejection": (WeightedRejection(), True),
+    "backtracking": (Backtracking(4, 4), False),
+    "smc": (SequentialMonteCarlo(16, proposal="mask"), False),
+    "value-guided": (ValueGuided(), False),
+}
+"""What is run on the model, and whether the weights of its outputs make them samples of the restricted law."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +58,7 @@ class Effort:
     samples: int
     tolerance: float
     max_prefixes: int
+    max_queries: int
 
 
 def by_text(law: Mapping[tuple[int, ...], float], text: Callable[[tuple[int, ...]], str]) -> Law:
@@ -67,6 +79,22 @@ def distance(first: Law, second: Law) -> float:
 def sampling_error(law: Law, number: int) -> float:
     """The total variation between `law` and `number` draws of it that is to be expected, by the normal limit."""
     return math.fsum(math.sqrt(2 * p * max(0.0, 1 - p) / (math.pi * number)) for p in law.values()) / 2
+
+
+def drawn_distance(law: Law, target: Law, number: int, seed: int, rounds: int = 2000) -> float:
+    """The expected total variation between `target` and the counts of `number` draws of `law`, by simulation.
+
+    Counts are further from the target than the law that they are drawn from. What `law` lacks of 1 breaks the rule.
+    """
+    texts = sorted(law.keys() | target.keys())
+    p = np.array([law.get(text, 0.0) for text in texts])
+    outcomes = np.append(p, max(0.0, 1.0 - p.sum()))
+    expected = np.append(
+        [target.get(text, 0.0) for text in texts], max(0.0, 1.0 - math.fsum(target.values()))
+    )
+    draw = numpy_generator(seed, "counts", number)
+    counts = draw.multinomial(number, outcomes / outcomes.sum(), size=rounds) / number
+    return float(np.abs(counts - expected).sum(1).mean() / 2)
 
 
 def resampled_law(
@@ -94,7 +122,7 @@ def measure(case: Case, effort: Effort, seed: int) -> Iterator[dict[str, Any]]:
         case.prompt,
         case.max_new_tokens,
         tolerance=effort.tolerance,
-        max_nodes=effort.max_prefixes,
+        max_prefixes=effort.max_prefixes,
     )
     target = by_text(tree.restricted, case.text)
     masked = by_text(tree.masked, case.text)
@@ -110,7 +138,7 @@ def measure(case: Case, effort: Effort, seed: int) -> Iterator[dict[str, Any]]:
     }
     laws: dict[str, Law] = {"restricted": target, "masked": masked}
     yield from _exact(case, tree, target, effort, seed, laws)
-    yield from _run(case, target, effort.samples, seed, laws)
+    yield from _run(case, target, masked, effort, seed, laws)
     for text in sorted({text for law in laws.values() for text in law}):
         yield {"measure": "answer", "text": text} | {rule: law.get(text, 0.0) for rule, law in laws.items()}
 
@@ -131,6 +159,7 @@ def _exact(
             "rule": "masked, weighted",
             "size": number,
             "tv": distance(texts, target),
+            "drawn_tv": drawn_distance(texts, target, effort.simulations, seed),
             "queries": number * mean_length,
             "ess_per_query": share / mean_length,
         }
@@ -166,15 +195,13 @@ def _exact(
         laws[f"smc, {number}"] = texts
 
 
-def _run(case: Case, target: Law, samples: int, seed: int, laws: dict[str, Law]) -> Iterator[dict[str, Any]]:
+def _run(
+    case: Case, target: Law, masked: Law, effort: Effort, seed: int, laws: dict[str, Law]
+) -> Iterator[dict[str, Any]]:
     """Walks on the model itself: what they give, and what it costs."""
-    walks: dict[str, Walk[Any]] = {
-        "no rule": Ancestral(),
-        "masked": TokenwiseRejection("mask"),
-        "weighted rejection": WeightedRejection(),
-        "backtracking": Backtracking(4, 4),
-    }
-    for rule, walk in walks.items():
+    for rule, (walk, weighted) in WALKS.items():
+        # The groups of sequential Monte Carlo are many rows for one output.
+        samples = max(1, effort.samples // walk.rows_per_sample)
         began = time.process_time()
         drawn = generate(
             case.oracle,
@@ -185,6 +212,7 @@ def _run(case: Case, target: Law, samples: int, seed: int, laws: dict[str, Law])
             num_samples=samples,
             seed=seed_of(seed, rule),
             batch_size=32,
+            max_queries=effort.max_queries,
         )
         seconds = time.process_time() - began
         counts: Law = {}
@@ -195,7 +223,7 @@ def _run(case: Case, target: Law, samples: int, seed: int, laws: dict[str, Law])
         weights = torch.where(drawn.accepted, drawn.log_weight.exp(), 0.0)
         squares = float((weights**2).sum())
         queries = int(drawn.queries.sum())
-        yield {
+        row = {
             "measure": "run",
             "rule": rule,
             "samples": samples,
@@ -203,13 +231,15 @@ def _run(case: Case, target: Law, samples: int, seed: int, laws: dict[str, Law])
             "tv": distance(counts, target),
             "error": sampling_error(counts, samples),
             "queries": queries / samples,
+            "distinct_queries": drawn.total.distinct_queries / samples,
             "forward_passes": drawn.total.forward_passes,
             "positions": drawn.total.positions,
             "verifier_calls": drawn.total.verifier_calls / samples,
-            "ess_per_query": float(weights.sum()) ** 2 / squares / queries if squares else 0.0,
-            "cpu_seconds": seconds,
+            "cpu_seconds": seconds / samples,
         }
+        if weighted and squares:
+            row["ess_per_query"] = float(weights.sum()) ** 2 / squares / queries
         if rule == "masked":
-            laws["masked, as run"] = counts
-        else:
-            laws[rule] = counts
+            row["drawn_tv"] = drawn_distance(masked, target, samples, seed)
+        yield row
+        laws[f"{rule}, as run"] = counts

@@ -83,12 +83,12 @@ def explore(
     max_new_tokens: int,
     *,
     tolerance: float,
-    max_nodes: int,
+    max_prefixes: int,
 ) -> TokenTree:
     """Explore the completions of `prompt` that `verifier` allows, at most `max_new_tokens` long.
 
     Ends when the prefixes left unexplored hold less than `tolerance` of the restricted law and of the law of masked
-    decoding. Raises `InputError` where that needs more than `max_nodes` prefixes, or nothing is allowed.
+    decoding. Raises `InputError` where that needs more than `max_prefixes` of them, or nothing is allowed.
     """
     capacity = len(prompt) + max_new_tokens
     batch = Batch(oracle, _ROWS, capacity, layers=tuple(verifier.layers))
@@ -100,10 +100,10 @@ def explore(
     mass = 0.0
     rows: list[tuple[int, ...]] = [()] * _ROWS
     while frontier.left_p > tolerance * mass or frontier.left_q > tolerance:
-        if len(nodes) >= max_nodes:
-            mend = f"{frontier.left_p / mass if mass else math.inf:.1e} of the rule is unexplored: allow more of them"
-            raise InputError("max_nodes", max_nodes, mend)
-        heaviest = frontier.pop(min(_ROWS, max_nodes - len(nodes)))
+        if len(nodes) >= max_prefixes:
+            left = f"up to {frontier.left_p / mass:.1e} of the rule" if mass else "all of the rule"
+            raise InputError("max_prefixes", max_prefixes, f"{left} is unexplored: allow more of them")
+        heaviest = frontier.pop(min(_ROWS, max_prefixes - len(nodes)))
         if not heaviest:
             break
         places = _places(rows, list(heaviest))
@@ -148,8 +148,8 @@ def first_leaf(tree: TokenTree) -> tuple[dict[tuple[int, ...], float], float]:
             child = (*prefix, token)
             if child in tree.leaves:
                 through[child] = math.exp(log_p)
-            elif leading.get(child, 0.0) > 0:
-                through[child] = 1 / (math.exp(-log_p) + 1 / leading[child])
+            elif child in tree.nodes:  # a dead end carries nothing, but is visited
+                through[child] = 1 / (math.exp(-log_p) + 1 / leading[child]) if leading[child] > 0 else 0.0
             else:
                 continue
             edges[prefix][child] = math.exp(log_p)
@@ -163,7 +163,9 @@ def first_leaf(tree: TokenTree) -> tuple[dict[tuple[int, ...], float], float]:
         up = math.exp(tree.nodes[prefix].log_p) if prefix else 0.0
         queries += potential[prefix] * (up + math.fsum(edges[prefix].values()))
         for child, conductance in edges[prefix].items():
-            current[child] = current[prefix] * through[child] / leading[prefix]
+            current[child] = (
+                current[prefix] * through[child] / leading[prefix] if leading[prefix] > 0 else 0.0
+            )
             potential[child] = potential[prefix] - current[child] / conductance
     return {leaf: current[leaf] for leaf in tree.leaves if leaf in current}, queries
 
@@ -227,7 +229,8 @@ class Lumped(PrefixOracle):
     def __init__(self, tree: TokenTree, eos: int | None) -> None:
         self.vocab_size = 2 + max(len(node.children) for node in tree.nodes.values())
         self.elsewhere, self.eos = self.vocab_size - 1, 0
-        self.max_length = max(map(len, tree.leaves))
+        # Not that of the longest leaf: a longer prefix may have been explored, and is not complete.
+        self.max_length = 1 + max(map(len, tree.nodes))
         self.leaves: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._laws: dict[tuple[int, ...], Tensor] = {}
         names: dict[tuple[int, ...], tuple[int, ...]] = {(): ()}
