@@ -2,6 +2,7 @@
 
 from trialogue.data.dyck import Dyck, DyckErrors
 from trialogue.data.dyck_kernels import DyckError
+from trialogue.data.ising import Ising
 from trialogue.data.table import Table
 
-__all__ = ["Dyck", "DyckError", "DyckErrors", "Table"]
+__all__ = ["Dyck", "DyckError", "DyckErrors", "Ising", "Table"]

@@ -1,0 +1,163 @@
+"""The two forms that the couplings of an Ising model come in: any symmetric matrix, or one clique of equal couplings.
+
+Spins are (rows, N) float64 of ±1. A clique interacts through its magnetisation alone, so that nothing here grows
+faster than its number of sites, whatever the number of its states.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from trialogue.randomness import Choose
+
+
+class Dense:
+    """Couplings given as a symmetric matrix (N, N) with a zero diagonal."""
+
+    def __init__(self, matrix: Tensor) -> None:
+        self._matrix = matrix
+
+    def matrix(self) -> Tensor:
+        """The matrix (N, N)."""
+        return self._matrix
+
+    def interaction(self, spins: Tensor) -> Tensor:
+        """Sum (rows,) of J_ij x_i x_j over unordered pairs."""
+        return ((spins @ self._matrix) * spins).sum(1) / 2
+
+    def local(self, spins: Tensor) -> Tensor:
+        """Sum (rows, N) over j of J_ij x_j."""
+        return spins @ self._matrix
+
+    def local_at(self, spins: Tensor, sites: Tensor) -> Tensor:
+        """The same (rows,), at one site of each row, `sites` (rows,)."""
+        return (self._matrix[sites] * spins).sum(1)
+
+    def among(self, sites: Tensor) -> Tensor:
+        """Couplings (rows, k, k) among the `sites` (rows, k) of each row."""
+        return self._matrix[sites[:, :, None], sites[:, None, :]]
+
+
+class Clique:
+    """Equal couplings `strength` between every two of the sites where `members` (N,) is True; no others.
+
+    `field` (N,) acts on the spins; where it is the same on all members, so are they, and counting suffices.
+    """
+
+    def __init__(self, members: Tensor, strength: float, field: Tensor) -> None:
+        self.members, self.strength = members, strength
+        self._sites = members.nonzero()[:, 0]
+        self._field = field[self._sites]
+        self._alike = bool((self._field == self._field[:1]).all())
+
+    def matrix(self) -> Tensor:
+        """The matrix (N, N)."""
+        both = self.members[:, None] & self.members[None, :]
+        return torch.where(both, self.strength, 0.0).double().fill_diagonal_(0.0)
+
+    def _magnetisation(self, spins: Tensor) -> Tensor:
+        return spins[:, self._sites].sum(1)
+
+    def interaction(self, spins: Tensor) -> Tensor:
+        """Sum (rows,) of J_ij x_i x_j over unordered pairs."""
+        return self.strength * (self._magnetisation(spins).square() - len(self._sites)) / 2
+
+    def local(self, spins: Tensor) -> Tensor:
+        """Sum (rows, N) over j of J_ij x_j."""
+        return self.strength * (self._magnetisation(spins)[:, None] - spins) * self.members
+
+    def local_at(self, spins: Tensor, sites: Tensor) -> Tensor:
+        """The same (rows,), at one site of each row, `sites` (rows,)."""
+        own = spins.gather(1, sites[:, None])[:, 0]
+        return self.strength * (self._magnetisation(spins) - own) * self.members[sites]
+
+    def among(self, sites: Tensor) -> Tensor:
+        """Couplings (rows, k, k) among the `sites` (rows, k) of each row."""
+        inside = self.members[sites]
+        both = inside[:, :, None] & inside[:, None, :] & (sites[:, :, None] != sites[:, None, :])
+        return torch.where(both, self.strength, 0.0).double()
+
+    def count_log_weights(self, spins: Tensor, block: Tensor) -> Tensor:
+        """Log-weights (rows, members + 1) of how many members in `block` (rows, N) are +1, given all other spins.
+
+        Counts beyond the number of members in the block weigh nothing (-inf).
+        """
+        free = block[:, self._sites]
+        size = free.sum(1).double()[:, None]
+        outside = (spins[:, self._sites] * ~free).sum(1)[:, None]
+        magnetisation = 2.0 * torch.arange(len(self._sites) + 1) - size
+        pairs = self.strength * (magnetisation.square() - size) / 2
+        return pairs + self.strength * outside * magnetisation + self._log_sums(free)[0]
+
+    def draw(self, spins: Tensor, block: Tensor, choose: Choose) -> Tensor:
+        """Spins (rows, N) with the members in `block` (rows, N) drawn jointly, given all other spins.
+
+        First how many are +1, then which: member by member, given how many are still to come.
+        """
+        result = spins.clone()
+        rows = block[:, self._sites].any(1).nonzero()[:, 0]
+        if not len(rows):
+            return result
+        free = block[:, self._sites]
+        ups, left = torch.zeros(2, len(spins), dtype=torch.int64).unbind(0)
+        ups[rows] = choose(self.count_log_weights(spins[rows], block[rows]), rows)
+        left += free.sum(1)
+        sums = None if self._alike else self._log_sums(free)
+        for place, site in enumerate(self._sites.tolist()):
+            rows = free[:, place].nonzero()[:, 0]
+            if not len(rows):
+                continue
+            count = ups[rows]
+            if sums is None:
+                weights = torch.stack((left[rows] - count, count), 1).double().log()
+            else:
+                minus = sums[place + 1, rows, count] - self._field[place]
+                plus = sums[place + 1, rows, (count - 1).clamp_min(0)] + self._field[place]
+                weights = torch.stack((minus, torch.where(count > 0, plus, -math.inf)), 1)
+            up = choose(weights, rows)
+            ups[rows] -= up
+            left[rows] -= 1
+            result[rows, site] = 2.0 * up.double() - 1
+        return result
+
+    def log_odds(self, spins: Tensor, block: Tensor) -> Tensor:
+        """Log of P(+1) over P(-1) (rows, N) for each member in `block` (rows, N) given the spins outside of it.
+
+        What stands at other sites means nothing.
+        """
+        free = block[:, self._sites]
+        weights = self.count_log_weights(spins, block) - self._log_sums(free)[0]
+        weights = torch.where(torch.isnan(weights), -math.inf, weights)  # counts beyond the block's
+        odds = torch.zeros_like(spins)
+        for place, site in enumerate(self._sites.tolist()):
+            others = free.clone()
+            others[:, place] = False
+            rest = self._log_sums(others)[0]
+            plus = (weights[:, 1:] + rest[:, :-1]).logsumexp(1) + self._field[place]
+            minus = (weights + rest).logsumexp(1) - self._field[place]
+            odds[:, site] = torch.where(free[:, place], plus - minus, 0.0)
+        return odds
+
+    def _log_sums(self, free: Tensor) -> Tensor:
+        """Log of the sum of exp(field * spins) over the `free` (rows, members) of the last members, by count of +1.
+
+        Returns (places, rows, members + 1): entry p for the members from place p on; only p = 0 where all are alike.
+        """
+        members = len(self._sites)
+        if self._alike:
+            size, count = free.sum(1).double()[:, None], torch.arange(members + 1).double()
+            ways = torch.lgamma(size + 1) - torch.lgamma(count + 1)
+            ways = ways - torch.lgamma((size - count).clamp_min(0) + 1)
+            field = self._field[0] if members else torch.zeros(())
+            return torch.where(count <= size, ways + field * (2 * count - size), -math.inf)[None]
+        sums = torch.full((members + 1, len(free), members + 1), -math.inf, dtype=torch.float64)
+        sums[members, :, 0] = 0.0
+        for place in reversed(range(members)):
+            after = sums[place + 1]
+            plus = (
+                torch.cat((torch.full_like(after[:, :1], -math.inf), after[:, :-1]), 1) + self._field[place]
+            )
+            both = torch.logaddexp(after - self._field[place], plus)
+            sums[place] = torch.where(free[:, place, None], both, after)
+        return sums
