@@ -54,7 +54,7 @@ class Clique:
     def matrix(self) -> Tensor:
         """The matrix (N, N)."""
         both = self.members[:, None] & self.members[None, :]
-        return torch.where(both, self.strength, 0.0).double().fill_diagonal_(0.0)
+        return (both.double() * self.strength).fill_diagonal_(0.0)
 
     def _magnetisation(self, spins: Tensor) -> Tensor:
         return spins[:, self._sites].sum(1)
@@ -76,7 +76,7 @@ class Clique:
         """Couplings (rows, k, k) among the `sites` (rows, k) of each row."""
         inside = self.members[sites]
         both = inside[:, :, None] & inside[:, None, :] & (sites[:, :, None] != sites[:, None, :])
-        return torch.where(both, self.strength, 0.0).double()
+        return both.double() * self.strength
 
     def count_log_weights(self, spins: Tensor, block: Tensor) -> Tensor:
         """Log-weights (rows, members + 1) of how many members in `block` (rows, N) are +1, given all other spins.
