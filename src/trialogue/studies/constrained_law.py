@@ -47,8 +47,8 @@ class Config:
     simulations: int = 1000
     samples: int = 32
     max_new_tokens: int = 28
-    tolerance: float = 3e-3
-    max_prefixes: int = 2000
+    tolerance: float = 2e-2
+    max_prefixes: int = 4000
     max_queries: int = 4000
 
     def __post_init__(self) -> None:

@@ -62,7 +62,6 @@ REMARKS = (
     "The prices are fair",
 )
 TONES = ("happy", "sad", "angry", "calm", "bored", "grateful")
-DEGREES = ("", "very ", "not ", "rather ")
 STARS = (1, 5)
 
 
@@ -88,15 +87,15 @@ def capital(seed: int, cities: int = 5) -> Task:
 
 
 def review(seed: int, tones: int = 4) -> Task:
-    """A review as JSON with stars and one of `tones` tones: a JSON schema."""
+    """A review as JSON with stars and one of `tones` tones: a JSON schema, and an example in the question."""
     draw = numpy_generator(seed, "review")
     first, second = draw.choice(REMARKS, 2, replace=False).tolist()
     stars = int(draw.integers(*STARS)) + 0.5
-    pairs = [degree + tone for degree in DEGREES for tone in TONES]
-    listed = draw.choice(pairs, tones, replace=False).tolist()
+    listed = draw.choice(TONES, tones, replace=False).tolist()
     question = f'Review: "{first}, but {second[0].lower()}{second[1:]}. I give it {stars} stars."\n'
     question += f'Reply with JSON: "stars" is a number from {STARS[0]} to {STARS[1]}, '
-    question += f'"tone" is one of {", ".join(json.dumps(tone) for tone in listed)}.'
+    question += f'"tone" is one of {", ".join(json.dumps(tone) for tone in listed)}.\n'
+    question += f"For example: {json.dumps({'stars': 3, 'tone': listed[0]})}"
     schema = {
         "type": "object",
         "properties": {
