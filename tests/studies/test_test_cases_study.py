@@ -1,5 +1,6 @@
 """The study of test cases runs end to end on its surrogate, and its pieces mean what they say."""
 
+import ast
 import dataclasses
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from trialogue.inference import Backtracking, generate
 from trialogue.ledger import load_rows
 from trialogue.ledger.claims import evaluate as judge
 from trialogue.ledger.tables import sheet
+from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.randomness import numpy_generator
-from trialogue.studies import find, test_cases_surrogate
+from trialogue.studies import find, test_cases, test_cases_surrogate
 from trialogue.studies.execution import execute
 from trialogue.studies.test_cases import STUDY, parts
-from trialogue.studies.test_cases_decodings import BASELINE, GREEDY, GROUND_TRUTH, TRAINED
+from trialogue.studies.test_cases_claims import REPLICATIONS, pilot_estimates, print_pilot
+from trialogue.studies.test_cases_decodings import BASELINE, GREEDY, GROUND_TRUTH, TRAINED, block_best_of
 from trialogue.studies.test_cases_examples import Completion, GroundTruth, examples_of, token_of
 from trialogue.studies.test_cases_models import PRESETS, Config
 from trialogue.studies.test_cases_rows import measured
@@ -25,6 +28,8 @@ from trialogue.studies.test_cases_surrogate import PieceTokens, Surrogate, surro
 
 MINIATURE = dataclasses.replace(PRESETS["smoke"], names=2, runs=2)
 TOKENS = PieceTokens()
+_SHAPE = TransformerConfig(vocab_size=len(test_cases_surrogate._PIECES), width=16, mlp_width=16)
+UNTRAINED = Surrogate(Transformer(_SHAPE, seed=0))
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +39,39 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_part_claim_and_table_has_rows(results: Path) -> None:
+def test_every_part_claim_and_table_has_rows(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = load_rows(STUDY.folder(MINIATURE, results))
     assert set(rows.part) == set(parts(MINIATURE))
     for claim in STUDY.claims:
-        assert len(list(claim.estimate(rows))) == len(MINIATURE.seeds), claim.id
+        drawn = claim.replications == REPLICATIONS  # the others need grids
+        assert len(list(claim.estimate(rows))) == drawn * len(MINIATURE.seeds), claim.id
+    print_pilot(STUDY.folder(MINIATURE, results))
+    printed = ast.literal_eval("{" + capsys.readouterr().out + "}")
+    assert printed == pilot_estimates(rows)
+    assert len(printed) > 10
     assert {verdict.answer for verdict in judge(STUDY.claims, rows, preset="smoke")} == {"not tested"}
     for table in STUDY.tables:
         assert sheet(table, rows).lines, table.title
+
+
+@pytest.mark.parametrize(("size", "rows"), [(64, 64), (4, 8)])
+def test_candidates_share_the_batch(
+    size: int, rows: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The batch size counts rows, of which each sample of block best-of-8 needs eight."""
+    asked = []
+
+    def generate(*args: object, batch_size: int, **options: object) -> None:
+        asked.append(batch_size)
+        raise InterruptedError
+
+    monkeypatch.setattr(test_cases, "generate", generate)
+    monkeypatch.setattr(test_cases, "_judge", lambda *args: None)
+    config = dataclasses.replace(MINIATURE, batch_size=size)
+    monkeypatch.setattr(test_cases, "oracle_of", lambda *args: UNTRAINED)
+    with pytest.raises(InterruptedError):
+        list(test_cases.measure_decoding(config, 0, block_best_of(8), tmp_path))
+    assert asked == [rows]
 
 
 def test_numbers_stay_within_their_bounds(results: Path) -> None:
@@ -83,10 +113,7 @@ def test_a_token_holds_a_character_and_ends_an_example() -> None:
 
 def test_the_ground_truth_never_lets_a_sampled_error_stand() -> None:
     """On an untrained model almost every token is wrong: the verifier must say so, and a blind one must not."""
-    from trialogue.models.transformer import Transformer, TransformerConfig
-
-    size = len(test_cases_surrogate._PIECES)
-    oracle = Surrogate(Transformer(TransformerConfig(vocab_size=size, width=16, mlp_width=16), seed=0))
+    oracle = UNTRAINED
     prompt = TOKENS.encode("abc\n")
     truth = GroundTruth({tuple(prompt): "abc"}, TOKENS, 2, oracle.eos)
     walk = Backtracking(5, 1, argmax_redo=False)

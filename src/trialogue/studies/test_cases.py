@@ -4,7 +4,9 @@ Thesis section 3.2.2. A language model is asked for test cases of list append, w
 its hidden states becomes the verifier of tokenwise rejection sampling with backtracking (Algorithm 1); an evaluator
 that parses and never executes counts distinct correct cases against queries. Controls that the thesis has too: the
 evaluator as verifier, a random verifier, no greedy redo, block best-of-n, greedy decoding. One replication is one
-repetition: its own unseen names, demonstrations and draws. The repetitions that share a verifier share its training.
+repetition: its own unseen names, demonstrations and draws. Repetitions that share a verifier share its training: what
+is said of trained verifiers and of block best-of-n is said of the two verifiers that `default` trains, and of the one
+that `smoke` and `paper` train.
 
 Deviations of the preset default: SmolLM2-135M-Instruct in place of CodeLlama-7B, 4 cases a prompt, 96 new tokens,
 3 names and 5 runs in each of 8 repetitions; without a demonstration of the target function under another name the
@@ -138,7 +140,7 @@ def measure_decoding(
         verifier=judge,
         num_samples=runs,
         max_new_tokens=config.max_new_tokens,
-        batch_size=config.batch_size * max(1, decoding.candidates),
+        batch_size=max(config.batch_size, decoding.candidates),
         stop=_after_last_case(config, oracle) if decoding.candidates else None,
         seed=seed_of(0, "draws", decoding.name),
         sample_ids=torch.tensor(ids),

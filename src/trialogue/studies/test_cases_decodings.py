@@ -68,6 +68,11 @@ GROUND_TRUTH_LARGE_QUOTA = replace(GROUND_TRUTH, quota=10)
 RANDOM = replace(TRAINED, judge="random")
 NO_ARGMAX = replace(TRAINED, argmax_redo=False)
 HIGH_NO_ARGMAX = replace(HIGH, argmax_redo=False)
+WIDE_BASELINE = Decoding(top_p=1.0)
+WIDE = replace(TRAINED, top_p=1.0)
+WIDE_LONG_STRIDE = replace(WIDE, stride=10)
+HOT_BASELINE = replace(WIDE_BASELINE, temperature=1.2)
+HOT = replace(WIDE, temperature=1.2)
 
 MAIN = (
     BASELINE,
@@ -93,18 +98,23 @@ def block_best_of(n: int) -> Decoding:
     return Decoding(judge="trained", candidates=n)
 
 
+def below_half(decoding: Decoding) -> Decoding:
+    """The same with the threshold 0.5."""
+    return replace(decoding, threshold=0.5)
+
+
+def out_of_distribution(decoding: Decoding) -> Decoding:
+    """The same on functions that are named after something else."""
+    return replace(decoding, out_of_distribution=True)
+
+
 def grids(layers: tuple[int, ...], depths: tuple[int, ...]) -> list[Decoding]:
-    """What Tables 3.6, 3.9, 3.10, 3.11, 3.13 and 3.15 have besides `MAIN`; see `distinct` for repeats."""
+    """What Tables 3.6, 3.9, 3.10, 3.11, 3.13 and 3.15 have besides `MAIN`; some of these are in both."""
     return [
         *(Decoding(top_p=p, temperature=t) for p in TOP_PS if p > 0 for t in TEMPERATURES),
         *(replace(TRAINED, layer=layer) for layer in layers),
         *(replace(HIGH, layer=layer) for layer in layers if layer == -1),
         *(replace(TRAINED, depth=depth) for depth in depths),
-        *(
-            replace(decoding, top_p=1.0, temperature=temperature)
-            for decoding in (TRAINED, HIGH)
-            for temperature in (1.0, 1.2)
-        ),
-        *(replace(decoding, top_p=1.0, stride=10) for decoding in (TRAINED, HIGH)),
-        *(replace(decoding, out_of_distribution=True) for decoding in (BASELINE, TRAINED, HIGH)),
+        *(kind for wide in (WIDE, WIDE_LONG_STRIDE, HOT) for kind in (wide, below_half(wide))),
+        *map(out_of_distribution, (BASELINE, TRAINED, HIGH)),
     ]

@@ -115,7 +115,8 @@ class Config:
         """Every decoding, each once."""
         found = [*MAIN, *map(block_best_of, self.candidates)]
         if self.grids:
-            found += grids(self.layers, tuple(depth for depth in self.depths if depth > 1))
+            others = tuple(layer for layer in self.layers if layer != self.layer)
+            found += grids(others, tuple(depth for depth in self.depths if depth > 1))
         return list({decoding.name: decoding for decoding in found}.values())
 
     def repetitions(self, verifier: int) -> tuple[int, ...]:

@@ -21,42 +21,14 @@ from trialogue.studies.test_cases_decodings import (
     TEMPERATURES,
     TOP_PS,
     TRAINED,
+    WIDE,
     Decoding,
     block_best_of,
 )
+from trialogue.studies.test_cases_published import PUBLISHED
 from trialogue.studies.test_cases_rows import THESIS, measured, per_query, validation
 
 _HEAD = "distinct accuracy"
-_WIDE = replace(TRAINED, top_p=1.0)
-
-PUBLISHED: dict[Decoding, tuple[float, float]] = {
-    TRAINED: (0.714, 39443),
-    HIGH: (0.676, 38555),
-    replace(TRAINED, layer=-1): (0.677, 39546),
-    replace(HIGH, layer=-1): (0.688, 39629),
-    block_best_of(2): (0.684, 39364),
-    block_best_of(4): (0.623, 65496),
-    block_best_of(8): (0.559, 122933),
-    BASELINE: (0.660, 38231),
-    GREEDY: (0.013, 38400),
-    _WIDE: (0.639, 31274),
-    replace(_WIDE, stride=10): (0.622, 32923),
-    replace(_WIDE, threshold=0.5): (0.604, 31091),
-    replace(_WIDE, stride=10, threshold=0.5): (0.604, 27287),
-    replace(_WIDE, temperature=1.2): (0.440, 24916),
-    replace(_WIDE, temperature=1.2, threshold=0.5): (0.334, 24217),
-    GROUND_TRUTH: (0.719, math.nan),
-    GROUND_TRUTH_LARGE_QUOTA: (0.717, math.nan),
-    LARGE_QUOTA: (0.692, math.nan),
-    LONG_STRIDE: (0.622, math.nan),
-    RANDOM: (0.663, math.nan),
-    NO_ARGMAX: (0.711, math.nan),
-    HIGH_NO_ARGMAX: (0.663, math.nan),
-    replace(BASELINE, out_of_distribution=True): (0.606, math.nan),
-    replace(TRAINED, out_of_distribution=True): (0.710, math.nan),
-    replace(HIGH, out_of_distribution=True): (0.687, math.nan),
-}
-"""Distinct accuracy and queries of Tables 3.6, 3.10, 3.12, 3.13, 3.15 and 3.17; the grids without a verifier apart."""
 
 _GRID_ACCURACY = {
     1.0: (0.080, 0.207, 0.399, 0.562, 0.504, 0.269),
@@ -170,11 +142,11 @@ TABLES = (
                 TRAINED,
                 HIGH,
                 *(
-                    replace(_WIDE, temperature=temperature, threshold=threshold)
+                    replace(WIDE, temperature=temperature, threshold=threshold)
                     for temperature in (1.0, 1.2)
                     for threshold in (0.1, 0.5)
                 ),
-                *(replace(_WIDE, stride=10, threshold=threshold) for threshold in (0.1, 0.5)),
+                *(replace(WIDE, stride=10, threshold=threshold) for threshold in (0.1, 0.5)),
             )
         },
         "the last row's threshold is 0.5: the thesis prints 0.1 there, and 0.5 in Table 3.13",
