@@ -42,6 +42,9 @@ def nonsense(text):
 
 def no_cat(text):
     return "cat" not in text
+
+def has_dog(text):
+    return "dog" in text
 """
 
 
@@ -80,7 +83,7 @@ def content(path: Path) -> list[dict[str, Any]]:
     # What a sample costs depends on what it shared a batch with.
     plain = [{key: value for key, value in line.items() if key not in COSTS} for line in lines]
     for line in plain:
-        line["log_prob"] = round(line["log_prob"], 4)
+        line["log_prob"] = None if line["log_prob"] is None else round(line["log_prob"], 4)
     return sorted(plain, key=lambda line: (line["id"], line["sample"]))
 
 

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-import torch
 
 from generation.command import REGEX, Say
 from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
@@ -174,39 +173,6 @@ def test_functions_get_what_was_asked_for(say: Say) -> None:
         "--prompt", "the dog", "--verifier", "python:rules.py:no_cat", "--verifier-scope", "sequence", *common
     )
     assert all(line["accepted"] for line in whole.lines)
-
-
-def test_resampling_draws_by_weight(say: Say, tmp_path: Path) -> None:
-    options = (
-        "--prompt",
-        "the",
-        "--verifier",
-        REGEX,
-        "--walk",
-        "weighted-rejection",
-        "--n",
-        "300",
-        "--resample",
-    )
-    told = say(*options)
-    assert told.code == 0, told.err
-    assert re.search(r"300 samples, 300 accepted, effective sample size [\d.]+, ", told.err)
-    weighted = say(*options[:-1]).lines
-    weights = torch.tensor(
-        [line["log_weight"] for line in sorted(weighted, key=lambda line: line["sample"])]
-    ).softmax(0)
-    counts = torch.bincount(torch.tensor([line["source"] for line in told.lines]), minlength=300)
-    # Independent draws: a multinomial count has variance n p (1 - p); the statistic is 299 +- 24 under the law.
-    used = weights * 300 > 0.5
-    expected = weights[used] * 300
-    chi = ((counts[used] - expected) ** 2 / expected).sum()
-    assert chi < used.sum() + 6 * math.sqrt(2 * used.sum())
-    assert len({line["log_weight"] for line in told.lines}) == 1
-    assert say(*options, "--out", "r.jsonl").code == 0
-    assert (tmp_path / "r.jsonl").read_text(encoding="utf-8").count("\n") == 300
-    assert (tmp_path / "r.weighted.jsonl").read_text(encoding="utf-8").count("\n") == 300
-    kept = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [line["text"] for line in kept] == [line["text"] for line in told.lines]
 
 
 @pytest.fixture(scope="module")

@@ -90,9 +90,17 @@ def test_draws_depend_on_the_seed_and_by_default_are_as_many_as_the_samples():
     assert first.prompt_lengths.shape == (30,)
 
 
-def test_a_prompt_without_weight_is_named():
-    samples = weighted([0.0, -math.inf, 0.0], [0, 1, 1], [True, True, False])
-    with pytest.raises(InputError, match="log_weight=-inf: every sample of prompt 1 has weight zero"):
+def test_a_prompt_without_weight_keeps_the_others():
+    samples = weighted([0.0, -math.inf, 0.0, 2.0], [0, 1, 1, 2], [True, True, False, True])
+    drawn = resampled(samples, 3)
+    assert drawn.prompt.tolist() == [0] * 3 + [1] * 3 + [2] * 3
+    assert drawn.accepted.tolist() == [True] * 3 + [False] * 3 + [True] * 3
+    assert drawn.log_weight.tolist() == pytest.approx([0.0] * 3 + [-math.inf] * 3 + [2.0] * 3)
+
+
+def test_no_weight_at_all_is_named():
+    samples = weighted([-math.inf, 0.0], [0, 1], [True, False])
+    with pytest.raises(InputError, match="log_weight=-inf: every sample of every prompt has weight zero"):
         resampled(samples)
     with pytest.raises(InputError, match="num=0"):
         resampled(samples, 0)

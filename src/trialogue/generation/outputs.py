@@ -10,13 +10,15 @@ import torch
 
 from trialogue.errors import InputError
 from trialogue.generation.recording import Collected, Output, StandardOutput
-from trialogue.generation.records import log_weights
+from trialogue.generation.records import COSTS, log_weights
 from trialogue.generation.run import Finished, run
-from trialogue.generation.sample_file import line_of, opened
-from trialogue.generation.settings import Settings
+from trialogue.generation.sample_file import opened, replace, require_own
+from trialogue.generation.settings import Settings, digest
 from trialogue.generation.streaming import LiveText
 from trialogue.inference.importance import draws
-from trialogue.storage import atomic_write
+
+_NAMED = 5
+_WEIGHTLESS = "every sample has weight zero"
 
 
 def generate_to(
@@ -43,16 +45,21 @@ def generate_to(
         output: Output = StandardOutput() if lines and not resample else Collected()
         where = "drawn; with --out they would be kept" if resample else "written"
         finished = _run(settings, output, where, live, progress, report)
-        if lines and resample:
+    elif not resample:
+        with opened(out, settings.sampling(), settings.prompts, force=force) as file:
+            finished = _run(settings, file, _kept_in(out), live, progress, report)
+    else:
+        if not force:
+            require_own(out, _resampling(settings), settings.prompts)
+        drawn = out.with_name(f"{out.name.removesuffix('.jsonl')}.weighted.jsonl")
+        with opened(drawn, settings.sampling(), settings.prompts, force=force) as file:
+            finished = _run(settings, file, _kept_in(drawn), live, progress, report)
+            replace(out, _resampling(settings), _resampled(finished.records, settings))
+    if resample:
+        if out is None and lines:
             for record in _resampled(finished.records, settings):
                 StandardOutput().write(record)
-    else:
-        drawn = out.with_name(f"{out.name.removesuffix('.jsonl')}.weighted.jsonl") if resample else out
-        with opened(drawn, settings.sampling(), settings.prompts, force=force) as file:
-            where = f"kept in {drawn}; the same command goes on"
-            finished = _run(settings, file, where, live, progress, report)
-            if resample:
-                atomic_write(out, b"".join(map(line_of, _resampled(finished.records, settings))))
+        _require_weights(finished.records, settings)
     return finished.summary(weighted=_is_weighted(settings.walk))
 
 
@@ -82,15 +89,55 @@ def _is_weighted(walk: Any) -> bool:
     return hasattr(walk.init(nothing), "log_weight")
 
 
+def _kept_in(path: Path) -> str:
+    return f"kept in {path}; the same command goes on"
+
+
+def _resampling(settings: Settings) -> dict[str, Any]:
+    """What decides resampled records: a weighted run must not go on with them, as if they were its own."""
+    return settings.sampling() | {"resample": True}
+
+
 def _resampled(records: list[dict[str, Any]], settings: Settings) -> Iterator[dict[str, Any]]:
     """As many records of each prompt, drawn in proportion to their weights; `source` is the sample that was drawn.
 
-    Each weighs its prompt's mean weight.
+    Each weighs its prompt's mean weight. A prompt without weight has one record, whose costs are those of all its
+    samples.
     """
-    n = settings.n
-    for place in range(len(settings.prompts)):
-        own = records[place * n : (place + 1) * n]
+    n, name = settings.n, digest(_resampling(settings))
+    for place, own in enumerate(_by_prompt(records, settings)):
         weights = torch.tensor(log_weights(own), dtype=torch.float64)
         mean = float(weights.logsumexp(0)) - math.log(n)
+        if mean == -math.inf:
+            spent = {cost: sum(record[cost] for record in own) for cost in (*COSTS, "seconds")}
+            nothing: dict[str, Any] = {
+                "text": "",
+                "tokens": [],
+                "ended": None,
+                "log_prob": None,
+                "log_weight": None,
+            }
+            refused = {"accepted": False, "reason": _WEIGHTLESS, "source": None}
+            yield own[0] | nothing | refused | spent | {"sample": 0, "run": name}
+            continue
         for sample, source in enumerate(draws(weights, n, settings.seed, place).tolist()):
-            yield own[source] | {"sample": sample, "log_weight": mean, "source": source}
+            yield own[source] | {"sample": sample, "log_weight": mean, "source": source, "run": name}
+
+
+def _by_prompt(records: list[dict[str, Any]], settings: Settings) -> list[list[dict[str, Any]]]:
+    return [records[first : first + settings.n] for first in range(0, len(records), settings.n)]
+
+
+def _require_weights(records: list[dict[str, Any]], settings: Settings) -> None:
+    """Raise `InputError` that names the prompts none of whose samples has weight."""
+    without = [
+        own[0]["id"]
+        for own in _by_prompt(records, settings)
+        if max(log_weights(own), default=0.0) == -math.inf
+    ]
+    if without:
+        named = ", ".join(map(repr, without[:_NAMED]))
+        named += f" and {len(without) - _NAMED} more" if len(without) > _NAMED else ""
+        mend = f"{_WEIGHTLESS} of the prompt{'s' if len(without) > 1 else ''} with id {named}: draw more samples, "
+        mend += f"or raise the budget ({len(settings.prompts) - len(without)} of {len(settings.prompts)} prompts are "
+        raise InputError("resample", True, mend + "resampled)")

@@ -5,7 +5,7 @@ the file ends; one with other settings is refused.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -73,6 +73,19 @@ def opened(
         # While it is held: filelock tries anew where the file that it locked has lost its name.
         Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
+
+
+def require_own(path: Path, sampling: dict[str, Any], prompts: tuple[Prompt, ...]) -> None:
+    """Raise `InputError` where `path` holds anything but samples of `prompts` that `sampling` decides."""
+    _kept(path.absolute(), sampling, prompts)
+
+
+def replace(path: Path, sampling: dict[str, Any], records: Iterable[dict[str, Any]]) -> None:
+    """Write a whole file of `records` that `sampling` decides, in the place of what is there."""
+    path = path.absolute()
+    content = b"".join(map(line_of, records))
+    atomic_write(_settings_path(path), _settings_text(sampling))
+    atomic_write(path, content)
 
 
 def _settings_path(path: Path) -> Path:

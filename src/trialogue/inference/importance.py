@@ -71,18 +71,26 @@ def resampled(samples: Samples, num: int | None = None, seed: int = 0) -> Sample
 
     The more samples there are the closer is the law of what is drawn to the restricted law. Draws are independent, with
     replacement, and keyed by prompt. Each weighs its prompt's mean weight, and reports what the sample that it is
-    cost; `total` remains that of the run. Raises `InputError` for a prompt none of whose samples has weight.
+    cost; `total` remains that of the run. A prompt none of whose samples has weight gets `num` of them that are not
+    accepted and have weight zero. Raises `InputError` where that is every prompt.
     """
     num = None if num is None else whole_number("num", num, 1)
     masses, chosen = log_accepted_masses(samples), []
+    if len(masses) and not bool((masses > -math.inf).any()):
+        mend = "every sample of every prompt has weight zero: draw more samples, or raise the budget"
+        raise InputError("log_weight", -math.inf, mend)
     for prompt, (rows, log_weights) in enumerate(_by_prompt(samples)):
         if not len(rows):
             continue
-        chosen.append(rows[draws(log_weights, len(rows) if num is None else num, seed, prompt)])
+        count = len(rows) if num is None else num
+        weighs = bool(masses[prompt] > -math.inf)
+        places = draws(log_weights, count, seed, prompt) if weighs else torch.arange(count) % len(rows)
+        chosen.append(rows[places])
     index = torch.cat(chosen) if chosen else torch.zeros(0, dtype=torch.int64)
     columns: dict[str, Any] = {field.name: getattr(samples, field.name) for field in fields(samples)}
     columns |= {name: column[index] for name, column in columns.items() if isinstance(column, Tensor)}
     columns["log_weight"] = masses[columns["prompt"]]
+    columns["accepted"] = columns["accepted"] & (columns["log_weight"] > -math.inf)
     columns["stopped"] = [samples.stopped[place] for place in index.tolist()]
     return Samples(**columns | {"trace": None})
 

@@ -1,0 +1,144 @@
+"""`--resample`: draws by weight in a file of their own, and prompts without weight among others."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from generation.command import REGEX, Say, content
+from trialogue.generation import outputs
+
+WEIGHTED = ("--verifier", REGEX, "--walk", "weighted-rejection", "--n", "4", "--out", "out.jsonl")
+HOPELESS = ("--verifier", "python:rules.py:has_dog", "--verifier-scope", "sequence", "--verifier-whole")
+
+
+def test_resampling_draws_by_weight(say: Say, tmp_path: Path) -> None:
+    options = (
+        "--prompt",
+        "the",
+        "--verifier",
+        REGEX,
+        "--walk",
+        "weighted-rejection",
+        "--n",
+        "300",
+        "--resample",
+    )
+    told = say(*options)
+    assert told.code == 0, told.err
+    assert re.search(r"300 samples, 300 accepted, effective sample size [\d.]+, ", told.err)
+    weighted = say(*options[:-1]).lines
+    weights = torch.tensor(
+        [line["log_weight"] for line in sorted(weighted, key=lambda line: line["sample"])]
+    ).softmax(0)
+    counts = torch.bincount(torch.tensor([line["source"] for line in told.lines]), minlength=300)
+    # Independent draws: a multinomial count has variance n p (1 - p); the statistic is 299 +- 24 under the law.
+    used = weights * 300 > 0.5
+    expected = weights[used] * 300
+    chi = ((counts[used] - expected) ** 2 / expected).sum()
+    assert chi < used.sum() + 6 * math.sqrt(2 * used.sum())
+    assert len({line["log_weight"] for line in told.lines}) == 1
+    assert say(*options, "--out", "r.jsonl").code == 0
+    assert (tmp_path / "r.jsonl").read_text(encoding="utf-8").count("\n") == 300
+    assert (tmp_path / "r.weighted.jsonl").read_text(encoding="utf-8").count("\n") == 300
+    kept = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [line["text"] for line in kept] == [line["text"] for line in told.lines]
+
+
+def test_a_file_of_another_run_is_not_written_over(say: Say, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    assert say("--prompt", "the", *WEIGHTED).code == 0
+    weighted = out.read_bytes()
+    told = say("--prompt", "the", *WEIGHTED, "--resample")
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert (
+        "resample=True: out.jsonl was begun with None: choose another file, or begin anew with --force"
+        in told.err
+    )
+    out.with_name("out.jsonl.settings.json").unlink()
+    assert "it does not come with its settings" in say("--prompt", "the", *WEIGHTED, "--resample").err
+    assert out.read_bytes() == weighted
+    assert not (tmp_path / "out.weighted.jsonl").exists()
+    assert say("--prompt", "the", *WEIGHTED, "--resample", "--force").code == 0
+    assert out.read_bytes() != weighted
+
+
+def test_draws_are_not_gone_on_with_as_if_they_were_weighted(say: Say, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    assert say("--prompt", "the", *WEIGHTED, "--resample").code == 0
+    drawn = out.read_bytes()
+    told = say("--prompt", "the", *WEIGHTED)
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert "resample=None: out.jsonl was begun with True" in told.err
+    weighted = tmp_path / "out.weighted.jsonl"
+    assert {line["run"] for line in content(out)}.isdisjoint(line["run"] for line in content(weighted))
+    # Under the settings of the weighted samples too the lines themselves are told apart.
+    weighted.write_bytes(drawn)
+    assert "line 1 belongs to another run" in say("--prompt", "the", *WEIGHTED, "--resample").err
+    assert out.read_bytes() == drawn
+
+
+def test_the_same_command_draws_the_same_again_and_more_with_more_samples(say: Say, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    assert say("--prompt", "the", *WEIGHTED, "--resample").code == 0
+    drawn = out.read_bytes()
+    assert say("--prompt", "the", *WEIGHTED, "--resample", "--device", "nowhere").code == 0
+    assert out.read_bytes() == drawn
+    assert say("--prompt", "the", *WEIGHTED, "--resample", "--n", "9").code == 0
+    assert (len(content(out)), len(content(tmp_path / "out.weighted.jsonl"))) == (9, 9)
+
+
+@pytest.mark.parametrize("to_file", [True, False])
+def test_a_prompt_without_weight_keeps_the_others(to_file: bool, say: Say, tmp_path: Path) -> None:
+    prompts = [
+        {"prompt": "the dog", "id": "d"},
+        {"prompt": "the cat", "id": "c"},
+        {"prompt": "a dog", "id": "e"},
+    ]
+    (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, prompts)), encoding="utf-8")
+    options = (
+        "--prompts",
+        "p.jsonl",
+        "--n",
+        "3",
+        "--max-new-tokens",
+        "3",
+        "--walk",
+        "smc",
+        "--particles",
+        "2",
+    )
+    told = say(*options, *HOPELESS, "--resample", *(("--out", "out.jsonl") if to_file else ()))
+    assert told.code == 2
+    assert told.err == (
+        "trialogue: error: resample=True: every sample has weight zero of the prompt with id 'c': draw more samples, "
+        "or raise the budget (2 of 3 prompts are resampled)\n"
+    )
+    lines = content(tmp_path / "out.jsonl") if to_file else told.lines
+    assert [line["id"] for line in lines if line["accepted"]] == ["d"] * 3 + ["e"] * 3
+    (refused,) = (line for line in lines if not line["accepted"])
+    assert (refused["id"], refused["prompt"], refused["text"]) == ("c", "the cat", "")
+    assert refused["reason"] == "every sample has weight zero"
+    assert refused["log_weight"] is refused["source"] is None
+    if to_file:
+        spent = [line["queries"] for line in content(tmp_path / "out.weighted.jsonl") if line["id"] == "c"]
+        assert (len(spent), sum(spent)) == (3, refused["queries"])
+
+
+def test_many_prompts_without_weight_are_counted(say: Say) -> None:
+    told = say(
+        "--prompt", *["the cat"] * 8, *HOPELESS, "--walk", "smc", "--max-new-tokens", "2", "--resample"
+    )
+    assert (told.code, len(told.lines)) == (2, 8)
+    assert "of the prompts with id 0, 1, 2, 3, 4 and 3 more: draw more samples" in told.err
+
+
+def test_a_mutant_that_gives_draws_the_name_of_the_weighted_run_is_found(
+    say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outputs, "_resampling", lambda settings: settings.sampling())
+    with pytest.raises(AssertionError):
+        test_draws_are_not_gone_on_with_as_if_they_were_weighted(say, tmp_path)
