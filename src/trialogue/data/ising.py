@@ -15,6 +15,7 @@ from torch.nn.functional import logsigmoid
 
 from trialogue.data.ising_couplings import Clique, Dense
 from trialogue.errors import InputError, whole_number
+from trialogue.oracles import sites_of, whole_sequences
 from trialogue.randomness import Choose, Streams, seed_of
 
 ENUMERABLE_SITES = 20
@@ -127,7 +128,7 @@ class Ising:
                 f"2^{self.sites} states are too many to list (at most 2^{ENUMERABLE_SITES}): draw from the model, "
                 "with `sample` or `run_chain(Gibbs(), model, ...)`",
             )
-        return _assignments(self.sites)
+        return whole_sequences(2, self.sites)
 
     @cached_property
     def _log_weights(self) -> Tensor:
@@ -176,7 +177,7 @@ class Ising:
             answer = torch.zeros(*tokens.shape, 2, dtype=torch.float64)
             weights, order, held = self._table(spins, masked)
             law = weights.softmax(1)
-            up = _assignments(order.shape[1]).double()
+            up = whole_sequences(2, order.shape[1]).double()
             site = torch.stack((law @ (1 - up), law @ up), 2).log()
             rows = torch.arange(len(tokens))[:, None].expand_as(order)
             answer[rows[~held], order[~held]] = site[~held]
@@ -204,7 +205,7 @@ class Ising:
             return _tokens(self._drawn_by_structure(self._couplings, spins, block, choose))
         weights, order, held = self._table(spins, block)
         rows = torch.arange(len(tokens))
-        drawn = _assignments(order.shape[1])[choose(weights, rows)]
+        drawn = whole_sequences(2, order.shape[1])[choose(weights, rows)]
         return tokens.scatter(1, order, torch.where(held, tokens.gather(1, order), drawn))
 
     def sample(self, n: int, seed: int) -> Tensor:
@@ -251,10 +252,9 @@ class Ising:
                 f"the joint law of the block would list 2^{size} states (at most 2^{most}): use smaller blocks, or "
                 "draw site after site with `ChainRule`",
             )
-        order = block.long().argsort(dim=1, stable=True)[:, self.sites - size :]
-        held = ~block.gather(1, order)
+        order, held = sites_of(block)
         local = self._couplings.local(spins * ~block) + self.field
-        up = _assignments(size)
+        up = whole_sequences(2, size)
         values = _spins(up)
         i, j = torch.tensor(list(combinations(range(size), 2)), dtype=torch.int64).view(-1, 2).unbind(1)
         among = self._couplings.among(order)[:, i, j]
@@ -294,8 +294,3 @@ def _tokens(spins: Tensor) -> Tensor:
 def _log_probs(odds: Tensor) -> Tensor:
     """log P(-1), log P(+1) (..., 2) from the log of their ratio (...)."""
     return torch.stack((logsigmoid(-odds), logsigmoid(odds)), -1)
-
-
-def _assignments(sites: int) -> Tensor:
-    """All (2^sites, sites) tokens in the order of `itertools.product`."""
-    return torch.arange(2**sites)[:, None] >> torch.arange(sites - 1, -1, -1) & 1

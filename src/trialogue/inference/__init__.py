@@ -1,5 +1,9 @@
-"""How sequences are drawn from what was learned: walks, verifiers, truncation, and exact laws."""
+"""How sequences are drawn from what was learned: walks, chains, verifiers, truncation, and exact laws."""
 
+from trialogue.inference.chains.engine import ChainRun, HittingTimes, hitting_times, run_chain
+from trialogue.inference.chains.gibbs import AdaptiveBlockDynamics, BlockDynamics, BlockGibbs, Gibbs
+from trialogue.inference.chains.metropolis import Metropolis
+from trialogue.inference.chains.parallel import ChainRule, IndependentParallel
 from trialogue.inference.importance import (
     effective_sample_size,
     effective_sample_sizes,
@@ -42,15 +46,35 @@ WALKS = {
 }
 """Every walk by its name."""
 
+CHAINS = {
+    "gibbs": Gibbs,
+    "block-gibbs": BlockGibbs,
+    "block-dynamics": BlockDynamics,
+    "adaptive-block-dynamics": AdaptiveBlockDynamics,
+    "independent-parallel": IndependentParallel,
+    "metropolis": Metropolis,
+}
+"""Every chain by its name."""
+
 __all__ = [
+    "CHAINS",
     "WALKS",
+    "AdaptiveBlockDynamics",
     "All",
     "Ancestral",
     "Backtracking",
     "BestOfN",
     "BlockBestOfN",
+    "BlockDynamics",
+    "BlockGibbs",
+    "ChainRule",
+    "ChainRun",
     "FunctionVerifier",
+    "Gibbs",
     "GrammarVerifier",
+    "HittingTimes",
+    "IndependentParallel",
+    "Metropolis",
     "ProbeVerifier",
     "Product",
     "RandomVerifier",
@@ -67,8 +91,10 @@ __all__ = [
     "effective_sample_size",
     "effective_sample_sizes",
     "generate",
+    "hitting_times",
     "log_accepted_masses",
     "python_verifier",
     "resampled",
+    "run_chain",
     "truncated",
 ]

@@ -82,7 +82,7 @@ def exact_law(
     return _Chain(walk, oracle, verifier, tuple(prompt), max_new_tokens, max_states).law()
 
 
-def transition_matrix(
+def walk_transitions(
     walk: Walk[Any],
     oracle: Autoregressive,
     verifier: VerifierLike | None = None,

@@ -1,0 +1,1 @@
+"""Samplers as Markov chains on whole sequences: contract, engine, and the chains."""

@@ -1,0 +1,264 @@
+"""The engine of chains: many copies as one batch, each with a random stream of its own."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from trialogue.errors import InputError, whole_number
+from trialogue.inference.chains.chain import Advance, advancing
+from trialogue.inference.chains.conditionals import Model, site_laws, vocab_of
+from trialogue.inference.laws.chains import chain_transitions, ergodicity
+from trialogue.inference.walks.walk import take
+from trialogue.oracles import Chain, Energy, Masked, whole_sequences
+from trialogue.randomness import Streams
+
+Predicate = Callable[[Tensor], Tensor]
+"""`predicate(tokens (n, N)) -> (n,) bool`"""
+
+CHECKED_STATES = 1024
+"""Up to so many states, a chain is checked for ergodicity before it runs."""
+_STEPS_AT_ONCE = 256
+
+
+class Change(NamedTuple):
+    """What changed in a run, one entry per site and step in which it did, in the order of the steps.
+
+    All (changes,) int64: the step (1 is the first, burn-in included), the chain, the site, and its new token.
+    """
+
+    step: Tensor
+    chain: Tensor
+    site: Tensor
+    token: Tensor
+
+
+@dataclass(frozen=True)
+class ChainRun:
+    """What a run of chains returns, in the order of their starts."""
+
+    tokens: Tensor
+    """(chains, N) int64: where each chain stands in the end"""
+    steps: Tensor
+    """(chains,) int64: steps after the burn-in"""
+    reached: Tensor
+    """(chains,) bool: whether `until` stopped the chain"""
+    samples: Tensor
+    """(kept, chains, N) int64: where the chains stood after every `thin` steps; none unless `thin` was given"""
+    trace: Change | None = None
+
+
+class HittingTimes(NamedTuple):
+    """How long chains took to reach a set; all by chain."""
+
+    steps: Tensor
+    """(chains,) int64: the first step at which the chain was in the set (0: it started there), or the budget"""
+    censored: Tensor
+    """(chains,) bool: the budget ran out before"""
+    tokens: Tensor
+    """(chains, N) int64: where the chain stands"""
+
+
+def run_chain(
+    chain: Chain[Any],
+    model: Model,
+    *,
+    start: Tensor,
+    steps: int,
+    seed: int = 0,
+    burn_in: int = 0,
+    thin: int | None = None,
+    until: Predicate | None = None,
+    chain_ids: Sequence[int] | Tensor | None = None,
+    require_ergodic: bool = True,
+    trace: bool = False,
+    progress: bool = False,
+) -> ChainRun:
+    """Run one copy of `chain` on `model` from each row of `start` (chains, N), for `burn_in` and then `steps` steps.
+
+    What a step is, the chain says: one update for random scans, N for sweeps. With `thin` the states after every so
+    many steps beyond the burn-in are kept. With `until` a chain stops in the first state, after the burn-in, that
+    fulfils the predicate. A chain depends on `seed`, its start and its id (its place, unless `chain_ids` says
+    otherwise), not on the other chains.
+
+    Chains that are not ergodic are refused wherever the states can be listed (up to `CHECKED_STATES`), unless
+    `require_ergodic` is False. Raises `InputError` for that, for a field out of range, for a start outside of the
+    model, and where the chain cannot run on the model.
+    """
+    if isinstance(chain, type):
+        raise InputError("chain", chain.__name__, f"give an instance: {chain.__name__}()")
+    start = _checked_start(start, model)
+    steps, burn_in = whole_number("steps", steps, 1), whole_number("burn_in", burn_in, 0)
+    if thin is not None and whole_number("thin", thin, 1) > steps:
+        raise InputError("thin", thin, f"nothing would be kept of {steps} steps: use at most as many")
+    if thin is not None and until is not None:
+        raise InputError(
+            "thin", thin, "chains that stop at their own times keep no common samples: leave it out"
+        )
+    streams = Streams(whole_number("seed", seed, 0), _ids(chain_ids, len(start)))
+    kept = [] if thin is None else [thin] * (steps // thin)
+    with torch.no_grad():
+        state = chain.init(model, start)
+        if require_ergodic:
+            _require_ergodic(chain, model, start.shape[1])
+        run = _Run(advancing(chain, model), state, streams, until, trace)
+        with tqdm(total=burn_in + steps, unit="step", disable=not progress, leave=False) as bar:
+            run.advance(burn_in, bar)
+            run.watch()
+            samples = [run.advance(count, bar).clone() for count in kept]
+            run.advance(steps - sum(kept), bar)
+    return ChainRun(
+        tokens=run.tokens,
+        steps=run.steps - burn_in,
+        reached=run.reached,
+        samples=torch.stack(samples) if samples else start.new_zeros(0, *start.shape),
+        trace=run.changes(),
+    )
+
+
+def hitting_times(
+    chain: Chain[Any],
+    model: Model,
+    *,
+    start: Tensor,
+    target: Predicate,
+    budget: int,
+    seed: int = 0,
+    chain_ids: Sequence[int] | Tensor | None = None,
+    require_ergodic: bool = True,
+    progress: bool = False,
+) -> HittingTimes:
+    """How many steps copies of `chain` take from `start` (chains, N) until `target` holds, at most `budget`.
+
+    Raises `InputError` wherever `run_chain` does.
+    """
+    run = run_chain(
+        chain,
+        model,
+        start=start,
+        steps=whole_number("budget", budget, 1),
+        seed=seed,
+        until=target,
+        chain_ids=chain_ids,
+        require_ergodic=require_ergodic,
+        progress=progress,
+    )
+    return HittingTimes(run.steps, ~run.reached, run.tokens)
+
+
+class _Run:
+    """One call of `run_chain`: chains that move, and where all of them stand."""
+
+    def __init__(
+        self, advance: Advance, state: Any, streams: Streams, until: Predicate | None, trace: bool
+    ) -> None:
+        self._advance, self._state, self._streams, self._until = advance, state, streams, until
+        self.tokens: Tensor = state.tokens.clone()
+        chains = len(self.tokens)
+        self.steps = torch.zeros(chains, dtype=torch.int64)
+        self.reached = torch.zeros(chains, dtype=torch.bool)
+        self._moving = torch.arange(chains)
+        self._watching = False
+        self._now = 0
+        self._trace: list[Change] | None = [] if trace else None
+
+    def watch(self) -> None:
+        """From now on, stop chains where the predicate says so."""
+        self._watching = self._until is not None
+        self._stop()
+
+    def advance(self, steps: int, bar: "tqdm[Any]") -> Tensor:
+        """Take `steps` steps with the chains that still move; return where all chains stand (chains, N)."""
+        each = 1 if self._watching or self._trace is not None else _STEPS_AT_ONCE
+        while steps:
+            count = min(each, steps) if len(self._moving) else steps
+            if len(self._moving):
+                self._move(count)
+            steps -= count
+            bar.update(count)
+        return self.tokens
+
+    def _move(self, steps: int) -> None:
+        before = self._state.tokens
+        self._state = self._advance(self._state, self._streams, steps)
+        self._now += steps
+        after = self._state.tokens
+        self.tokens[self._moving] = after
+        self.steps[self._moving] = self._now
+        if self._trace is not None:
+            row, site = (before != after).nonzero().unbind(1)
+            self._trace.append(
+                Change(torch.full_like(row, self._now), self._moving[row], site, after[row, site])
+            )
+        self._stop()
+
+    def _stop(self) -> None:
+        if not self._watching or self._until is None:
+            return
+        there = torch.as_tensor(self._until(self._state.tokens))
+        if there.shape != (len(self._moving),) or there.dtype != torch.bool:
+            raise InputError(
+                "until", tuple(there.shape), f"answer with one bool for each of the {len(self._moving)} rows"
+            )
+        if bool(there.any()):
+            self.reached[self._moving[there]] = True
+            rest = (~there).nonzero()[:, 0]
+            self._moving, self._state = self._moving[rest], take(self._state, rest)
+            self._streams.select(rest)
+
+    def changes(self) -> Change | None:
+        """Return the trace, where there is one."""
+        if self._trace is None:
+            return None
+        nothing = torch.zeros(0, dtype=torch.int64)
+        return Change(*map(torch.cat, zip(*self._trace, Change(*[nothing] * 4), strict=False)))
+
+
+def _checked_start(start: Tensor, model: Model) -> Tensor:
+    vocab, sites = vocab_of(model), getattr(model, "sites", None)
+    start = torch.as_tensor(start)
+    if start.ndim != 2 or not start.numel() or start.is_floating_point():
+        raise InputError(
+            "start", tuple(start.shape), "give token ids of shape (chains, N), one row for each chain"
+        )
+    start = start.long()
+    if sites not in (None, start.shape[1]):
+        raise InputError("start", tuple(start.shape), f"the model has {sites} sites: give (chains, {sites})")
+    wrong = start[(start < 0) | (start >= vocab)]
+    if len(wrong):
+        raise InputError("start", int(wrong[0]), f"use tokens below vocab_size={vocab}")
+    return start
+
+
+def _ids(chain_ids: Sequence[int] | Tensor | None, chains: int) -> Tensor:
+    if chain_ids is None:
+        return torch.arange(chains)
+    ids = torch.as_tensor(chain_ids, dtype=torch.int64)
+    if ids.shape != (chains,) or len(ids.unique()) < chains or int(ids.min()) < 0:
+        raise InputError("chain_ids", ids.tolist(), f"give {chains} different numbers of at least 0")
+    return ids
+
+
+def _require_ergodic(chain: Chain[Any], model: Model, sites: int) -> None:
+    vocab = vocab_of(model)
+    if sites * math.log(vocab) > math.log(CHECKED_STATES) + 1e-9:
+        return
+    if getattr(chain, "heat_bath", False) and isinstance(model, Masked | Energy):
+        # Positive conditionals let a heat bath change any site, and leave it as it is.
+        laws = site_laws(model, whole_sequences(vocab, sites))
+        if bool(torch.isfinite(laws).all()):
+            return
+    found = ergodicity(chain_transitions(chain, model, sites=sites, max_states=CHECKED_STATES))
+    if not found.ergodic:
+        why = (
+            f"its {vocab}^{sites} states fall into {found.closed_classes} classes that it never leaves"
+            if found.closed_classes > 1
+            else f"it comes back to a state only every {found.period} steps"
+        )
+        raise InputError(
+            "chain", chain, f"not ergodic on this model: {why}; use the heat bath in random order, `Gibbs()`"
+        )

@@ -1,0 +1,196 @@
+"""Chains that redraw sites from their conditional law: heat bath, single sites and blocks drawn jointly."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError, whole_number
+from trialogue.inference.chains.chain import Memoryless, Tokens
+from trialogue.inference.chains.conditionals import Model, block_law, draw_block, site_law
+from trialogue.inference.chains.subsets import choose_site, choose_subsets
+from trialogue.oracles import sites_of
+from trialogue.randomness import Choose
+
+
+@dataclass(frozen=True)
+class Gibbs(Memoryless):
+    """Heat bath of single sites: x_i ~ p(. | all others).
+
+    A step of order "random" updates one uniformly random site of each chain; a step of order "sweep" updates every
+    site once, from the first to the last.
+    """
+
+    heat_bath = True
+
+    order: Literal["random", "sweep"] = "random"
+
+    def __post_init__(self) -> None:
+        """Raise `InputError` for an order that is neither."""
+        checked_order(self.order)
+
+    def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
+        """Redraw one site, or each once."""
+        tokens = state.tokens
+        for sites in scanned(self.order, tokens, choose):
+            rows = torch.arange(len(tokens))
+            value = choose(site_law(model, tokens, sites), rows)
+            tokens = tokens.scatter(1, sites[:, None], value[:, None])
+        return Tokens(tokens)
+
+
+@dataclass(frozen=True)
+class BlockGibbs(Memoryless):
+    """k-Gibbs: a uniformly random block of `block_size` sites is drawn jointly given the rest.
+
+    Definition 4.1.10 of the thesis, equation (4.3). Raises `InputError` for a block larger than the sequence.
+    """
+
+    heat_bath = True
+
+    block_size: int
+
+    def __post_init__(self) -> None:
+        """Raise `InputError` for a block without sites."""
+        whole_number("block_size", self.block_size, 1)
+
+    def init(self, model: Model, tokens: Tensor) -> Tokens:
+        """Nothing more to keep."""
+        if self.block_size > tokens.shape[1]:
+            raise InputError(
+                "block_size", self.block_size, f"use at most the {tokens.shape[1]} sites there are"
+            )
+        return super().init(model, tokens)
+
+    def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
+        """Redraw one block."""
+        rows = torch.arange(len(state.tokens))
+        block = choose_subsets(state.tokens.shape[1], self.block_size, rows, choose)
+        return Tokens(draw_block(model, state.tokens, block, choose))
+
+
+@dataclass(frozen=True)
+class _Blocks(Memoryless):
+    """A chain that redraws one of a fixed collection of `blocks`, each a collection of sites."""
+
+    blocks: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        """Keep the blocks as tuples; raise `InputError` for an empty collection or block and for repeated sites."""
+        object.__setattr__(self, "blocks", tuple(tuple(map(int, block)) for block in self.blocks))
+        if not self.blocks:
+            raise InputError("blocks", [], "give at least one block")
+        for block in self.blocks:
+            if not block or min(block) < 0 or len(set(block)) < len(block):
+                raise InputError("blocks", block, "a block is one or more different sites, counted from 0")
+
+    def init(self, model: Model, tokens: Tensor) -> Tokens:
+        """Raise `InputError` unless the blocks that may be drawn cover every site, and no other."""
+        sites = set(range(tokens.shape[1]))
+        for block in self.blocks:
+            if not sites.issuperset(block):
+                raise InputError("blocks", block, f"name sites below {len(sites)}")
+        missed = sites.difference(*(block for block in self._drawn()))
+        if missed:
+            raise InputError(
+                "blocks", self.blocks, f"no block ever covers site {min(missed)}: it would never move"
+            )
+        return super().init(model, tokens)
+
+    def _drawn(self) -> Sequence[tuple[int, ...]]:
+        """The blocks of positive probability."""
+        return self.blocks
+
+    def _masks(self, sites: int) -> Tensor:
+        """The blocks as (blocks, N) bool."""
+        masks = torch.zeros(len(self.blocks), sites, dtype=torch.bool)
+        for mask, block in zip(masks, self.blocks, strict=True):
+            mask[list(block)] = True
+        return masks
+
+
+@dataclass(frozen=True)
+class BlockDynamics(_Blocks):
+    """Weighted block dynamics: block K with probability p_K (proportional to `weights`), then X_K ~ p(. | X_-K).
+
+    Definition 4.1.6 of the thesis. `blocks` are collections of sites, `weights` one non-negative number for each (by
+    default all equal). Raises `InputError` for blocks that never cover a site.
+    """
+
+    heat_bath = True
+
+    weights: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise `InputError` for weights that are no law over the blocks."""
+        super().__post_init__()
+        if self.weights is None:
+            return
+        object.__setattr__(self, "weights", tuple(map(float, self.weights)))
+        valid = all(math.isfinite(weight) and weight >= 0 for weight in self.weights)
+        if len(self.weights) != len(self.blocks) or not valid or not any(self.weights):
+            raise InputError(
+                "weights",
+                self.weights,
+                f"give {len(self.blocks)} non-negative finite weights, not all zero: one for each block",
+            )
+
+    def _drawn(self) -> Sequence[tuple[int, ...]]:
+        weights = self.weights or (1.0,) * len(self.blocks)
+        return [block for block, weight in zip(self.blocks, weights, strict=True) if weight > 0]
+
+    def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
+        """Redraw one block."""
+        tokens = state.tokens
+        weights = torch.tensor(self.weights or (1.0,) * len(self.blocks), dtype=torch.float64)
+        index = choose(weights.log().expand(len(tokens), -1), torch.arange(len(tokens)))
+        return Tokens(draw_block(model, tokens, self._masks(tokens.shape[1])[index], choose))
+
+
+@dataclass(frozen=True)
+class AdaptiveBlockDynamics(_Blocks):
+    """Adaptive block dynamics: block K ~ `law`(X), then X_K ~ p(. | X_-K, K), which knows that K was chosen.
+
+    Definition 4.1.8 of the thesis: p(x_K | x_-K, K) ∝ p(x) p_K(K | x), equation (4.1). `law` gives the probabilities
+    (rows, blocks) of the blocks at `tokens` (rows, N). The joint law of a block is listed. Raises `InputError` for
+    blocks that do not cover every site, and for a law that is none.
+    """
+
+    law: Callable[[Tensor], Tensor]
+
+    def _log_law(self, tokens: Tensor) -> Tensor:
+        answer = torch.as_tensor(self.law(tokens), dtype=torch.float64)
+        shape = (len(tokens), len(self.blocks))
+        if answer.shape != shape:
+            raise InputError("law", tuple(answer.shape), f"answer with probabilities of shape {shape}")
+        sums = answer.sum(1)
+        if not bool((answer >= 0).all()) or not bool(((sums - 1).abs() < 1e-6).all()):
+            raise InputError("law", answer[0].tolist(), "give non-negative probabilities that sum to one")
+        return answer.log().log_softmax(1)
+
+    def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
+        """Redraw one block."""
+        tokens, rows = state.tokens, torch.arange(len(state.tokens))
+        index = choose(self._log_law(tokens), rows)
+        sites, held = sites_of(self._masks(tokens.shape[1])[index])
+        weights, sequences = block_law(model, tokens, sites, held)
+        chosen = index.repeat_interleave(weights.shape[1])[:, None]
+        weights = weights + self._log_law(sequences.flatten(0, 1)).gather(1, chosen).view_as(weights)
+        return Tokens(sequences[rows, choose(weights, rows)])
+
+
+def checked_order(order: str) -> None:
+    """Raise `InputError` unless `order` is one that `scanned` knows."""
+    if order not in ("random", "sweep"):
+        raise InputError("order", order, 'use "random" or "sweep"')
+
+
+def scanned(order: str, tokens: Tensor, choose: Choose) -> list[Tensor]:
+    """The sites (rows,) of each row that one step visits, one after another."""
+    rows, sites = tokens.shape
+    if order == "random":
+        return [choose_site(sites, torch.arange(rows), choose)]
+    return [torch.full((rows,), site) for site in range(sites)]

@@ -1,0 +1,74 @@
+"""Sites drawn apart from each other: all at once from the old state, or one after another."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.inference.chains.chain import Memoryless, Tokens
+from trialogue.inference.chains.conditionals import Model, site_laws, vocab_of
+from trialogue.inference.chains.subsets import choose_member
+from trialogue.oracles import Masked
+from trialogue.randomness import Choose
+
+
+@dataclass(frozen=True)
+class IndependentParallel(Memoryless):
+    """All sites at once, each from its conditional given the old state: X_i' ~ p(. | X_-i).
+
+    Definition 4.1.11 of the thesis, equation (4.4). Unlike the heat bath it does not leave p invariant.
+    """
+
+    heat_bath = True
+
+    def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
+        """Redraw every site."""
+        laws, rows = site_laws(model, state.tokens), torch.arange(len(state.tokens))
+        values = [choose(laws[:, site], rows) for site in range(state.tokens.shape[1])]
+        return Tokens(torch.stack(values, 1))
+
+
+class ChainRule:
+    """A masked oracle whose blocks are drawn one site after another, the rest of the block still masked.
+
+    A model for chains that draw blocks, made of any `Masked` oracle by choice: site by site in `order` "forward"
+    (from the first to the last) or "random" (uniformly), each from p(. | x outside of what is still masked). Where the
+    conditionals belong to a joint law, the block is drawn from that law; elsewhere the order matters, and this is
+    what it means. A block of k sites asks k times.
+
+    Raises `InputError` for a model that is not `Masked`, or another order.
+    """
+
+    def __init__(self, model: Masked, order: Literal["forward", "random"] = "forward") -> None:
+        if not isinstance(model, Masked):
+            raise InputError("model", type(model).__name__, "the chain rule asks a masked oracle")
+        if order not in ("forward", "random"):
+            raise InputError("order", order, 'use "forward" or "random"')
+        self.model, self.order = model, order
+        self.vocab_size = vocab_of(model)
+        sites = getattr(model, "sites", None)
+        if sites is not None:
+            self.sites = sites
+
+    def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
+        """Those of the oracle (rows, N, vocab)."""
+        return self.model.log_probs(tokens, masked)
+
+    def site_log_probs(self, tokens: Tensor) -> Tensor:
+        """Those of the oracle (rows, N, vocab)."""
+        return self.model.site_log_probs(tokens)
+
+    def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
+        """Tokens (rows, N) after the sites in `block` (rows, N) bool were drawn one after another."""
+        tokens, left = tokens.clone(), block.clone()
+        rows = left.any(1).nonzero()[:, 0]
+        while len(rows):
+            masked = left[rows]
+            site = choose_member(masked, rows, choose) if self.order == "random" else masked.long().argmax(1)
+            law = self.model.log_probs(tokens[rows], masked)[torch.arange(len(rows)), site]
+            tokens[rows, site] = choose(law, rows)
+            left[rows, site] = False
+            rows = left.any(1).nonzero()[:, 0]
+        return tokens

@@ -1,0 +1,50 @@
+"""Uniformly random sets of sites."""
+
+import math
+from functools import lru_cache
+from itertools import combinations
+
+import torch
+from torch import Tensor
+
+from trialogue.randomness import Choose
+
+LISTED = 1024
+"""Up to so many subsets, they are listed and one is chosen."""
+
+
+def choose_subsets(sites: int, size: int, rows: Tensor, choose: Choose) -> Tensor:
+    """A uniformly random subset of `size` of the `sites` for each of `rows` (n,), as (n, sites) bool.
+
+    From a list while it is short; beyond, Floyd's algorithm (Bentley and Floyd 1987) on the smaller of the subset
+    and what it leaves out.
+    """
+    if math.comb(sites, size) <= LISTED:
+        subsets = _subsets(sites, size)
+        return subsets[choose(_even(len(rows), len(subsets)), rows)]
+    chosen = torch.zeros(len(rows), sites, dtype=torch.bool)
+    fewer, each = min(size, sites - size), torch.arange(len(rows))
+    for last in range(sites - fewer, sites):
+        site = choose(_even(len(rows), last + 1), rows)
+        chosen[each, torch.where(chosen[each, site], last, site)] = True
+    return chosen if fewer == size else ~chosen
+
+
+def choose_site(sites: int, rows: Tensor, choose: Choose) -> Tensor:
+    """A uniformly random site (n,) for each of `rows` (n,)."""
+    return choose(_even(len(rows), sites), rows)
+
+
+def choose_member(sets: Tensor, rows: Tensor, choose: Choose) -> Tensor:
+    """A uniformly random member (n,) of each of `sets` (n, sites) bool, which has one."""
+    return choose(sets.double().log(), rows)
+
+
+def _even(rows: int, options: int) -> Tensor:
+    return torch.zeros((), dtype=torch.float64).expand(rows, options)
+
+
+@lru_cache(maxsize=64)
+def _subsets(sites: int, size: int) -> Tensor:
+    chosen = torch.tensor(list(combinations(range(sites), size)), dtype=torch.int64)
+    return torch.zeros(len(chosen), sites, dtype=torch.bool).scatter_(1, chosen, True)

@@ -1,0 +1,87 @@
+"""The exact transition matrix of a chain, and whether it forgets where it started."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+from torch import Tensor
+
+from trialogue.errors import InputError, whole_number
+from trialogue.inference.chains.conditionals import Model, vocab_of
+from trialogue.oracles import Chain, whole_sequences
+from trialogue.randomness import Enumeration
+
+
+def chain_transitions(
+    chain: Chain[Any], model: Model, *, sites: int | None = None, max_states: int = 4096
+) -> Tensor:
+    """The matrix P(x, y) (V^N, V^N) float64 of one step of `chain` on `model`, from every branch of its own `step`.
+
+    States are in the order of `itertools.product`. `sites` is N, where the model has no `sites` of its own. A chain
+    whose state is more than a function of its tokens has no such matrix. Raises `InputError` for more than
+    `max_states` states, and where the chain cannot run.
+    """
+    states = _states(chain, model, sites, max_states)
+    state = chain.init(model, states)
+    places = vocab_of(model) ** torch.arange(states.shape[1] - 1, -1, -1)
+    matrix = torch.zeros(len(states), len(states), dtype=torch.float64)
+    enumeration, rows = Enumeration(len(states), 1), torch.arange(len(states))
+    with torch.no_grad():
+        for weights, tokens in enumeration.branches(
+            lambda: chain.step(model, state, enumeration.choose).tokens
+        ):
+            matrix.index_put_((rows, (tokens * places).sum(1)), weights, accumulate=True)
+    return matrix
+
+
+def _states(chain: Chain[Any], model: Model, sites: int | None, max_states: int) -> Tensor:
+    sites = getattr(model, "sites", None) if sites is None else sites
+    if sites is None:
+        raise InputError("sites", None, f"{type(model).__name__} has any number of sites: say how many")
+    vocab, most = vocab_of(model), whole_number("max_states", max_states, 1)
+    if whole_number("sites", sites, 1) * math.log(vocab) > math.log(most) + 1e-9:
+        raise InputError(
+            "max_states",
+            max_states,
+            f"the matrix would have {vocab}^{sites} states a side: use a smaller model, or estimate from "
+            f"run_chain({type(chain).__name__}(...), model, ...)",
+        )
+    return whole_sequences(vocab, sites)
+
+
+class Ergodicity(NamedTuple):
+    """Whether a chain has one law in the long run: one class of states that it never leaves, of period one."""
+
+    closed_classes: int
+    period: int
+
+    @property
+    def ergodic(self) -> bool:
+        """One closed class, aperiodic."""
+        return self.closed_classes == 1 and self.period == 1
+
+
+def ergodicity(matrix: Tensor) -> Ergodicity:
+    """Closed communicating classes of a transition matrix (states, states), and the largest period of theirs."""
+    graph = csr_array((matrix > 0).numpy())
+    count, label = connected_components(graph, connection="strong")
+    source, target = graph.nonzero()
+    closed = np.ones(count, dtype=np.bool_)
+    closed[label[source[label[source] != label[target]]]] = False
+    return Ergodicity(
+        int(closed.sum()), max(_period(graph, np.flatnonzero(label == one)) for one in np.flatnonzero(closed))
+    )
+
+
+def _period(graph: csr_array, members: np.ndarray[Any, np.dtype[np.int64]]) -> int:
+    """The period of a closed class: the common divisor of what every step adds to the distance from one member."""
+    within = graph[members][:, members]
+    order, before = breadth_first_order(within, 0)
+    depth = np.zeros(len(members), dtype=np.int64)
+    for one in order[1:]:
+        depth[one] = depth[before[one]] + 1
+    source, target = within.nonzero()
+    return int(np.gcd.reduce(depth[source] + 1 - depth[target]))
