@@ -53,6 +53,12 @@ SCHEMA = {
     "required": ["facts"],
     "additionalProperties": False,
 }
+PEERS = {
+    "masked, regex": ("masked", "regex"),
+    "weighted rejection, regex": ("AWRS", "regex"),
+    "masked, JSON schema": ("AWRS", "JSON schema"),
+}
+"""What of genlm-control stands beside which of ours; it asks a JSON schema about every token of its own."""
 PEER = Path(__file__).with_name("genlm_peer.py")
 
 Run = Callable[[], int]
@@ -112,15 +118,16 @@ def ours(
 class Peer:
     """genlm-control in a process of its own, which runs when told to and says what it took."""
 
-    def __init__(self, python: str, model: Path) -> None:
-        command = [python, str(PEER), str(model), PROMPT, REGEX, str(PEER_TOKENS)]
+    def __init__(self, python: str, model: Path, threads: int) -> None:
+        command = [python, str(PEER), str(model), PROMPT, REGEX, json.dumps(SCHEMA)]
+        command += [str(PEER_TOKENS), str(threads)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def measure(self, sampler: str, particles: int) -> tuple[int, float, float]:
+    def measure(self, sampler: str, rule: str, particles: int) -> tuple[int, float, float]:
         """Tokens drawn, CPU seconds, wall seconds."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(json.dumps([sampler, particles]), file=self._process.stdin, flush=True)
+        print(json.dumps([sampler, rule, particles]), file=self._process.stdin, flush=True)
         while not (line := self._process.stdout.readline()).startswith("["):
             if not line:
                 raise SystemExit("genlm-control stopped: see what it printed above")
@@ -149,7 +156,8 @@ def measured(
 
 def print_rates(
     console: Console, title: str, seen: dict[str, list[Any]], base: str, targets: dict[str, str]
-) -> None:
+) -> dict[str, float]:
+    """Print a line per contender; return their tokens per CPU second."""
     table = Table("", "tokens/s, CPU", "tokens/s, wall", f"of {base}, CPU", "asked", title=title)
     rate = {name: statistics.median(tokens / cpu for tokens, cpu, _ in rows) for name, rows in seen.items()}
     for name, rows in seen.items():
@@ -157,6 +165,7 @@ def print_rates(
         ratio = rate[name] / rate[base]
         table.add_row(name, f"{rate[name]:.1f}", f"{wall:.1f}", f"{ratio:.2f}", targets.get(name, ""))
     console.print(table)
+    return rate
 
 
 def grammars(oracle: PretrainedOracle) -> dict[str, Callable[[], Verifier]]:
@@ -185,15 +194,20 @@ def compare(console: Console, oracle: PretrainedOracle, batch: int, rounds: int,
         name: (lambda run=run: timed(run)) for name, run in runs.items()
     }
     if peer is not None:
-        for sampler in ("masked", "AWRS"):
-            contenders[f"genlm-control {sampler}, regex"] = lambda s=sampler: peer.measure(s, batch)
+        for pair in PEERS.values():
+            contenders[f"genlm-control {pair[0]}, {pair[1]}"] = lambda p=pair: peer.measure(*p, batch)
     seen = measured(contenders, rounds)
-    print_rates(console, f"batch {batch}, {NEW_TOKENS} new tokens", seen, "bare loop", targets)
+    rates = print_rates(console, f"batch {batch}, {NEW_TOKENS} new tokens", seen, "bare loop", targets)
+    for own, pair in PEERS.items() if peer is not None else ():
+        times = rates[own] / rates[f"genlm-control {pair[0]}, {pair[1]}"]
+        asked = 10 if batch > 1 else 4
+        console.print(f"{own}: {times:.1f} times genlm-control {pair[0]}, {pair[1]} (asked: {asked})")
 
 
 def compare_backtracking(console: Console, model: Path, oracle: PretrainedOracle, rounds: int) -> None:
     """Algorithm 1 at a ragged batch of 16, against ancestral sampling per query and against recomputing prefixes."""
     recomputing = load_pretrained(model, recompute=True)
+    recomputing.eos = None
 
     def verifier() -> Verifier:
         return Threshold(RandomVerifier(1), 0.1)
@@ -254,7 +268,7 @@ def main() -> None:
         return
     console = Console()
     folder = folder_of(arguments.model) or Path(arguments.model)
-    peer = Peer(arguments.genlm, folder) if arguments.genlm else None
+    peer = Peer(arguments.genlm, folder, arguments.threads) if arguments.genlm else None
     console.print(f"{arguments.threads} thread(s), medians of {arguments.rounds} rounds")
     for batch in arguments.batches:
         compare(console, oracle, batch, arguments.rounds, peer)

@@ -1,6 +1,6 @@
 """genlm-control as a contender of `generation.py`: runs in an environment of its own, told by lines on stdin.
 
-Each line is a JSON list (sampler, particles); each answer one of (tokens drawn, CPU seconds, wall seconds).
+Each line is a JSON list (sampler, rule, particles); each answer one of (tokens drawn, CPU seconds, wall seconds).
 """
 
 import asyncio
@@ -10,18 +10,20 @@ import time
 from typing import Any
 
 import torch
-from genlm.control import AWRS, BoolFSA, PromptedLLM, direct_token_sampler
+from genlm.control import AWRS, BoolFSA, JsonSchema, PromptedLLM, direct_token_sampler
 
 
 def main() -> None:
     """Answer until stdin ends."""
-    model, prompt, regex, max_tokens = sys.argv[1:]
-    torch.set_num_threads(1)
+    model, prompt, regex, schema, max_tokens, threads = sys.argv[1:]
+    torch.set_num_threads(int(threads))
     llm = PromptedLLM.from_name(model, backend="hf")
     llm.set_prompt_from_str(prompt)
-    rule = BoolFSA.from_regex(regex).coerce(llm, f=b"".join)
+    rules = {"regex": BoolFSA.from_regex(regex), "JSON schema": JsonSchema(json.loads(schema))}
+    rules = {name: rule.coerce(llm, f=b"".join) for name, rule in rules.items()}
     for line in sys.stdin:
-        kind, particles = json.loads(line)
+        kind, name, particles = json.loads(line)
+        rule = rules[name]
         sampler: Any = AWRS(llm, rule) if kind == "AWRS" else direct_token_sampler(llm * rule)
         llm.model.clear_cache()
         cpu, wall = time.process_time(), time.perf_counter()
