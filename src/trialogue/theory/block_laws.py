@@ -1,0 +1,235 @@
+"""Block laws: which sites are masked in which state, what the rest says about them, and the chain this makes.
+
+A block K is the set of masked sites. A law p_K(K | x) says how K is drawn: the same in every state (weighted), or
+depending on the state (adaptive). States of `sites` tokens are counted as `itertools.product` lists them, first
+site slowest. Everything here is exact and costs time in the number of states.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError, whole_number
+
+Blocks = Tensor | Sequence[Sequence[int]]
+AdaptiveLaw = Callable[[Tensor], Tensor] | Tensor
+_MOST_BLOCKS = 100_000
+_SUM = 1e-6  # what single precision leaves; the rest is divided out
+
+
+class Fibres(NamedTuple):
+    """States that agree outside one block, as rows, and what they weigh.
+
+    `states` (rests, completions) int64 numbers the states, `weights` (rests, completions) is p(x) p_K(K | x) for
+    this K, and `conditionals` p(x_K | x_{-K}, K): rows sum to one, or are zero where K is never drawn.
+    """
+
+    states: Tensor
+    weights: Tensor
+    conditionals: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class BlockLaw:
+    """The law p_K(K | x) of the masked block: `blocks` (blocks, sites) bool, `given` (states or 1, blocks) float64.
+
+    `given` has one row where the law does not depend on the state. Made by `block_law`, which checks it.
+    """
+
+    blocks: Tensor
+    given: Tensor
+    vocab_size: int
+
+    @property
+    def sites(self) -> int:
+        """Number of sites."""
+        return self.blocks.shape[1]
+
+    @property
+    def states(self) -> int:
+        """Number of states, vocab_size ** sites."""
+        return int(self.vocab_size**self.sites)
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the law depends on the state."""
+        return self.given.shape[0] > 1
+
+    def each_state(self) -> Tensor:
+        """p_K(K | x) as (states, blocks)."""
+        return self.given.expand(self.states, -1)
+
+    def completions(self, block: int) -> Tensor:
+        """States (rests, completions) int64 that agree outside block number `block`, one row for each rest."""
+        masked = self.blocks[block]
+        axes = [*torch.nonzero(~masked)[:, 0].tolist(), *torch.nonzero(masked)[:, 0].tolist()]
+        grid = torch.arange(self.states).view((self.vocab_size,) * self.sites).permute(axes)
+        return grid.reshape(-1, self.vocab_size ** int(masked.sum()))
+
+    def fibres(self, probabilities: Tensor) -> Iterator[Fibres]:
+        """The fibres of every block in turn under p = `probabilities` (states,)."""
+        given = self.each_state()
+        for block in range(len(self.blocks)):
+            states = self.completions(block)
+            weights = (probabilities * given[:, block])[states]
+            totals = weights.sum(1, keepdim=True)
+            yield Fibres(states, weights, weights / totals.where(totals > 0, 1.0))
+
+
+def uniform_blocks(sites: int, block_size: int) -> Tensor:
+    """All blocks of `block_size` of `sites` sites, (binom(sites, block_size), sites) bool, lexicographic.
+
+    Raises `InputError` where the block is empty or larger than the sequence, or the blocks are too many to list.
+    """
+    sites = whole_number("sites", sites, 1)
+    block_size = whole_number("block_size", block_size, 1)
+    if block_size > sites:
+        raise InputError("block_size", block_size, f"there are {sites} sites: use at most {sites}")
+    count = math.comb(sites, block_size)
+    if count > _MOST_BLOCKS:
+        raise InputError(
+            "block_size",
+            block_size,
+            f"{sites} sites have {count} such blocks, above {_MOST_BLOCKS}: "
+            "use a smaller model, or monte_carlo_covariance",
+        )
+    members = torch.tensor(list(combinations(range(sites), block_size)))
+    return torch.zeros(count, sites, dtype=torch.bool).scatter_(1, members, True)
+
+
+def as_blocks(blocks: Blocks, sites: int) -> Tensor:
+    """Blocks as (blocks, sites) bool, from such a tensor or from lists of sites.
+
+    Raises `InputError` where a block is empty or names a site that does not exist, or a site is in no block.
+    """
+    if isinstance(blocks, Tensor) and blocks.dtype == torch.bool:
+        if blocks.ndim != 2 or blocks.shape[1] != sites:
+            raise InputError("blocks", tuple(blocks.shape), f"use the shape (blocks, {sites})")
+        masks = blocks
+    else:
+        masks = torch.zeros(len(blocks), sites, dtype=torch.bool)
+        for row, block in enumerate(blocks):
+            for site in block:
+                if not 0 <= int(site) < sites:
+                    raise InputError("blocks", int(site), f"name sites from 0 to {sites - 1}")
+                masks[row, int(site)] = True
+    if not len(masks) or not bool(masks.any(1).all()):
+        raise InputError("blocks", masks.int().tolist(), "every block needs at least one site")
+    _covering(masks, torch.ones(len(masks), dtype=torch.bool))
+    return masks
+
+
+def block_law(
+    sites: int,
+    vocab_size: int,
+    *,
+    block_size: int | None = None,
+    blocks: Blocks | None = None,
+    weights: Tensor | Sequence[float] | None = None,
+    law: AdaptiveLaw | None = None,
+) -> BlockLaw:
+    """The law of the block from how it is described (Definitions 4.1.2, 4.1.3 and 4.1.7 of the thesis).
+
+    `block_size` k: all blocks of that size, uniformly. `blocks`, as (blocks, sites) bool or lists of sites: those,
+    uniformly, or with `weights` (blocks,), or adaptively with `law`: (states, blocks) probabilities, or a function
+    from tokens (rows, sites) int64 to (rows, blocks) of them. Weights and rows of the law sum to one.
+
+    Raises `InputError` where the description is not exactly one of these, the probabilities are none, or the law
+    never covers a site.
+    """
+    if (block_size is None) == (blocks is None):
+        raise InputError("block_size", block_size, "give either block_size or blocks")
+    if block_size is not None:
+        masks = uniform_blocks(sites, block_size)
+    else:
+        assert blocks is not None
+        masks = as_blocks(blocks, sites)
+    if weights is not None and law is not None:
+        raise InputError("weights", weights, "give either weights or an adaptive law")
+    if law is not None:
+        given = law(_every_state(sites, vocab_size)) if callable(law) else law
+        given = _probabilities("law", given, (int(vocab_size**sites), len(masks)))
+    elif weights is not None:
+        given = _probabilities(
+            "weights", torch.as_tensor(weights, dtype=torch.float64)[None], (1, len(masks))
+        )
+    else:
+        given = torch.full((1, len(masks)), 1 / len(masks), dtype=torch.float64)
+    _covering(masks, (given > 0).any(0))
+    return BlockLaw(masks, given, vocab_size)
+
+
+def block_dynamics(probabilities: Tensor, law: BlockLaw) -> Tensor:
+    """Transition matrix (states, states) of block dynamics on X (Definitions 4.1.6 and 4.1.8).
+
+    P(x, x') = sum_K p_K(K | x) 1[x_{-K} = x'_{-K}] p(x'_K | x_{-K}, K): with an adaptive law this is the chain of
+    the X-marginal, reversible under p = `probabilities` (states,).
+    """
+    probabilities = law_of_states(probabilities, law.states)
+    matrix = torch.zeros(law.states, law.states, dtype=torch.float64)
+    given = law.each_state()
+    for block, fibres in enumerate(law.fibres(probabilities)):
+        drawn = given[:, block][fibres.states]
+        matrix[fibres.states[:, :, None], fibres.states[:, None, :]] += (
+            drawn[:, :, None] * fibres.conditionals[:, None, :]
+        )
+    return matrix
+
+
+def joint_block_dynamics(probabilities: Tensor, law: BlockLaw) -> Tensor:
+    """Transition matrix of eq. (4.26) on pairs (X, K), (states * blocks, states * blocks), K counting fastest.
+
+    It redraws X_K from p(. | x_{-K}, K) and keeps K, so it is reducible: its eigenvalue one is multiple. Pairs of
+    probability zero stay where they are.
+    """
+    probabilities = law_of_states(probabilities, law.states)
+    blocks = len(law.blocks)
+    matrix = torch.eye(law.states * blocks, dtype=torch.float64)
+    for block, fibres in enumerate(law.fibres(probabilities)):
+        possible = fibres.weights.sum(1) > 0
+        pairs = fibres.states[possible] * blocks + block
+        conditionals = fibres.conditionals[possible]
+        matrix[pairs[:, :, None], pairs[:, None, :]] = conditionals[:, None, :].expand(-1, pairs.shape[1], -1)
+    return matrix
+
+
+def conditionals(probabilities: Tensor, law: BlockLaw) -> Tensor:
+    """p(x_K | x_{-K}, K) as (states, blocks), with the law of K in it: eq. (4.1)."""
+    probabilities = law_of_states(probabilities, law.states)
+    table = torch.empty(law.states, len(law.blocks), dtype=torch.float64)
+    for block, fibres in enumerate(law.fibres(probabilities)):
+        table[fibres.states, block] = fibres.conditionals
+    return table
+
+
+def law_of_states(probabilities: Tensor, states: int, field: str = "probabilities") -> Tensor:
+    """The probabilities (states,) as float64; raises `InputError` where they are not a law on that many states."""
+    return _probabilities(field, torch.as_tensor(probabilities, dtype=torch.float64)[None], (1, states))[0]
+
+
+def _every_state(sites: int, vocab_size: int) -> Tensor:
+    return torch.cartesian_prod(*[torch.arange(vocab_size)] * sites).view(-1, sites)
+
+
+def _probabilities(field: str, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    values = torch.as_tensor(values, dtype=torch.float64)
+    if values.shape != shape:
+        raise InputError(field, tuple(values.shape), f"use the shape {shape}")
+    if not bool(torch.isfinite(values).all()) or bool((values < 0).any()):
+        raise InputError(field, float(values.min()), "use finite probabilities that are not negative")
+    sums = values.sum(1)
+    worst = float(sums[(sums - 1).abs().argmax()])
+    if abs(worst - 1) > _SUM:
+        raise InputError(field, worst, "probabilities sum to one")
+    return values / sums[:, None]
+
+
+def _covering(masks: Tensor, drawn: Tensor) -> None:
+    never = torch.nonzero(~masks[drawn].any(0))[:, 0].tolist()
+    if never:
+        raise InputError("blocks", never, "these sites are in no block that is ever drawn: cover every site")

@@ -1,0 +1,273 @@
+"""Markov chains on all states as matrices: stationary law, Dirichlet form, Poincaré constant, mixing, chi^2 decay.
+
+A transition matrix P (states, states) float64 has rows that sum to one; row x is the law of the next state. Where a
+function takes a chain and a model instead, the matrix is that of the chain's own step
+(`trialogue.inference.laws.transition_matrix`). Equations are those of chapter 4 of the thesis.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.inference.laws import transition_matrix
+from trialogue.theory.block_laws import BlockLaw, joint_block_dynamics, law_of_states
+
+_ROW_SUM = 1e-9
+_SMALLEST_GAP = 1e-13  # eigenvalues of a matrix of norm two are good to a few 1e-16
+_LONGEST = 2**43
+
+
+def stationary_law(transitions: Any, model: Any = None) -> Tensor:
+    """The stationary law (states,) of a chain, each probability to full relative precision.
+
+    By elimination without subtraction (Grassmann, Taksar and Heyman 1985). States that the chain leaves for good
+    have probability zero. Raises `InputError` where several closed classes make it not unique.
+    """
+    matrix = _matrix(transitions, model)
+    return torch.from_numpy(_stationary(matrix, _closed_class(matrix)))
+
+
+def reversibility_gap(transitions: Any, model: Any = None, *, law: Tensor | None = None) -> float:
+    """Largest |mu(x) P(x, y) - mu(y) P(y, x)|, zero for a reversible chain; mu is stationary unless `law` is given."""
+    matrix, law = _matrix(transitions, model), _given_or_stationary(transitions, model, law)
+    flow = law.numpy()[:, None] * matrix
+    return float(np.abs(flow - flow.T).max())
+
+
+def dirichlet_form(transitions: Any, f: Tensor, g: Tensor, law: Tensor | None = None) -> float:
+    """E_P(f, g) = <f, (I - P) g>_mu of Definition 4.1.4, for f and g (states,); mu is stationary unless given.
+
+    For a reversible chain it is 1/2 sum_{x,y} mu(x) P(x, y) (f(x) - f(y)) (g(x) - g(y)).
+    """
+    matrix = torch.from_numpy(_matrix(transitions, None))
+    law = _given_or_stationary(transitions, None, law)
+    return float((law * f.double()) @ (g.double() - matrix @ g.double()))
+
+
+def poincare_constant(transitions: Any, model: Any = None) -> float:
+    """C = sup Var_mu(f) / E_P(f, f) (Definition 4.1.5): 1 / (1 - lambda_2(P)) for a reversible chain.
+
+    `transitions` is a transition matrix, or a chain with its `model`. mu is the chain's stationary law; of a chain
+    that is not reversible only the reversible part (P + P*) / 2 enters, as in the Dirichlet form. Raises
+    `InputError` where the chain is reducible, and where its gap is too small for double precision.
+    """
+    matrix = _matrix(transitions, model)
+    members = _closed_class(matrix)
+    if len(members) == 1:
+        raise InputError("transitions", 1, "one recurrent state leaves no variance: use a larger chain")
+    law = _stationary(matrix, members)[members]
+    scale = np.sqrt(law)
+    scaled = scale[:, None] * matrix[np.ix_(members, members)] / scale
+    laplacian = -(scaled + scaled.T) / 2
+    # The sum of what leaves keeps its relative precision where 1 - P(x, x) would not.
+    off = matrix[np.ix_(members, members)].copy()
+    np.fill_diagonal(off, 0.0)
+    np.fill_diagonal(laplacian, off.sum(1))
+    gap = float(np.linalg.eigvalsh(laplacian)[1])
+    if gap < _SMALLEST_GAP:
+        raise InputError(
+            "transitions",
+            gap,
+            "the spectral gap is below double precision: the chain practically never mixes",
+        )
+    return 1 / gap
+
+
+def mixing_time(transitions: Any, model: Any = None, *, eps: float = 0.25) -> float:
+    """Smallest t with max_x TV(P^t(x, .), mu) <= `eps`: a whole number of steps, as a float.
+
+    `transitions` is a transition matrix, or a chain with its `model`. Raises `InputError` where the chain is not
+    ergodic (reducible or periodic), and where it mixes too slowly for double precision.
+    """
+    if not 0 < eps < 1:
+        raise InputError("eps", eps, "use a distance between 0 and 1")
+    matrix = _matrix(transitions, model)
+    members = _closed_class(matrix)
+    period = _period(matrix[np.ix_(members, members)])
+    if period > 1:
+        raise InputError("transitions", period, "the chain is periodic with this period and never mixes")
+    law = _stationary(matrix, members)
+    if 1 - law.min() <= eps:
+        return 0.0
+    # Powers of P - 1 mu^T are P^t - 1 mu^T without the eigenvalue one, whose rounding errors would add up.
+    powers = [matrix - law]
+    while _distance(powers[-1]) > eps:
+        if 2 ** len(powers) > _LONGEST:
+            raise InputError(
+                "transitions", 2 ** len(powers), "not mixed after so many steps: beyond double precision"
+            )
+        powers.append(powers[-1] @ powers[-1])
+    if len(powers) == 1:
+        return 1.0
+    steps, reached = 2 ** (len(powers) - 2), powers[-2]
+    for exponent in range(len(powers) - 3, -1, -1):
+        further = reached @ powers[exponent]
+        if _distance(further) > eps:
+            steps, reached = steps + 2**exponent, further
+    return float(steps + 1)
+
+
+def chi_square(first: Tensor, second: Tensor) -> float:
+    """chi^2(p, mu) = sum (p - mu)^2 / mu of two laws (states,); infinite where p is not absolutely continuous."""
+    second = law_of_states(second, len(second), "second")
+    first = law_of_states(first, len(second), "first")
+    if bool(((first > 0) & (second == 0)).any()):
+        return math.inf
+    support = second > 0
+    return float(((first - second)[support] ** 2 / second[support]).sum())
+
+
+class Decay(NamedTuple):
+    """chi^2(p_t, mu) at each time and the bound from the Poincaré constant, all (times,) float64."""
+
+    times: Tensor
+    values: Tensor
+    bounds: Tensor
+
+
+def chi_square_decay(
+    transitions: Any, start: Tensor, times: Sequence[float], *, discrete: bool = False
+) -> Decay:
+    """How chi^2(p_t, mu) falls from the law `start` (states,), beside the bound of Definition 4.1.5.
+
+    In continuous time (jumps at rate one) the bound is e^{-2t/C} chi^2(p_0, mu). With `discrete` steps it is
+    (1 - 1/C)^{2t} chi^2(p_0, mu), which needs a reversible P without negative eigenvalues, as block dynamics are:
+    raises `InputError` otherwise, for times that are negative or no whole steps, and as `poincare_constant`.
+    """
+    matrix = torch.from_numpy(_matrix(transitions, None))
+    law, constant = stationary_law(matrix), poincare_constant(matrix)
+    start = law_of_states(start, len(law), "start")
+    initial = chi_square(start, law)
+    if discrete:
+        _require_positive(matrix, law)
+    values, bounds = [], []
+    for time in times:
+        if time < 0 or (discrete and time != int(time)):
+            raise InputError(
+                "times", time, "use whole numbers of steps" if discrete else "use no negative time"
+            )
+        if discrete:
+            power = torch.linalg.matrix_power(matrix, int(time))
+            bounds.append((1 - 1 / constant) ** (2 * time) * initial)
+        else:
+            power = torch.linalg.matrix_exp(time * (matrix - torch.eye(len(law))))
+            bounds.append(math.exp(-2 * time / constant) * initial)
+        values.append(float(((start @ power - law) ** 2 / law).sum()))
+    return Decay(*(torch.tensor(one, dtype=torch.float64) for one in (list(times), values, bounds)))
+
+
+class BlockDirichlet(NamedTuple):
+    """E(f, g) of the chain (4.26) on (X, K): from its matrix, from all its jumps, and by Proposition 4.1.1."""
+
+    matrix: float
+    jumps: float
+    covariance: float
+
+
+def block_dirichlet_form(probabilities: Tensor, law: BlockLaw, f: Tensor, g: Tensor) -> BlockDirichlet:
+    """Proposition 4.1.1 three ways: E(f, g) = E_{(X_{-K}, K)} Cov_{X_K | (X_{-K}, K)}(f, g), f, g (states, blocks).
+
+    For f and g of X alone, repeated over blocks, this is the Dirichlet form of the X-marginal chain, and for a law
+    that does not depend on the state the identity of Definition 4.1.6.
+    """
+    shape = (law.states, len(law.blocks))
+    for name, function in (("f", f), ("g", g)):
+        if function.shape != shape:
+            raise InputError(name, tuple(function.shape), f"use the shape {shape}")
+    probabilities = law_of_states(probabilities, law.states)
+    covariance = 0.0
+    for block, (states, weights, conditionals) in enumerate(law.fibres(probabilities)):
+        own, other = f[:, block].double()[states], g[:, block].double()[states]
+        own = own - (conditionals * own).sum(1, keepdim=True)
+        other = other - (conditionals * other).sum(1, keepdim=True)
+        covariance += float((weights * own * other).sum())
+    pairs = joint_block_dynamics(probabilities, law)
+    mass = (probabilities[:, None] * law.each_state()).flatten()
+    first, second = f.double().flatten(), g.double().flatten()
+    differences = (first[:, None] - first) * (second[:, None] - second)
+    return BlockDirichlet(
+        dirichlet_form(pairs, first, second, mass),
+        float((mass[:, None] * pairs * differences).sum() / 2),
+        covariance,
+    )
+
+
+def _matrix(transitions: Any, model: Any) -> NDArray[np.float64]:
+    if model is not None:
+        transitions = transition_matrix(transitions, model)
+    elif not isinstance(transitions, Tensor | np.ndarray | list):
+        raise InputError("model", None, f"give the model that {type(transitions).__name__} runs on")
+    matrix: NDArray[np.float64] = torch.as_tensor(transitions, dtype=torch.float64).numpy()
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
+        raise InputError("transitions", matrix.shape, "use a square matrix")
+    if not np.isfinite(matrix).all() or matrix.min() < 0:
+        raise InputError("transitions", float(matrix.min()), "use finite probabilities that are not negative")
+    sums = matrix.sum(1)
+    worst = float(sums[np.abs(sums - 1).argmax()])
+    if abs(worst - 1) > _ROW_SUM:
+        raise InputError("transitions", worst, "every row sums to one")
+    return matrix
+
+
+def _given_or_stationary(transitions: Any, model: Any, law: Tensor | None) -> Tensor:
+    if law is None:
+        return stationary_law(transitions, model)
+    return law_of_states(law, len(law), "law")
+
+
+def _closed_class(matrix: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The states (members,) of the one class that the chain never leaves."""
+    count, label = connected_components(matrix > 0, connection="strong")
+    leaves = [bool((matrix[label == one][:, label != one] > 0).any()) for one in range(count)]
+    closed = [one for one in range(count) if not leaves[one]]
+    if len(closed) > 1:
+        raise InputError(
+            "transitions",
+            len(closed),
+            "so many closed classes: the chain is reducible, use one that is ergodic",
+        )
+    return np.flatnonzero(label == closed[0])
+
+
+def _stationary(matrix: NDArray[np.float64], members: NDArray[np.intp]) -> NDArray[np.float64]:
+    work = matrix[np.ix_(members, members)].copy()
+    for last in range(len(members) - 1, 0, -1):
+        work[:last, last] /= work[last, :last].sum()
+        work[:last, :last] += np.outer(work[:last, last], work[last, :last])
+    mass = np.ones(len(members))
+    for state in range(1, len(members)):
+        mass[state] = mass[:state] @ work[:state, state]
+    law = np.zeros(len(matrix))
+    law[members] = mass / mass.sum()
+    return law
+
+
+def _period(matrix: NDArray[np.float64]) -> int:
+    if np.diagonal(matrix).any():
+        return 1
+    order, before = breadth_first_order(matrix > 0, 0)
+    level = np.zeros(len(matrix), dtype=np.int64)
+    for state in order[1:]:
+        level[state] = level[before[state]] + 1
+    source, target = np.nonzero(matrix)
+    return int(np.gcd.reduce(level[source] + 1 - level[target]))
+
+
+def _distance(difference: NDArray[np.float64]) -> float:
+    return float(np.abs(difference).sum(1).max()) / 2
+
+
+def _require_positive(matrix: Tensor, law: Tensor) -> None:
+    if reversibility_gap(matrix, law=law) > 1e-12:
+        raise InputError("discrete", True, "the bound on steps needs a reversible chain")
+    scale = law.sqrt()
+    lowest = float(torch.linalg.eigvalsh(scale[:, None] * matrix / scale)[0])
+    if lowest < -1e-10:
+        raise InputError("transitions", lowest, "the bound on steps needs eigenvalues that are not negative")
