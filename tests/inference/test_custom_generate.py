@@ -11,6 +11,7 @@ from transformers import (
     MinLengthLogitsProcessor,
     StoppingCriteriaList,
     TemperatureLogitsWarper,
+    TextIteratorStreamer,
     TopKLogitsWarper,
     TopPLogitsWarper,
     set_seed,
@@ -24,8 +25,11 @@ from trialogue.inference import (
     FunctionVerifier,
     GrammarVerifier,
     TokenwiseRejection,
+    WeightedRejection,
     custom_generate,
+    effective_sample_sizes,
     generate,
+    resampled,
     truncated,
 )
 from trialogue.inference.custom_generate import decoding
@@ -79,6 +83,7 @@ def test_samples_are_those_of_generate_on_the_truncated_oracle() -> None:
     oracle = PretrainedOracle(tiny_model(3), tiny_tokenizer())
     wanted = generate(truncated(oracle, **SETTINGS), PROMPTS, num_samples=2, max_new_tokens=12)
     assert output.samples.completions() == wanted.completions()
+    assert output.samples.prompt.tolist() == wanted.prompt.tolist() == [0, 0, 1, 1]
     width = inputs(PROMPTS)["input_ids"].shape[1]
     for row, completion in zip(output.sequences.tolist(), wanted.completions(), strict=True):
         assert row[width:] == [*completion, *[0] * (len(row) - width - len(completion))]
@@ -138,12 +143,66 @@ def test_seeds_come_from_torch_unless_given() -> None:
     assert torch.equal(fixed, same)
 
 
+def test_samples_of_a_prompt_are_weighed_against_each_other() -> None:
+    settings = {"num_return_sequences": 12, "top_k": 0, "return_dict_in_generate": True}
+    rule = {
+        "walk": WeightedRejection(),
+        "verifier": lambda tokenization: GrammarVerifier.regex("[a-z]{2}", tokenization),
+    }
+    samples = drawn(**rule, **settings).samples
+    sizes = effective_sample_sizes(samples)
+    assert sizes.shape == (2,)
+    assert all(1 < size < 12 for size in sizes.tolist())
+    chosen = resampled(samples, seed=1)
+    assert chosen.prompt.tolist() == [0] * 12 + [1] * 12
+    assert len(set(chosen.completions()[:12])) < len(set(samples.completions()[:12]))
+
+
+class Reader:
+    """A streamer that notes what it is given."""
+
+    def __init__(self) -> None:
+        self.given: list[list[int]] = []
+        self.ended = 0
+
+    def put(self, tokens: torch.Tensor) -> None:
+        self.given.append(tokens.flatten().tolist())
+
+    def end(self) -> None:
+        self.ended += 1
+
+
+def test_a_streamer_gets_the_completion_and_its_end() -> None:
+    reader = Reader()
+    sequences = drawn(PROMPTS[:1], streamer=reader)
+    width = inputs(PROMPTS[:1])["input_ids"].shape[1]
+    assert reader.given[0] == sequences[0, :width].tolist()
+    assert reader.given[1:] == [[token] for token in sequences[0, width:].tolist()]
+    assert reader.ended == 1
+    text = TextIteratorStreamer(tiny_tokenizer(), skip_prompt=True, timeout=1)
+    drawn(PROMPTS[:1], streamer=text)
+    assert "".join(text) == tiny_tokenizer().decode(sequences[0, width:])
+
+
+def test_a_streamer_gets_its_end_where_the_call_fails() -> None:
+    reader = Reader()
+    with pytest.raises(InputError, match="Backtracking needs one"):
+        drawn(PROMPTS[:1], streamer=reader, walk=Backtracking())
+    assert reader.ended == 1
+
+
 def test_stop_strings_and_small_batches() -> None:
     whole = drawn(return_dict_in_generate=True, num_return_sequences=4).samples
     batched = drawn(return_dict_in_generate=True, num_return_sequences=4, batch_size=3).samples
     assert whole.completions() == batched.completions()
     stopped = drawn(return_dict_in_generate=True, stop="e", max_new_tokens=60, num_return_sequences=8).samples
-    assert all("e" not in text for text in stopped.texts())
+    tokenization = Tokenization(tiny_tokenizer())
+    written = [tokenization.bytes(completion) for completion in stopped.completions()]
+    assert any(b"e" in content for content in written)
+    for completion, content in zip(stopped.completions(), written, strict=True):
+        # The stop string is in the last token, or nowhere.
+        assert b"e" not in tokenization.bytes(completion[:-1])
+        assert b"e" in content or completion[-1] == tokenization.eos or len(completion) == 60
 
 
 def test_a_model_in_training_stays_so() -> None:
@@ -184,6 +243,17 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
             max_new_tokens=3,
         ),
         "give input_ids",
+    ),
+    "an assistant": (lambda: drawn(PROMPTS[:1], assistant_model=tiny_model(4)), "assistant_model="),
+    "positions of one's own": (
+        lambda: drawn(
+            PROMPTS[:1], position_ids=7 + torch.arange(inputs(PROMPTS[:1])["input_ids"].shape[1])[None]
+        ),
+        "position_ids=",
+    ),
+    "arguments of the model's own": (
+        lambda: drawn(PROMPTS[:1], labels=inputs(PROMPTS[:1])["input_ids"]),
+        "labels='Tensor': leave it out",
     ),
     "no verifier": (lambda: drawn(walk=Backtracking()), "Backtracking needs one"),
     "a verifier that is none": (lambda: drawn(verifier=3), "give a Verifier, or a function that makes one"),

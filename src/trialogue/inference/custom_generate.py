@@ -1,11 +1,14 @@
 """Walks for users of transformers: `model.generate(**inputs, custom_generate=decoding(walk=..., verifier=...))`.
 
 Everything else of a call to `generate` stays as it is: lengths, temperature, top-k, top-p, ends of sequence, left
-padding, `num_return_sequences`, `return_dict_in_generate`. What a walk cannot honour is refused.
+padding, `num_return_sequences`, `return_dict_in_generate`, `streamer`. What a walk cannot honour is refused.
 """
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 import torch
@@ -32,6 +35,8 @@ from trialogue.models.pretrained import PretrainedOracle
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Verifier
 
+# What transformers adds by itself, or what makes no difference to a walk.
+_WITHOUT_EFFECT = ("use_cache", "logits_to_keep", "tokenizer", "cache_position")
 _WARPERS = (TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper)
 
 
@@ -65,11 +70,12 @@ def decoding(
 
     What the call truncates, transformers' default of `top_k=50` included, the walk cannot draw: a rule that wants
     unlikely tokens needs `top_k=0`. The returned sequences may include ones that were not accepted; with
-    `return_dict_in_generate=True` the output's `samples` tell.
+    `return_dict_in_generate=True` the output's `samples` tell, of which `num_return_sequences` belong to each prompt. A
+    `streamer` gets the completions when they are final, as a walk may take tokens back until then.
 
     Raises `InputError`, when called, for whatever of the call cannot be honoured: beams, assistants, logits processors
-    and stopping criteria besides those above, embeddings as inputs, right padding, scores, and greedy decoding
-    (`do_sample=False`) by a walk that rejects.
+    and stopping criteria besides those above, embeddings as inputs, right padding, positions of one's own, scores,
+    arguments of the model's own, and greedy decoding (`do_sample=False`) by a walk that rejects.
     """
     oracles: list[PretrainedOracle] = []
 
@@ -81,17 +87,43 @@ def decoding(
         generation_config: GenerationConfig,
         **model_kwargs: Any,
     ) -> Any:
+        model_kwargs |= _withheld(inspect.currentframe())
+        streamer = model_kwargs.pop("streamer", None)
+        with _ended(streamer):
+            samples = draw(
+                model, input_ids, logits_processor, stopping_criteria, generation_config, model_kwargs
+            )
+            sequences = _padded(input_ids, samples, generation_config)
+            if streamer is not None:
+                for tokens in sequences[:, input_ids.shape[1] :].T.cpu():
+                    streamer.put(tokens)
+        return (
+            WalkOutput(sequences=sequences, samples=samples)
+            if generation_config.return_dict_in_generate
+            else sequences
+        )
+
+    def draw(
+        model: Any,
+        input_ids: Tensor,
+        logits_processor: Sequence[Any],
+        stopping_criteria: Sequence[Any],
+        generation_config: GenerationConfig,
+        model_kwargs: dict[str, Any],
+    ) -> Samples:
         chosen = Ancestral() if walk is None else walk
-        _require_honourable(generation_config, stopping_criteria, model_kwargs)
+        _require_honourable(generation_config, stopping_criteria, input_ids, model_kwargs)
+        num_samples = generation_config.num_return_sequences or 1
         training = model.training
         try:
             if not oracles or oracles[0].model is not model:
                 oracles[:] = [PretrainedOracle(model, tokenizer, recompute=recompute)]
             oracle = _ending(oracles[0], generation_config)
             law = truncated(oracle, **_truncation(generation_config, logits_processor, chosen))
-            samples = generate(
+            return generate(
                 law,
-                _prompts(input_ids, model_kwargs.get("attention_mask")),
+                _prompts(input_ids, model_kwargs.get("attention_mask"))[::num_samples],
+                num_samples=num_samples,
                 walk=chosen,
                 verifier=_made(verifier, oracle.tokenization),
                 max_new_tokens=generation_config.max_length - input_ids.shape[1],
@@ -104,14 +136,29 @@ def decoding(
             )
         finally:
             model.train(training)
-        sequences = _padded(input_ids, samples, generation_config)
-        return (
-            WalkOutput(sequences=sequences, samples=samples)
-            if generation_config.return_dict_in_generate
-            else sequences
-        )
 
     return decode
+
+
+def _withheld(frame: FrameType | None) -> dict[str, Any]:
+    """Arguments of the call of `generate` that `frame`, of what it called, should have been given."""
+    # transformers calls `put` of a streamer with the prompt, but hands neither it nor an assistant to a callable:
+    # the one would leave its reader waiting for the end, the other would be ignored without a word.
+    caller = None if frame is None else frame.f_back
+    if caller is None or caller.f_code.co_name != "generate":
+        return {}
+    names = ("streamer", "assistant_model")
+    return {name: caller.f_locals[name] for name in names if caller.f_locals.get(name) is not None}
+
+
+@contextmanager
+def _ended(streamer: Any) -> Iterator[None]:
+    """Tell `streamer` when it is over, even by an error: its reader would wait without end."""
+    try:
+        yield
+    finally:
+        if streamer is not None:
+            streamer.end()
 
 
 def _made(
@@ -129,7 +176,10 @@ def _made(
 
 
 def _require_honourable(
-    config: GenerationConfig, stopping_criteria: Sequence[Any], model_kwargs: dict[str, Any]
+    config: GenerationConfig,
+    stopping_criteria: Sequence[Any],
+    input_ids: Tensor,
+    model_kwargs: dict[str, Any],
 ) -> None:
     """Raise `InputError` for what a walk cannot do."""
     mode = config.get_generation_mode()
@@ -151,6 +201,20 @@ def _require_honourable(
         raise InputError(
             "past_key_values", type(past).__name__, "leave it out: a walk keeps a cache of its own"
         )
+    mask, positions = model_kwargs.get("attention_mask"), model_kwargs.get("position_ids")
+    if positions is not None:
+        real = torch.ones_like(input_ids) if mask is None else mask
+        counted = (real.cumsum(-1) - 1).to(positions.device)
+        same = positions.shape[-1] == counted.shape[-1] and bool((positions == counted)[real > 0].all())
+        if not same:
+            raise InputError(
+                "position_ids", tuple(positions.shape), "leave it out: a walk counts tokens from 0"
+            )
+    judged = ("attention_mask", "inputs_embeds", "past_key_values", "position_ids")
+    for name, value in model_kwargs.items():
+        if name in (*judged, *_WITHOUT_EFFECT) or value is None or value is False:
+            continue
+        raise InputError(name, type(value).__name__, "leave it out: a walk gives the model tokens alone")
 
 
 def _truncation(config: GenerationConfig, processors: Sequence[Any], walk: Walk[Any]) -> dict[str, Any]:
