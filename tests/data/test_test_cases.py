@@ -70,6 +70,21 @@ def test_the_completions_of_table_3_8() -> None:
         ("assert abc([12], 2) == [1, 2]", CaseError.ASSERTION_FAILURE, ", 2]"),
         ("assert abc(['ab'], 2) == ['ac', 2]", CaseError.ASSERTION_FAILURE, "c'"),
         ("assert abc([1], 2) == [1]", CaseError.ASSERTION_FAILURE, "]\n"),
+        ("    assert abc([1], 2) == [1, 2]", CaseError.LINE_WITHOUT_ASSERT, "assert"),
+        ("assert abc([], 'ab') == ['ac", CaseError.ASSERTION_FAILURE, "c\n"),
+        ("assert abc([], 'ab') == ['ab", CaseError.EXPECTED_OUTPUT_NO_CLOSING_BRACKET, "\n"),
+        ("assert abc([], 'ab') == ['ac\\x']", CaseError.ASSERTION_FAILURE, "c\\"),
+        ("assert abc([], 'a\\\\') == ['a\\x']", CaseError.EXPECTED_OUTPUT_VALUE_ERROR, "x"),
+        ("assert abc([], 'ab') == ['a\\x']", CaseError.ASSERTION_FAILURE, "\\x"),
+        ("assert abc([1], 2) == [1, 02]", CaseError.ASSERTION_FAILURE, "02"),
+        ("assert abc([1], 0) == [1, 02]", CaseError.EXPECTED_OUTPUT_VALUE_ERROR, "2]"),
+        ("assert abc([1], -2) == [1, -02]", CaseError.ASSERTION_FAILURE, "02"),
+        ("assert abc([1], 2) == [1, -x]", CaseError.ASSERTION_FAILURE, "-x"),
+        ("assert abc([1], True) == [1, Fax]", CaseError.ASSERTION_FAILURE, "Fax"),
+        ("assert abc([1], False) == [1, Fax]", CaseError.EXPECTED_OUTPUT_UNDEFINED_VARIABLE, "x]"),
+        ("assert abc([1], 2) == [1 02]", CaseError.EXPECTED_OUTPUT_SYNTAX_ERROR, "02"),
+        ('assert abc([1], 2) == [1, 2], "message"', CaseError.EXPECTED_OUTPUT_TYPE_ERROR, ', "m'),
+        ('assert abc([1], 2) == [1, 3], "message"', CaseError.ASSERTION_FAILURE, "3"),
     ],
 )
 def test_each_error_where_it_begins(line: str, error: CaseError, wrong: str) -> None:
@@ -151,6 +166,60 @@ def test_what_is_read_is_a_literal_of_python(text: str) -> None:
         again = read_literal(repr(value) + "\n")
         assert again.stop is not None
         assert first_difference(reading.lexemes, again.lexemes) is None
+
+
+PIECES = [
+    "a",
+    "b",
+    "\\",
+    "\\'",
+    "'",
+    "[",
+    "]",
+    "(",
+    ")",
+    ",",
+    ", ",
+    " ",
+    "1",
+    "0",
+    "2",
+    "-",
+    ".",
+    "True",
+    "Fa",
+    "None",
+    "x",
+    "#",
+    "\n",
+]
+
+
+@settings(deadline=None, max_examples=400, derandomize=True)
+@given(
+    st.sampled_from(["", "", "", " ", "\t  "]),
+    st.lists(VALUES, max_size=2),
+    VALUES,
+    st.integers(0, 40),
+    st.lists(st.sampled_from(PIECES), max_size=6).map("".join),
+)
+def test_the_first_error_is_where_viability_ends(
+    indentation: str, items: list[object], item: object, kept: int, noise: str
+) -> None:
+    """The evaluation of a whole text agrees with that of each of its prefixes, of which none knows what follows."""
+    call, output = f"{indentation}assert abc({items!r}, {item!r}) == ", repr([*items, item])
+    for text in (call + output[:kept] + noise + output[kept:] + "\n", (call + output)[:kept] + noise + "\n"):
+        found = evaluate(text, "abc", 1)
+        viable = [is_viable(text[:stop], "abc", 1) for stop in range(len(text) + 1)]
+        assert viable == sorted(viable, reverse=True)
+        if found.error in (
+            None,
+            CaseError.EXTRA_CONTENT_AFTER_TASK_COMPLETION,
+            CaseError.FEWER_TEST_CASES_THAN_EXPECTED,
+        ):
+            assert all(viable)
+        else:
+            assert viable.index(False) == found.position + 1, (text, found)
 
 
 def test_prompts_have_the_layout_of_table_3_7() -> None:

@@ -53,7 +53,7 @@ class Reading(NamedTuple):
     """What was read of one literal: its lexemes, without commas that precede a closing bracket.
 
     `stop` is where it ends, None where the text ends first or where it cannot become a literal: then `fault` says
-    why, from `position` on.
+    why, from `position` on, and of a lexeme that `position` lies in, what precedes it is there as an open one.
     """
 
     lexemes: tuple[Lexeme, ...]
@@ -63,11 +63,11 @@ class Reading(NamedTuple):
 
 
 class _Stop(Exception):
-    """The text cannot become a literal."""
+    """The text cannot become a literal, from `position` on; `begun` is the lexeme that it lies in, if any."""
 
-    def __init__(self, fault: Fault, position: int) -> None:
-        super().__init__(fault, position)
-        self.fault, self.position = fault, position
+    def __init__(self, fault: Fault, position: int, begun: Lexeme | None = None) -> None:
+        super().__init__(fault, position, begun)
+        self.fault, self.position, self.begun = fault, position, begun
 
 
 def skip_blanks(text: str, position: int) -> int:
@@ -98,7 +98,13 @@ def read_literal(text: str, start: int = 0) -> Reading:
             position = skip_blanks(text, position)
             if position == len(text):
                 return Reading(tuple(lexemes))
-            lexeme = _lexeme(text, position)
+            try:
+                lexeme = _lexeme(text, position)
+            except _Stop as stop:
+                if stop.begun is not None:
+                    _check_place(stop.begun, lexemes, brackets, sizes)
+                    lexemes.append(stop.begun)
+                raise
             _check_place(lexeme, lexemes, brackets, sizes)
             position = lexeme.stop
             if lexeme.kind in _CLOSERS:
@@ -158,10 +164,10 @@ def _string(text: str, start: int) -> Lexeme:
     following = text[match.end() : match.end() + 2]
     if following in ("", "\\"):
         return Lexeme("string", value, text[start:], start, open=True)
-    if following[0] == "\\":
-        raise _Stop(Fault.NOT_A_LITERAL, match.end() + 1)
-    if following[0] == "\n":
-        raise _Stop(Fault.ENDED, match.end())
+    if following[0] in "\\\n":
+        escape = following[0] == "\\"
+        fault, position = Fault.NOT_A_LITERAL if escape else Fault.ENDED, match.end() + escape
+        raise _Stop(fault, position, Lexeme("string", value, text[start:position], start, open=True))
     return Lexeme("string", value, text[start : match.end() + 1], start)
 
 
@@ -175,10 +181,12 @@ def _number(text: str, start: int) -> Lexeme:
     assert match is not None
     sign, whole, _, decimals = match.groups()
     if len(whole) > 1 and whole[0] == "0":
-        raise _Stop(Fault.NOT_A_LITERAL, match.start(2) + 1)
+        zero = Lexeme("number", sign + "0", sign + "0", start, open=True)
+        raise _Stop(Fault.NOT_A_LITERAL, zero.stop, zero)
     ends = match.end() == len(text)
     if not whole and not decimals and not ends:
-        raise _Stop(Fault.NOT_A_LITERAL if text[match.end()] != "\n" else Fault.ENDED, match.end())
+        fault = Fault.NOT_A_LITERAL if text[match.end()] != "\n" else Fault.ENDED
+        raise _Stop(fault, match.end(), Lexeme("number", match[0], match[0], start, open=True))
     kept = decimals.rstrip("0")
     value = sign + (whole or "0") + ("." + kept if kept else "")
     return Lexeme("number", value, match[0], start, open=ends)
@@ -190,12 +198,13 @@ def _constant(text: str, start: int) -> Lexeme:
     word, ends = match[0], match.end() == len(text)
     if word in _CONSTANTS or (ends and any(constant.startswith(word) for constant in _CONSTANTS)):
         return Lexeme("constant", word, word, start, open=ends)
-    shared = max(_shared(word, constant) for constant in _CONSTANTS)
-    raise _Stop(Fault.UNKNOWN_NAME, start + shared)
+    begun = word[: max(shared_length(word, constant) for constant in _CONSTANTS)]
+    lexeme = Lexeme("constant", begun, begun, start, open=True) if begun else None
+    raise _Stop(Fault.UNKNOWN_NAME, start + len(begun), lexeme)
 
 
-def _shared(first: str, second: str) -> int:
-    """Length of what both begin with."""
+def shared_length(first: Sequence[object], second: Sequence[object]) -> int:
+    """Length of what both begin with, in characters or tokens."""
     return next(
         (i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
         min(len(first), len(second)),
@@ -230,7 +239,7 @@ def _difference(lexeme: Lexeme, target: Lexeme) -> int | None:
     elif lexeme.kind == "string":
         shared = 1 + _shared_string(lexeme.written[1:], target.value)
     else:
-        shared = _shared(lexeme.written, target.value)
+        shared = shared_length(lexeme.written, target.value)
     return None if lexeme.open and shared == len(lexeme.written) else lexeme.start + shared
 
 
@@ -242,9 +251,9 @@ def _shared_number(written: str, target: str) -> int:
     if match[1] != wanted[1]:
         return 0
     if match[2] != wanted[2] and not (match[3] and not match[2] and wanted[2] == "0"):
-        return match.start(2) + _shared(match[2], wanted[2])
+        return match.start(2) + shared_length(match[2], wanted[2])
     decimals = wanted[4].ljust(len(match[4]), "0")
-    return match.start(4) + _shared(match[4], decimals)
+    return match.start(4) + shared_length(match[4], decimals)
 
 
 def _shared_string(written: str, target: str) -> int:

@@ -1,7 +1,10 @@
 """Test cases for list append as a model writes them: which can be read, which are right, and the first error.
 
 Thesis section 3.2.2.1 and Table 3.8. The evaluator parses and never executes (`literals`), and it is exact on
-prefixes: the first error is the first character after which no continuation is free of errors.
+prefixes: the first error is the first character after which no continuation is free of errors. An indented line may
+become blank up to its first other character. A message after the assertion, `== [1, 2], "message"`, is Python but no
+test case here, as in the authors' evaluator, which reads what follows `==` as one expression: a tuple, whose type is
+wrong from its comma on.
 """
 
 from collections.abc import Iterable, Sequence
@@ -139,6 +142,9 @@ class _Cut(Exception):
 def _read_line(line: str, name: str) -> _Line:
     """Read one line; it is whole where it ends in a newline, else the text may go on."""
     try:
+        indentation = len(line) - len(line.lstrip())
+        if indentation:  # a line of nothing else would have been blank
+            raise _Wrong(CaseError.LINE_WITHOUT_ASSERT, indentation)
         position = _expect(line, 0, "assert", CaseError.LINE_WITHOUT_ASSERT)
         if line[position:] and line[position] not in " \t":
             raise _Wrong(CaseError.LINE_WITHOUT_ASSERT, position)
@@ -172,9 +178,11 @@ def _compare(line: str, position: int, items: Sequence[Lexeme], item: Sequence[L
         if reading.stop is None:
             return _Line(*wrong) if wrong else _Line()
         rest = skip_blanks(line, reading.stop)
-        if line[rest : rest + 1] not in ("", "\n", "#"):
-            error, place = wrong or (_OUTPUT_FAULTS[fault_of(line[rest])], rest)
-            raise _Wrong(error, place)
+        following = line[rest : rest + 1]
+        if following == ",":
+            raise _Wrong(*(wrong or (CaseError.EXPECTED_OUTPUT_TYPE_ERROR, rest)))
+        if following not in ("", "\n", "#"):
+            raise _Wrong(*(wrong or (_OUTPUT_FAULTS[fault_of(following)], rest)))
         return _Line(*wrong, key) if wrong else _Line(key=key)
     except _Cut:
         return _Line()
