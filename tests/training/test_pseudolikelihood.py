@@ -1,0 +1,366 @@
+"""The fit is held against brute force over all states, and its errors against the exact asymptotic covariance."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import linprog, minimize
+from torch import Tensor
+
+from trialogue.data import Ising
+from trialogue.errors import InputError
+from trialogue.randomness import generator, numpy_generator
+from trialogue.training import block_conditionals
+from trialogue.training.block_conditionals import BlockConditionals
+from trialogue.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
+
+MaskLaw = Callable[[Tensor, Tensor], Tensor]
+TRACES = {1: 28.2609, 2: 15.3355, 3: 11.4463, 4: 10.1116}
+BLOCKS = [[0, 1], [1, 2, 3], [3], [0, 2]]
+
+
+def random_model(sites: int, seed: int, scale: float = 0.3) -> Ising:
+    drawn = torch.randn(sites * (sites + 1) // 2, generator=generator(seed, "ising"), dtype=torch.float64)
+    return Ising.from_parameters(scale * drawn, sites)
+
+
+def any_masks(rows: int, sites: int, seed: int) -> Tensor:
+    masks = torch.rand(rows, sites, generator=generator(seed, "masks")) < 0.5
+    masks[~masks.any(1)] = True
+    return masks
+
+
+def brute_force(parameters: Tensor, samples: Tensor, masks: Tensor, law: MaskLaw | None = None) -> float:
+    """Mean of -log p(x_K | x_-K, K), by the sum over all states that agree with the sample outside its mask."""
+    model = Ising.from_parameters(parameters, samples.shape[1])
+    states = model.states()
+    total = 0.0
+    for sample, mask in zip(samples, masks, strict=True):
+        agree = states[(states[:, ~mask] == sample[~mask]).all(1)]
+        rows = torch.cat((sample[None], agree))
+        log_weights = -model.energy(rows)
+        if law is not None:
+            log_weights = log_weights + law(rows, mask.expand_as(rows)).log()
+        total += float(log_weights[1:].logsumexp(0) - log_weights[0])
+    return total / len(samples)
+
+
+def adaptive(tokens: Tensor) -> Tensor:
+    """A law over `BLOCKS` that depends on the state."""
+    weights = torch.rand(5, len(BLOCKS), generator=generator(4, "adaptive"), dtype=torch.float64) + 0.1
+    law = weights[tokens.sum(1)]
+    return law / law.sum(1, keepdim=True)
+
+
+def blocks() -> Tensor:
+    masks = torch.zeros(len(BLOCKS), 4, dtype=torch.bool)
+    for row, block in enumerate(BLOCKS):
+        masks[row, block] = True
+    return masks
+
+
+def adaptive_masks(samples: Tensor, seed: int) -> Tensor:
+    return blocks()[torch.multinomial(adaptive(samples), 1, generator=generator(seed, "draws"))[:, 0]]
+
+
+def probability_of_mask(tokens: Tensor, masks: Tensor) -> Tensor:
+    return (adaptive(tokens) * (masks[:, None] == blocks()).all(2)).sum(1)
+
+
+def worst_differences(law: MaskLaw | None = None) -> dict[str, float]:
+    """Largest errors of loss, gradient, Hessian and its products, at random parameters."""
+    errors = dict.fromkeys(("loss", "gradient", "product", "hessian", "scores"), 0.0)
+    for seed, sites in enumerate((1, 2, 3, 4, 4) if law is None else (4, 4)):
+        samples = torch.randint(0, 2, (40, sites), generator=generator(seed, "samples"))
+        masks = any_masks(40, sites, seed) if law is None else adaptive_masks(samples, seed)
+        parameters = random_model(sites, seed, 0.7).parameters.numpy()
+        function = BlockConditionals(samples.bool().numpy(), masks.numpy(), law)
+        value, gradient = function.loss(parameters)
+        hessian, scores = function.curvature(parameters)
+        expected = brute_force(torch.from_numpy(parameters), samples, masks, law)
+        singles = [
+            BlockConditionals(samples[i : i + 1].bool().numpy(), masks[i : i + 1].numpy(), law).loss(
+                parameters
+            )
+            for i in range(40)
+        ]
+        outer = np.mean([np.outer(single, single) for _, single in singles], axis=0)
+        errors["loss"] = max(errors["loss"], abs(value - expected))
+        errors["scores"] = max(errors["scores"], float(abs(scores - outer).max()))
+        step = 1e-5
+        for index, unit in enumerate(np.eye(len(parameters))):
+            product = function.hessian_product(parameters, unit)
+            after, before = (function.loss(parameters + sign * step * unit) for sign in (1, -1))
+            slope = (after[0] - before[0]) / (2 * step)
+            errors["gradient"] = max(errors["gradient"], abs(slope - gradient[index]))
+            slopes = (after[1] - before[1]) / (2 * step)
+            errors["product"] = max(errors["product"], float(abs(slopes - product).max()))
+            errors["hessian"] = max(errors["hessian"], float(abs(slopes - hessian[index]).max()))
+    return errors
+
+
+@pytest.mark.parametrize("law", [None, probability_of_mask], ids=["given", "adaptive"])
+def test_loss_and_derivatives_are_those_of_brute_force(law: MaskLaw | None) -> None:
+    errors = worst_differences(law)
+    assert errors["loss"] < 1e-12
+    assert errors["scores"] < 1e-12
+    assert max(errors.values()) < 1e-8
+
+
+def test_the_check_rejects_broken_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    transform, spread = block_conditionals._transform, block_conditionals._spread
+
+    def unnormalised(values: np.ndarray) -> np.ndarray:
+        return transform(values) * (1 + 1e-4)
+
+    def without_couplings(local: np.ndarray, weights: np.ndarray, outside: np.ndarray, k: int) -> np.ndarray:
+        return spread(local, weights, abs(outside), k)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(block_conditionals, "_transform", unnormalised)
+        assert worst_differences()["loss"] > 1e-5
+    with monkeypatch.context() as patch:
+        patch.setattr(block_conditionals, "_spread", without_couplings)
+        errors = worst_differences()
+        assert min(errors["hessian"], errors["scores"]) > 1e-2
+        assert errors["product"] < 1e-8
+
+
+def test_the_fit_is_the_minimiser_that_a_derivative_free_search_finds() -> None:
+    model = random_model(3, 1)
+    samples, masks = model.sample(100, 0), any_masks(100, 3, 0)
+    fit = fit_pseudolikelihood(samples, masks=masks)
+    found = minimize(
+        lambda parameters: brute_force(torch.from_numpy(parameters), samples, masks),
+        np.zeros(6),
+        method="BFGS",
+        options={"gtol": 1e-5},
+    )
+    assert fit.gradient_norm <= 1e-8
+    assert fit.loss == pytest.approx(found.fun, abs=1e-9)
+    assert fit.loss <= found.fun
+    np.testing.assert_allclose(fit.model.parameters, found.x, atol=1e-3)
+
+
+def test_masks_of_all_sites_match_the_moments_of_the_samples() -> None:
+    samples = random_model(4, 2).sample(500, 0)
+    fit = fit_pseudolikelihood(samples, 4)
+    torch.testing.assert_close(fit.model.moments(), fit.model.features(samples).mean(0), atol=1e-8, rtol=0)
+    # The covariance is that of maximum likelihood, where the samples do come from a model: all states, as often.
+    states = torch.repeat_interleave(fit.model.states(), 50, 0)
+    uniform = fit_pseudolikelihood(states, 4)
+    assert fit_pseudolikelihood(states, 4).model.parameters.abs().max() < 1e-8
+    torch.testing.assert_close(
+        uniform.covariance, torch.eye(10, dtype=torch.float64) / 800, atol=1e-8, rtol=0
+    )
+
+
+def test_one_spin_is_its_log_odds() -> None:
+    samples = (torch.arange(100) < 80).long()[:, None]
+    fit = fit_pseudolikelihood(samples, 1)
+    assert fit.model.field.item() == pytest.approx(math.log(4) / 2)
+    assert fit.standard_errors.item() == pytest.approx((4 * 0.8 * 0.2 * 100) ** -0.5)
+
+
+Fit = Callable[[Tensor, int, int], PseudolikelihoodFit]
+
+
+def one_mask_each(samples: Tensor, k: int, seed: int) -> PseudolikelihoodFit:
+    return fit_pseudolikelihood(samples, k, seed=seed)
+
+
+def every_mask(samples: Tensor, k: int, seed: int) -> PseudolikelihoodFit:
+    """Another estimator: all masks of size k for each sample, under which the sizes hardly differ."""
+    masks = torch.combinations(torch.arange(4), k)
+    rows = torch.zeros(len(masks), 4, dtype=torch.bool).scatter_(1, masks, True)
+    every = samples.repeat_interleave(len(rows), 0)
+    return fit_pseudolikelihood(every, masks=rows.repeat(len(samples), 1))
+
+
+def doubled_couplings(samples: Tensor, k: int, seed: int) -> PseudolikelihoodFit:
+    """Couplings that a mistake in how pairs are counted would double."""
+    fit = fit_pseudolikelihood(samples, k, seed=seed)
+    parameters = fit.model.parameters
+    parameters[:6] *= 2
+    object.__setattr__(fit, "model", Ising.from_parameters(parameters, 4))
+    return fit
+
+
+def same_mask(samples: Tensor, k: int, seed: int) -> PseudolikelihoodFit:
+    """Masks that do not change between samples would leave couplings undetermined; half of them are enough to harm."""
+    masks = torch.zeros(len(samples), 4, dtype=torch.bool).scatter_(
+        1, torch.rand(len(samples), 4, generator=generator(seed, "own")).topk(k).indices, True
+    )
+    masks[: 4 * len(samples) // 5] = torch.arange(4) < k
+    return fit_pseudolikelihood(samples, masks=masks)
+
+
+def errors_over_exact(fit: Fit, k: int) -> tuple[float, float]:
+    """Mean squared error times n over the exact trace, at n = 3000 and 40 samples; and the estimated trace over it."""
+    model = Ising.clique(4, 4, 0.05, 0.0)
+    squared, estimated = [], []
+    for repetition in range(40):
+        found = fit(model.sample(3000, repetition), k, repetition)
+        squared.append(float((found.model.parameters - model.parameters).square().sum()) * 3000)
+        estimated.append(float(found.covariance.trace()) * 3000)
+    return sum(squared) / 40 / TRACES[k], sum(estimated) / 40 / TRACES[k]
+
+
+@pytest.mark.parametrize("k", TRACES)
+def test_errors_are_those_of_the_exact_covariance(k: int) -> None:
+    """Lemma 4.1.1 (claim M-F41).
+
+    The ratio has a standard deviation of about sqrt(2 / 10 / 40) = 0.07 over seeds: 0.25 is more than three of them,
+    and the mutants below lie outside. The estimated traces have one of less than 0.01.
+    """
+    error, estimate = errors_over_exact(one_mask_each, k)
+    assert error == pytest.approx(1, abs=0.25)
+    assert estimate == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize(("mutant", "k"), [(every_mask, 1), (doubled_couplings, 1), (same_mask, 1)])
+def test_the_check_of_errors_rejects(mutant: Fit, k: int) -> None:
+    assert abs(errors_over_exact(mutant, k)[0] - 1) > 0.25
+
+
+def test_standard_errors_cover_as_often_as_they_should() -> None:
+    """How far estimates lie from the truth in standard errors: squares average 1, with a deviation of 0.07."""
+    model = random_model(4, 5)
+    squares = []
+    for repetition in range(40):
+        fit = fit_pseudolikelihood(model.sample(2000, repetition), blocks=BLOCKS, seed=repetition)
+        squares.append(((fit.model.parameters - model.parameters) / fit.standard_errors).square())
+    assert float(torch.stack(squares).mean()) == pytest.approx(1, abs=0.25)
+
+
+def adaptive_bias(fit: Callable[[Tensor, int], PseudolikelihoodFit]) -> float:
+    """Mean squared error in squared standard errors with masks that depend on the state, n = 20000."""
+    model = random_model(4, 6)
+    squares = []
+    for repetition in range(10):
+        found = fit(model.sample(20_000, repetition), repetition)
+        squares.append(((found.model.parameters - model.parameters) / found.standard_errors).square().mean())
+    return float(torch.stack(squares).mean())
+
+
+def test_masks_that_depend_on_the_state_enter_the_conditionals() -> None:
+    """Equation (4.1). The statistic averages 1, with a deviation of 0.15; ignoring the law is a bias of many errors."""
+    assert (
+        adaptive_bias(lambda x, seed: fit_pseudolikelihood(x, blocks=BLOCKS, law=adaptive, seed=seed)) < 1.6
+    )
+    ignored = adaptive_bias(lambda x, seed: fit_pseudolikelihood(x, masks=adaptive_masks(x, seed)))
+    assert ignored > 3
+
+
+def test_larger_models_are_fitted() -> None:
+    """A ring of 20 spins, whose distinct contexts are as many as its samples."""
+    sites, n = 20, 2000
+    random = numpy_generator(0, "ring")
+    # A field-free ring is one of independent bonds, up to how often they flip around it.
+    bonds = np.where(random.random((3 * n, sites)) < 1 / (1 + math.exp(-2 * 0.4)), 1, -1)
+    bonds = bonds[bonds.prod(1) == 1][:n]
+    spins = np.cumprod(np.column_stack((np.where(random.random(n) < 0.5, 1, -1), bonds[:, :-1])), axis=1)
+    for k in (1, 3):
+        fit = fit_pseudolikelihood(torch.from_numpy((spins + 1) // 2), k)
+        truth = torch.zeros(sites, sites, dtype=torch.float64)
+        ring = torch.arange(sites)
+        truth[ring, (ring + 1) % sites] = truth[(ring + 1) % sites, ring] = 0.4
+        scaled = (fit.model.parameters - Ising(truth, torch.zeros(sites)).parameters) / fit.standard_errors
+        assert float(scaled.square().mean()) == pytest.approx(1, abs=0.25)
+        assert fit.gradient_norm <= 1e-8
+
+
+def test_separable_samples_are_refused_and_a_ridge_helps() -> None:
+    samples = Ising.clique(4, 4, 0.3, 0.0).sample(40, 0)
+    with pytest.raises(
+        InputError, match=r"samples=\(40, 4\): there is no finite estimate: the samples are separable"
+    ):
+        fit_pseudolikelihood(samples, 1)
+    fit = fit_pseudolikelihood(samples, 1, ridge=0.01)
+    assert fit.gradient_norm <= 1e-8
+    assert float(fit.model.parameters.abs().max()) < 3
+    # One spin that is always up, and one whose mask never meets another value.
+    for constant in (torch.ones(50, 1), torch.tensor([[0, 0], [1, 1]]).repeat(30, 1)):
+        with pytest.raises(InputError, match="no finite estimate"):
+            fit_pseudolikelihood(constant, 1)
+
+
+def separable(samples: Tensor, masks: Tensor) -> bool:
+    """Whether a direction exists along which the loss falls for ever or stays: by linear programming."""
+    sites = samples.shape[1]
+    model = Ising.from_parameters(torch.zeros(sites * (sites + 1) // 2), sites)
+    states, features = model.states(), model.features
+    rows = []
+    for sample, mask in zip(samples, masks, strict=True):
+        agree = states[(states[:, ~mask] == sample[~mask]).all(1)]
+        rows.append(features(sample[None]) - features(agree))
+    differences = torch.cat(rows).unique(dim=0).numpy()
+    if np.linalg.matrix_rank(differences) < differences.shape[1]:
+        return True
+    bounds = [(-1, 1)] * differences.shape[1]
+    found = linprog(-differences.sum(0), -differences, np.zeros(len(differences)), bounds=bounds)
+    return bool(-found.fun > 1e-7)
+
+
+def test_what_is_refused_is_what_has_no_estimate() -> None:
+    model = Ising.clique(3, 3, 0.3, 0.0)
+    refused = 0
+    for seed in range(40):
+        samples, masks = model.sample(14, seed), any_masks(14, 3, seed)
+        expected = separable(samples, masks)
+        refused += expected
+        if expected:
+            with pytest.raises(InputError, match="no finite estimate"):
+                fit_pseudolikelihood(samples, masks=masks)
+        else:
+            assert fit_pseudolikelihood(samples, masks=masks).gradient_norm <= 1e-8
+    assert 8 < refused < 32
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "block_size=None: give one of"),
+        ({"block_size": 1, "blocks": [[0, 1, 2]]}, "block_size=1: give one of"),
+        ({"block_size": 0}, "block_size=0: use at least 1"),
+        ({"block_size": 4}, "block_size=4: there are 3 sites"),
+        ({"block_size": 1, "weights": [1.0]}, "blocks=None: weights and an adaptive law"),
+        ({"blocks": [[0], [1]]}, r"blocks=\[2\]: these sites are never masked"),
+        ({"blocks": [[0], [1, 2]], "weights": [1, 0]}, r"blocks=\[1, 2\]: these sites are never masked"),
+        ({"blocks": [[0], [1, 3]]}, "blocks=3: name sites from 0 to 2"),
+        ({"blocks": [[0, 1, 2], []]}, "at least one site in every block"),
+        ({"blocks": [[0], [1, 2]], "weights": [1, -1]}, "weights=-1.0: use finite probabilities"),
+        ({"blocks": [[0], [1, 2]], "weights": [1]}, r"weights=\(1, 1\): use the shape"),
+        ({"masks": torch.ones(2, 3)}, "masks=.*use bools of the shape"),
+        ({"masks": torch.zeros(50, 3, dtype=torch.bool)}, "masks=0: every sample needs"),
+        ({"block_size": 1, "tolerance": 0}, "tolerance=0"),
+        ({"block_size": 1, "ridge": -1}, "ridge=-1"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: dict[str, object], message: str) -> None:
+    samples = torch.randint(0, 2, (50, 3), generator=generator(0, "bad"))
+    with pytest.raises(InputError, match=message) as error:
+        fit_pseudolikelihood(samples, **arguments)  # type: ignore[arg-type]
+    assert "\n" not in str(error.value)
+
+
+def test_bad_samples_are_one_line() -> None:
+    for samples, message in (
+        (torch.zeros(0, 3), "give a matrix"),
+        (torch.zeros(3), "give a matrix"),
+        (torch.zeros(1, 101), "1 to 100 spins"),
+        (torch.tensor([[0, -1], [1, 1]]), r"samples=\[-1, 0, 1\]: spins are tokens 0 and 1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            fit_pseudolikelihood(samples, 1)
+    with pytest.raises(InputError, match=r"block_size=40: .*use smaller blocks"):
+        fit_pseudolikelihood(torch.randint(0, 2, (10, 40), generator=generator(0)), 40)
+
+
+def test_the_seed_draws_the_masks() -> None:
+    samples = random_model(4, 0).sample(500, 0)
+    first, again, other = (fit_pseudolikelihood(samples, 2, seed=seed) for seed in (0, 0, 1))
+    assert torch.equal(first.model.parameters, again.model.parameters)
+    assert not torch.equal(first.model.parameters, other.model.parameters)
