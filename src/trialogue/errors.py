@@ -29,3 +29,15 @@ def whole_number(field: str, value: object, least: int) -> int:
     if number < least:
         raise InputError(field, value, f"use at least {least}")
     return number
+
+
+def require_text(field: str, text: str, where: object = None) -> None:
+    """Raise `InputError` for a string with a lone surrogate, which JSON can write and UTF-8 cannot.
+
+    The error names `field` and, as its value, `where` the string is from, else the string.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        mend = f"character {error.start + 1} is half of a surrogate pair, and so no text: leave it out"
+        raise InputError(field, text if where is None else where, mend) from None

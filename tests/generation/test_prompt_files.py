@@ -35,6 +35,12 @@ WRONG = {
     "an id twice": ('{"prompt": "a", "id": 1}\n"b"', "the id 1 is that of line 1 already"),
     "deep nesting": ("[" * 100_000, "the line is not JSON"),
     "not UTF-8": (b'"\xff"', "the line is not UTF-8"),
+    "half a surrogate pair": (
+        '"a"\n{"prompt": "b\\ud83d"}',
+        "prompts.jsonl:2': character 2 is half of a surrogate pair",
+    ),
+    "half a surrogate pair as text": ('"\\ude00"', "prompts.jsonl:1': character 1 is half"),
+    "half a surrogate pair as id": ('{"prompt": "a", "id": "\\ud800"}', "id in prompts='"),
     "nothing": ("\n", "it holds no prompt"),
 }
 

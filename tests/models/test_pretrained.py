@@ -50,7 +50,8 @@ def models() -> dict[str, torch.nn.Module]:
         "llama": tiny_model(),
         "gpt2": random_model(
             "GPT2LMHeadModel",
-            transformers.GPT2Config(vocab_size=VOCAB, n_embd=16, n_layer=2, n_head=2, n_positions=64),
+            # Its table of positions ends where the longest sequences do.
+            transformers.GPT2Config(vocab_size=VOCAB, n_embd=16, n_layer=2, n_head=2, n_positions=CAPACITY),
         ),
         # The head squashes its logits, so that it is more than a product.
         "gemma2": random_model(
@@ -152,7 +153,19 @@ def test_schedules_tell_a_broken_cache(monkeypatch, name, broken):
         assert any(largest_error(oracle, seed, memory=1)[0] > 1e-2 for seed in range(60))
 
 
-def test_a_cache_that_is_wrong_is_refused(monkeypatch):
+@pytest.mark.parametrize(
+    ("dtype", "scale"),
+    [
+        (torch.float64, 30.0),
+        (torch.float32, 30.0),
+        (torch.bfloat16, 30.0),
+        (torch.float16, 30.0),
+        # With small weights all laws are flat, and log-probabilities differ in the fourth digit only.
+        (torch.float32, 1.0),
+    ],
+    ids=str,
+)
+def test_a_cache_that_is_wrong_is_refused(monkeypatch, dtype, scale):
     written = position_cache.PositionLayer._written
 
     def late(self, store, states):
@@ -163,9 +176,19 @@ def test_a_cache_that_is_wrong_is_refused(monkeypatch):
         finally:
             self.place = place
 
+    model = tiny_model(scale=scale).to(dtype)
+    PretrainedOracle(model, tiny_tokenizer())
     monkeypatch.setattr(position_cache.PositionLayer, "_written", late)
     with pytest.raises(InputError, match=r"cached passes differ from fresh ones; recompute=True"):
-        tiny_oracle()
+        PretrainedOracle(model, tiny_tokenizer())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_a_cache_whose_padding_falls_on_tokens_is_refused(monkeypatch, dtype):
+    original = position_cache.PositionCache.__init__
+    monkeypatch.setattr(position_cache.PositionCache, "__init__", _padding_kept(original))
+    with pytest.raises(InputError, match=r"cached passes differ"):
+        PretrainedOracle(tiny_model().to(dtype), tiny_tokenizer())
 
 
 def test_recomputing_gives_the_same_samples_and_counts_what_it_costs():
@@ -296,6 +319,104 @@ def test_a_sliding_window_is_refused_where_sequences_leave_it():
     assert len(generate(whole, [[5, 6, 7]], max_new_tokens=20, num_samples=2).lengths) == 2
 
 
+def gpt_neo(window):
+    config = transformers.GPTNeoConfig(
+        vocab_size=VOCAB,
+        hidden_size=16,
+        num_layers=2,
+        num_heads=2,
+        attention_types=[[["global", "local"], 1]],
+        window_size=window,
+        max_position_embeddings=64,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
+    return random_model("GPTNeoForCausalLM", config)
+
+
+@pytest.mark.parametrize("window", [8, 64])
+def test_masks_of_the_model_s_own_that_ragged_rows_break_are_refused(window):
+    # It aligns its mask with the end of the longest row, whatever the others are.
+    with pytest.raises(InputError, match=r"cached passes differ from fresh ones; recompute=True"):
+        PretrainedOracle(gpt_neo(window), tiny_tokenizer())
+    oracle = PretrainedOracle(gpt_neo(window), tiny_tokenizer(), recompute=True)
+    with torch.inference_mode():
+        assert max(largest_error(oracle, seed, memory=1)[0] for seed in range(10)) < 1e-3
+
+
+@pytest.mark.parametrize("checked", [True, False], ids=["checked", "taken"])
+def test_local_layers_bound_sequences_by_their_window(monkeypatch, checked):
+    model = gpt_neo(8)
+    model.config.attention_layers = ["global", "local" if not checked else "global"]
+    # Without ragged passes there is nothing that its mask breaks, but for the window.
+    together = PretrainedOracle._cache_error
+    monkeypatch.setattr(
+        PretrainedOracle, "_cache_error", lambda self, length: together(self, length) if length > 6 else 0.0
+    )
+    assert PretrainedOracle(model, tiny_tokenizer()).window == 8
+
+
+class LocalLlama(transformers.LlamaForCausalLM):
+    """Attends within a window that the library knows nothing of, wherever it makes its mask itself."""
+
+    def forward(self, input_ids, past_key_values=None, attention_mask=None, **settings):
+        if past_key_values is None:
+            place = torch.arange(input_ids.shape[1])
+            seen = (place <= place[:, None]) & (place > place[:, None] - self.config.local_span_window)
+            attention_mask = torch.zeros(seen.shape).masked_fill(~seen, -math.inf)[None, None]
+            attention_mask = attention_mask.expand(len(input_ids), -1, -1, -1)
+        return super().forward(
+            input_ids, past_key_values=past_key_values, attention_mask=attention_mask, **settings
+        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "stated", "window"),
+    [
+        ("LlamaForCausalLM", 9, None),
+        ("LocalLlama", 9, 9),
+        ("LlamaForCausalLM", 100, 100),
+        ("LocalLlama", 64, None),
+    ],
+)
+def test_windows_that_a_model_states_by_another_name_are_tried(monkeypatch, kind, stated, window):
+    monkeypatch.setattr(transformers, "LocalLlama", LocalLlama, raising=False)
+    positions = 64 if stated == 64 else 256
+    config = transformers.LlamaConfig(**SMALL | {"max_position_embeddings": positions})
+    config.local_span_window, config.window_layers, config.span_window_pattern = stated, 3, 2
+    # A head that is more than a product makes every pass one of the whole model.
+    model = random_model(kind, config)
+    monkeypatch.setattr(PretrainedOracle, "_head_is_plain", lambda self: False)
+    oracle = PretrainedOracle(model, tiny_tokenizer(), name="local")
+    assert oracle.window == window
+    oracle.open(1, 64 if window is None else window)
+    if window is not None:
+        with pytest.raises(InputError, match=f"local attends within a sliding window of {window} tokens"):
+            oracle.open(1, window + 1)
+
+
+@pytest.mark.parametrize("alibi", ["BloomForCausalLM", "FalconForCausalLM"])
+def test_models_that_take_no_ragged_masks_are_refused_or_recomputed(alibi):
+    config = (
+        transformers.BloomConfig(vocab_size=VOCAB, hidden_size=16, n_layer=2, n_head=2)
+        if alibi.startswith("Bloom")
+        else transformers.FalconConfig(
+            **{"vocab_size": VOCAB, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2},
+            alibi=True,
+            bos_token_id=1,
+            eos_token_id=2,
+        )
+    )
+    model = random_model(alibi, config)
+    with pytest.raises(
+        InputError, match=r"model='of the past': it takes no passes over ragged rows .*recompute"
+    ):
+        PretrainedOracle(model, tiny_tokenizer(), name="of the past")
+    oracle = PretrainedOracle(model, tiny_tokenizer(), recompute=True)
+    with torch.inference_mode():
+        assert max(largest_error(oracle, seed, memory=1)[0] for seed in range(5)) < 1e-3
+
+
 def test_models_load_from_folders(tmp_path):
     oracle = load_pretrained(save_tiny(tmp_path / "tiny"))
     texts = generate(oracle, ["the cat"], max_new_tokens=5, num_samples=2).sequences()
@@ -313,6 +434,12 @@ def pickled(folder):
     return folder
 
 
+def cut_short(folder):
+    weights = save_tiny(folder) / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    return folder
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -320,8 +447,9 @@ def pickled(folder):
         (lambda folder: folder / "lost.gguf", r"there is no such file"),
         (lambda folder: save_tiny(folder / "mute", tokenizer=False), r"it has no tokenizer that can be read"),
         (lambda folder: pickled(folder / "pickled"), r"no safetensors weights"),
+        (lambda folder: cut_short(folder / "cut"), r"its weights are cut short or damaged"),
     ],
-    ids=["missing", "gguf", "no-tokenizer", "pickled"],
+    ids=["missing", "gguf", "no-tokenizer", "pickled", "cut-short"],
 )
 def test_models_that_cannot_be_had_say_why(tmp_path, make, message):
     with pytest.raises(InputError, match=message) as error:
@@ -329,10 +457,41 @@ def test_models_that_cannot_be_had_say_why(tmp_path, make, message):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "device",
+    ["nowhere", "cuda:99", "meta", *([] if torch.backends.cuda.is_built() else ["cuda"])],
+)
+def test_devices_that_are_not_there_are_named(device):
+    with pytest.raises(InputError, match=f"device='{device}': it cannot be used here: ") as error:
+        load_pretrained("anything", device=device)
+    assert "\n" not in str(error.value)
+
+
+def test_a_handful_of_rows_moves_at_once_unless_asked_otherwise(tmp_path):
+    rows = []
+
+    class Counting:
+        def moved(self, samples, tokens, lengths):
+            rows.append(len(samples))
+
+        def filed(self, places, samples):
+            pass
+
+    folder = save_tiny(tmp_path / "tiny")
+    for settings, expected in (({}, 16), ({"batch_size": 5}, 5)):
+        oracle = load_pretrained(folder, **settings)
+        for law in (oracle, truncated(oracle, top_p=0.9)):
+            rows.clear()
+            generate(law, ["the"], max_new_tokens=2, num_samples=20, observer=Counting())
+            assert max(rows) == expected
+
+
 def test_wrong_input_is_named():
     oracle = tiny_oracle()
     with pytest.raises(InputError, match=r"dtype='int8'"):
         load_pretrained("anything", dtype="int8")
+    with pytest.raises(InputError, match=r"batch_size=0: use at least 1"):
+        tiny_oracle(batch_size=0)
     with pytest.raises(InputError, match=r"begin the prompt with its BOS"):
         generate(oracle, [[]], max_new_tokens=2)
     with pytest.raises(InputError, match=r"capacity=300|max_new_tokens|prompts"):

@@ -38,6 +38,12 @@ def test_incomplete_characters_are_held_back_until_the_end():
     assert TOKENIZATION.text(tokens[:2]) == "\ufffd"
 
 
+@pytest.mark.parametrize("encode", [TOKENIZATION.encode, TOKENIZATION.chat])
+def test_half_a_surrogate_pair_is_no_text(encode):
+    with pytest.raises(InputError, match=r"text='a\\ud800': character 2 is half of a surrogate pair"):
+        encode("a\ud800")
+
+
 def test_special_and_padded_tokens_stand_for_no_bytes():
     assert TOKENIZATION.bytes([0, 1, 2, 300, 303]) == b""
     assert (TOKENIZATION.bos, TOKENIZATION.eos) == (1, 2)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, require_text
 
 
 class Prompt(NamedTuple):
@@ -64,10 +64,12 @@ def _parsed(source: str, lines: Iterable[bytes]) -> list[Prompt]:
 
 def _prompt(value: object, place: int, where: str) -> Prompt:
     if isinstance(value, str):
-        return Prompt(place, value)
+        value = {"prompt": value}
     if not isinstance(value, dict) or not isinstance(value.get("prompt"), str):
         raise InputError("prompts", where, 'give an object with a text as "prompt", or a JSON string')
     name = value.get("id", place)
     if isinstance(name, bool) or not isinstance(name, int | str):
         raise InputError("prompts", where, 'its "id" must be a string or a whole number')
+    require_text("prompts", value["prompt"], where)
+    require_text("id in prompts", str(name), where)
     return Prompt(name, value["prompt"])

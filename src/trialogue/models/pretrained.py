@@ -6,6 +6,7 @@ GGUF, never pickles; code that comes with a model runs only when asked for.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, whole_number
 from trialogue.models.position_cache import Place, PositionCache
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Context
 
+_BATCH_SIZE = 16
 _POSITIONS_AT_ONCE = 4096
 _PADDING_SHARE = 1.25
+_CHECKED_LENGTH = 6
+_CHECKED_WINDOW = 64
+# Of `_cache_error`: a position that holds the wrong keys makes 0.2 and more, rounding 0.03 in bfloat16 and 1e-5 in
+# float32.
+_TOLERANCE = {torch.bfloat16: 0.15, torch.float16: 0.03}
 
 
 def load_pretrained(
@@ -29,15 +36,19 @@ def load_pretrained(
     dtype: str | torch.dtype = "float32",
     remote_code: bool = False,
     recompute: bool = False,
+    batch_size: int = _BATCH_SIZE,
 ) -> PretrainedOracle:
     """Load the model `name`: a hub id, a folder, a GGUF file, or the short name of a model that was set up before.
 
     `device` is the GPU where there is one. `dtype` is a name of torch's, or "auto" for that of the checkpoint. Code of
     the model's repository runs only with `remote_code`. `recompute` evaluates whole prefixes at every step, for models
-    whose state cannot be rewound. Raises `InputError` for a model that cannot be had, has no tokenizer, or cannot be
-    rewound although `recompute` is off.
+    whose state cannot be rewound. `batch_size` is how many rows `generate` moves at once by default.
+
+    Raises `InputError` for a model that cannot be had, has no tokenizer, or cannot be rewound although `recompute` is
+    off, and for a device that is not there.
     """
     import transformers
+    from safetensors import SafetensorError
     from transformers.utils import logging
 
     from trialogue.models.catalogue import folder_of
@@ -53,7 +64,7 @@ def load_pretrained(
     else:
         where["use_safetensors"] = True
     chosen = _dtype(dtype)
-    target = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    target = _device(device)
     bars = logging.is_progress_bar_enabled()
     verbosity = logging.get_verbosity()
     logging.disable_progress_bar()
@@ -63,7 +74,7 @@ def load_pretrained(
         where.pop("use_safetensors", None)
         tokenizer = _tokenizer(place, where)
         model = model.to(target)
-    except (OSError, ValueError, ImportError, RuntimeError, KeyError) as error:
+    except (OSError, ValueError, ImportError, RuntimeError, KeyError, SafetensorError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError("model", str(name), _reason(error, str(name))) from error
@@ -71,7 +82,7 @@ def load_pretrained(
         logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()
-    return PretrainedOracle(model, tokenizer, name=str(name), recompute=recompute)
+    return PretrainedOracle(model, tokenizer, name=str(name), recompute=recompute, batch_size=batch_size)
 
 
 def _tokenizer(place: str, where: dict[str, Any]) -> Any:
@@ -92,6 +103,21 @@ def _dtype(dtype: str | torch.dtype) -> Any:
     return found
 
 
+def _device(device: str | torch.device | None) -> torch.device:
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        found = torch.device(device)
+        torch.zeros(1, device=found).item()
+    except (
+        RuntimeError,
+        AssertionError,
+        ImportError,
+    ) as error:  # builds without a backend assert that they have it
+        raise InputError("device", str(device), f"it cannot be used here: {_line(error)}") from error
+    return found
+
+
 def _line(error: BaseException) -> str:
     """The first line of what went wrong."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].strip()
@@ -107,6 +133,8 @@ def _reason(error: BaseException, name: str) -> str:
     kinds = {type(part).__name__ for part in chain}
     text = " ".join(str(part) for part in chain)
     if Path(name).exists():
+        if "SafetensorError" in kinds:
+            return f"its weights are cut short or damaged ({_line(error)}): fetch them again"
         if "safetensors" in text:
             return "it holds no safetensors weights; convert them, pickled weights are not loaded"
         return f"its files cannot be loaded: {_line(error)}"
@@ -139,11 +167,18 @@ class PretrainedOracle:
     """
 
     def __init__(
-        self, model: Any, tokenizer: Any, *, name: str | None = None, recompute: bool = False
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        name: str | None = None,
+        recompute: bool = False,
+        batch_size: int = _BATCH_SIZE,
     ) -> None:
         self.model = model.eval()
         self.name = name or str(getattr(model.config, "_name_or_path", "")) or type(model).__name__
         self.recompute = recompute
+        self.batch_size = whole_number("batch_size", batch_size, 1)
         config = model.config.get_text_config(decoder=True)
         self.head = model.get_output_embeddings()
         if self.head is None or getattr(config, "is_encoder_decoder", False):
@@ -157,8 +192,9 @@ class PretrainedOracle:
         self.max_length: int | None = getattr(config, "max_position_embeddings", None)
         self.layers: int = config.num_hidden_layers
         self.width: int = config.hidden_size
-        self.window = None if recompute else _window(config)
         self.device, self.dtype = self.head.weight.device, self.head.weight.dtype
+        self.plain_head = self._head_is_plain()
+        self.window: int | None = None
         if not recompute:
             kind = _recurrent(model, config)
             if kind:
@@ -166,9 +202,10 @@ class PretrainedOracle:
                     f"its state ({kind}) cannot be rewound; recompute=True evaluates whole prefixes instead"
                 )
                 raise InputError("model", self.name, mend)
-        self.plain_head = self._head_is_plain()
-        if not recompute:
+            stated, possible = _windows(config)
+            self.window = stated
             self._require_right_cache()
+            self.window = min((w for w in (stated, *filter(self._binds, possible)) if w), default=None)
 
     def _ends(self) -> tuple[int | None, tuple[int, ...]]:
         """The token that ends a sequence, and others that mean the same."""
@@ -214,26 +251,62 @@ class PretrainedOracle:
 
     def _require_right_cache(self) -> None:
         """Raise unless ragged rows that rewind give what fresh passes give."""
-        tokens = self._probe_tokens(2).cpu()
-        rows, stop = torch.tensor([0, 1]), torch.tensor([6, 4])
+        again = "recompute=True evaluates whole prefixes instead"
+        bounds = [bound for bound in (self.window, self.max_length) if bound is not None]
+        try:
+            found = self._cache_error(min([_CHECKED_LENGTH, *bounds]))
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:  # what a model makes of masks and positions that it does not expect
+            mend = f"it takes no passes over ragged rows ({_line(error)}); {again}"
+            raise InputError("model", self.name, mend) from error
+        # Of NaN `<=` is false, as it should be.
+        if not found <= _TOLERANCE.get(self.dtype, 1e-3):
+            mend = f"its cached passes differ from fresh ones; {again}"
+            raise InputError("model", self.name, mend)
+
+    def _binds(self, window: int) -> bool:
+        """Whether cached passes are wrong, or too long to try, for sequences longer than `window`."""
+        if self.max_length is not None and self.max_length <= window:
+            return False
+        if window > _CHECKED_WINDOW:
+            return True
+        length = max(window + 2, _CHECKED_LENGTH)
+        bounds = [bound for bound in (self.window, self.max_length) if bound is not None]
+        return not self._cache_error(min([length, *bounds])) <= _TOLERANCE.get(self.dtype, 1e-3)
+
+    def _cache_error(self, length: int) -> float:
+        """How far answers of rewound ragged rows of up to `length` tokens are from those of fresh passes.
+
+        The root mean square over the vocabulary of the difference of log-probabilities, in standard deviations of the
+        fresh ones, so that it means the same for a flat law as for a peaked one; the greatest of six answers.
+        """
+        tokens, rows = self._probe_tokens(2, length).cpu(), torch.tensor([0, 1])
+        last = torch.tensor([length, length - 2]).clamp_min(1)
         wrong = tokens.clone()
         wrong[:, 2:] = (wrong[:, 2:] + 1) % self.vocab_size
+        # Together in a pass: rows that begin at different places, that end at different places, and single tokens.
+        schedule = [
+            (torch.tensor([2, 3]), (last.max() - 1).clamp_min(1).expand(2)),
+            (torch.tensor([3, 2]), last),
+            (last, last),
+        ]
+        worst = 0.0
         with torch.inference_mode():
-            context = self.open(2, 6)
-            context.features(wrong, torch.zeros_like(stop), stop, rows)
-            context.features(tokens, torch.tensor([2, 3]), torch.tensor([3, 3]), rows)
-            cached = context.log_probs(context.features(tokens, torch.tensor([4, 4]), stop, rows))
-            fresh_context = _Recomputed(self, 6, ())
-            fresh = fresh_context.log_probs(
-                fresh_context.features(tokens, torch.zeros_like(stop), stop, rows)
-            )
-        if self.dtype in (torch.float32, torch.float64):
-            agree = torch.allclose(cached, fresh, rtol=1e-3, atol=1e-3)
-        else:
-            agree = torch.allclose(cached.exp(), fresh.exp(), rtol=0, atol=0.1)
-        if not agree:
-            mend = "its cached passes differ from fresh ones; recompute=True evaluates whole prefixes instead"
-            raise InputError("model", self.name, mend)
+            cached: Context = _Cached(self, length, (), PositionCache(self.layers, 2, length))
+            fresh: Context = _Recomputed(self, length, ())
+            cached.features(wrong, torch.zeros_like(last), last, rows)
+            for start, stop in schedule:
+                answers, expected = (
+                    context.log_probs(context.features(tokens, start.minimum(stop), stop, rows)).double()
+                    for context in (cached, fresh)
+                )
+                for answer, law in zip(answers, expected, strict=True):
+                    known = law.isfinite()
+                    difference = (answer - law)[known].square().mean().sqrt()
+                    error = float(difference / law[known].std().clamp_min(torch.finfo(torch.float32).tiny))
+                    worst = error if math.isnan(error) else max(worst, error)
+        return worst
 
 
 def _recurrent(model: Any, config: Any) -> str:
@@ -245,15 +318,25 @@ def _recurrent(model: Any, config: Any) -> str:
     return ", ".join(others)
 
 
-def _window(config: Any) -> int | None:
-    """The length up to which all layers attend to everything, None where they always do."""
+def _windows(config: Any) -> tuple[int | None, list[int]]:
+    """The length up to which all layers attend to everything by what `config` states, and what else may be such one.
+
+    The first is None where they always do.
+    """
     kinds = set(getattr(config, "layer_types", None) or ())
     if kinds == {"full_attention"} or not getattr(config, "use_sliding_window", True):
-        return None
-    windows = [getattr(config, "sliding_window", None)]
+        return None, []
+    stated = [getattr(config, "sliding_window", None)]
     if "chunked_attention" in kinds:
-        windows.append(getattr(config, "attention_chunk_size", None))
-    return min((window for window in windows if window), default=None)
+        stated.append(getattr(config, "attention_chunk_size", None))
+    if "local" in (getattr(config, "attention_layers", None) or ()):
+        stated.append(getattr(config, "window_size", None))
+    possible = {
+        value
+        for name, value in config.to_dict().items()
+        if "window" in name and not name.endswith(("layers", "pattern")) and type(value) is int and value > 0
+    }
+    return min((window for window in stated if window), default=None), sorted(possible - {*stated})
 
 
 class _Pretrained:
@@ -370,7 +453,8 @@ class _Cached(_Pretrained):
             reach - 1 if level and consecutive else -1,
             reach,
         )
-        positions, counts = positions.to(device), counts.to(device)
+        # A learned table of positions ends with the longest sequence, and padding may lie behind it.
+        positions, counts = positions.minimum(stop[:, None] - 1).to(device), counts.to(device)
         return self._pass(
             ids.to(device),
             counts - 1,

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, require_text
 
 
 class Tokenization:
@@ -32,15 +32,20 @@ class Tokenization:
         self.bos: int | None = tokenizer.bos_token_id
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of `text` as the tokenizer gives them; of an empty text its BOS alone, if it has one."""
+        """Token ids of `text` as the tokenizer gives them; of an empty text its BOS alone, if it has one.
+
+        Raises `InputError` for a string that is no text (see `require_text`).
+        """
+        require_text("text", text)
         tokens: list[int] = self.tokenizer(text)["input_ids"]
         return tokens or ([] if self.bos is None else [self.bos])
 
     def chat(self, text: str) -> list[int]:
         """Token ids of the tokenizer's chat template around one user message, up to where the answer begins.
 
-        Raises `InputError` where the tokenizer has no chat template.
+        Raises `InputError` where the tokenizer has no chat template, and for a string that is no text.
         """
+        require_text("text", text)
         if not self.tokenizer.chat_template:
             raise InputError("chat", True, "the model's tokenizer has no chat template; leave it out")
         message = [{"role": "user", "content": text}]
