@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,15 +26,27 @@ from trialogue.studies.constrained_law_tree import Lumped, TokenTree, explore, f
 
 Law = dict[str, float]
 
-WALKS: dict[str, tuple[Walk[Any], bool]] = {
-    "no rule": (Ancestral(), True),
-    "masked": (TokenwiseRejection("mask"), True),
-    "weighted rejection": (WeightedRejection(), True),
-    "backtracking": (Backtracking(4, 4), False),
-    "smc": (SequentialMonteCarlo(16, proposal="mask"), False),
-    "value-guided": (ValueGuided(), False),
+
+class Rule(NamedTuple):
+    """A walk that is run on the model.
+
+    `weighted` says whether the weights of its outputs make them samples of the restricted law. Where the law is known
+    otherwise, the walk is only timed, on `1 / timed` of the outputs.
+    """
+
+    walk: Walk[Any]
+    weighted: bool = False
+    timed: int | None = None
+
+
+RULES = {
+    "no rule": Rule(Ancestral(), weighted=True),
+    "masked": Rule(TokenwiseRejection("mask"), weighted=True),
+    "weighted rejection": Rule(WeightedRejection(), weighted=True),
+    "backtracking": Rule(Backtracking(4, 4)),
+    "smc": Rule(SequentialMonteCarlo(16, proposal="mask"), timed=8),
+    "value-guided": Rule(ValueGuided(), timed=8),
 }
-"""What is run on the model, and whether the weights of its outputs make them samples of the restricted law."""
 
 
 @dataclass(frozen=True)
@@ -199,9 +211,8 @@ def _run(
     case: Case, target: Law, masked: Law, effort: Effort, seed: int, laws: dict[str, Law]
 ) -> Iterator[dict[str, Any]]:
     """Walks on the model itself: what they give, and what it costs."""
-    for rule, (walk, weighted) in WALKS.items():
-        # The groups of sequential Monte Carlo are many rows for one output.
-        samples = max(1, effort.samples // walk.rows_per_sample)
+    for name, (walk, weighted, timed) in RULES.items():
+        samples = max(1, effort.samples // (timed or 1))
         began = time.process_time()
         drawn = generate(
             case.oracle,
@@ -210,7 +221,7 @@ def _run(
             verifier=case.verifier,
             max_new_tokens=case.max_new_tokens,
             num_samples=samples,
-            seed=seed_of(seed, rule),
+            seed=seed_of(seed, name),
             batch_size=32,
             max_queries=effort.max_queries,
         )
@@ -225,11 +236,9 @@ def _run(
         queries = int(drawn.queries.sum())
         row = {
             "measure": "run",
-            "rule": rule,
+            "rule": name,
             "samples": samples,
             "valid": float(drawn.accepted.double().mean()),
-            "tv": distance(counts, target),
-            "error": sampling_error(counts, samples),
             "queries": queries / samples,
             "distinct_queries": drawn.total.distinct_queries / samples,
             "forward_passes": drawn.total.forward_passes,
@@ -239,7 +248,9 @@ def _run(
         }
         if weighted and squares:
             row["ess_per_query"] = float(weights.sum()) ** 2 / squares / queries
-        if rule == "masked":
+        if timed is None:
+            row |= {"tv": distance(counts, target), "error": sampling_error(counts, samples)}
+            laws[f"{name}, as run"] = counts
+        if name == "masked":
             row["drawn_tv"] = drawn_distance(masked, target, samples, seed)
         yield row
-        laws[f"{rule}, as run"] = counts
