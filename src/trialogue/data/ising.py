@@ -200,13 +200,20 @@ class Ising:
         Up to `TABLE_SITES` sites from a table of their states; beyond, for clique models, the sites apart from the
         clique one by one and the clique by its magnetisation. Raises `InputError` for larger blocks otherwise.
         """
-        spins = _spins(tokens)
-        if isinstance(self._couplings, Clique) and int(block.sum(1).max()) > TABLE_SITES:
-            return _tokens(self._drawn_by_structure(self._couplings, spins, block, choose))
-        weights, order, held = self._table(spins, block)
-        rows = torch.arange(len(tokens))
-        drawn = whole_sequences(2, order.shape[1])[choose(weights, rows)]
-        return tokens.scatter(1, order, torch.where(held, tokens.gather(1, order), drawn))
+        drawn, size = tokens.clone(), block.sum(1)
+        # What a row draws, and from how many numbers, is a matter of its own block.
+        large = (size > TABLE_SITES) & isinstance(self._couplings, Clique)
+        rows = large.nonzero()[:, 0]
+        if isinstance(self._couplings, Clique) and len(rows):
+            drawn[rows] = self._drawn_by_structure(self._couplings, tokens[rows], block[rows], rows, choose)
+        rows = ((size > 0) & ~large).nonzero()[:, 0]
+        if len(rows):
+            weights, order, held = self._table(_spins(tokens[rows]), block[rows])
+            values = whole_sequences(2, order.shape[1])[choose(weights, rows)]
+            drawn[rows] = drawn[rows].scatter(
+                1, order, torch.where(held, drawn[rows].gather(1, order), values)
+            )
+        return drawn
 
     def sample(self, n: int, seed: int) -> Tensor:
         """Draw `n` independent states (n, N) int64 exactly; sample i depends on `seed` and i alone.
@@ -217,8 +224,8 @@ class Ising:
         rows = torch.arange(n)
         if isinstance(self._couplings, Clique) and self.sites > TABLE_SITES:
             everything = torch.ones(n, self.sites, dtype=torch.bool)
-            down = torch.zeros(n, self.sites, dtype=torch.float64)
-            return _tokens(self._drawn_by_structure(self._couplings, down, everything, streams.choose))
+            down = torch.zeros(n, self.sites, dtype=torch.int64)
+            return self._drawn_by_structure(self._couplings, down, everything, rows, streams.choose)
         if self.sites > ENUMERABLE_SITES:
             raise InputError(
                 "sites",
@@ -230,13 +237,14 @@ class Ising:
         index = torch.searchsorted(below, streams.uniform(rows) * below[-1], right=True)
         return self.states()[index.clamp_max(len(below) - 1)]
 
-    def _drawn_by_structure(self, clique: Clique, spins: Tensor, block: Tensor, choose: Choose) -> Tensor:
-        spins = clique.draw(spins, block, choose)
+    def _drawn_by_structure(
+        self, clique: Clique, tokens: Tensor, block: Tensor, rows: Tensor, choose: Choose
+    ) -> Tensor:
+        tokens = clique.draw(tokens, block, rows, choose)
         for site in (~clique.members & block.any(0)).nonzero()[:, 0].tolist():
-            rows = block[:, site].nonzero()[:, 0]
-            law = _log_probs(2 * self.field[site]).expand(len(rows), 2)
-            spins[rows, site] = _spins(choose(law, rows))
-        return spins
+            drawn = block[:, site].nonzero()[:, 0]
+            tokens[drawn, site] = choose(_log_probs(2 * self.field[site]).expand(len(drawn), 2), rows[drawn])
+        return tokens
 
     def _table(self, spins: Tensor, block: Tensor, most: int = TABLE_SITES) -> tuple[Tensor, Tensor, Tensor]:
         """Log-weights (rows, 2^k) of the states of each row's block, its sites (rows, k), and which of them pad it.
@@ -285,10 +293,6 @@ def _as_clique(matrix: Tensor, field: Tensor) -> Clique | None:
 
 def _spins(tokens: Tensor) -> Tensor:
     return 2.0 * tokens.double() - 1
-
-
-def _tokens(spins: Tensor) -> Tensor:
-    return (spins > 0).long()
 
 
 def _log_probs(odds: Tensor) -> Tensor:

@@ -90,35 +90,35 @@ class Clique:
         pairs = self.strength * (magnetisation.square() - size) / 2
         return pairs + self.strength * outside * magnetisation + self._log_sums(free)[0]
 
-    def draw(self, spins: Tensor, block: Tensor, choose: Choose) -> Tensor:
-        """Spins (rows, N) with the members in `block` (rows, N) drawn jointly, given all other spins.
+    def draw(self, tokens: Tensor, block: Tensor, rows: Tensor, choose: Choose) -> Tensor:
+        """Tokens (n, N) with the members in `block` (n, N) drawn jointly, given all other spins.
 
-        First how many are +1, then which: member by member, given how many are still to come.
+        Row i chooses as row `rows[i]`: first how many are +1, then which, member by member, given how many are still
+        to come.
         """
-        result = spins.clone()
-        rows = block[:, self._sites].any(1).nonzero()[:, 0]
-        if not len(rows):
+        result, free = tokens.clone(), block[:, self._sites]
+        size, ups = free.sum(1), torch.zeros(len(tokens), dtype=torch.int64)
+        some = (size > 0).nonzero()[:, 0]
+        if not len(some):
             return result
-        free = block[:, self._sites]
-        ups, left = torch.zeros(2, len(spins), dtype=torch.int64).unbind(0)
-        ups[rows] = choose(self.count_log_weights(spins[rows], block[rows]), rows)
-        left += free.sum(1)
+        spins = 2.0 * tokens[some].double() - 1
+        ups[some] = choose(self.count_log_weights(spins, block[some]), rows[some])
         sums = None if self._alike else self._log_sums(free)
         for place, site in enumerate(self._sites.tolist()):
-            rows = free[:, place].nonzero()[:, 0]
-            if not len(rows):
+            drawn = free[:, place].nonzero()[:, 0]
+            if not len(drawn):
                 continue
-            count = ups[rows]
+            count = ups[drawn]
             if sums is None:
-                weights = torch.stack((left[rows] - count, count), 1).double().log()
+                weights = torch.stack((size[drawn] - count, count), 1).double().log()
             else:
-                minus = sums[place + 1, rows, count] - self._field[place]
-                plus = sums[place + 1, rows, (count - 1).clamp_min(0)] + self._field[place]
+                minus = sums[place + 1, drawn, count] - self._field[place]
+                plus = sums[place + 1, drawn, (count - 1).clamp_min(0)] + self._field[place]
                 weights = torch.stack((minus, torch.where(count > 0, plus, -math.inf)), 1)
-            up = choose(weights, rows)
-            ups[rows] -= up
-            left[rows] -= 1
-            result[rows, site] = 2.0 * up.double() - 1
+            up = choose(weights, rows[drawn])
+            ups[drawn] -= up
+            size[drawn] -= 1
+            result[drawn, site] = up
         return result
 
     def log_odds(self, spins: Tensor, block: Tensor) -> Tensor:

@@ -38,6 +38,8 @@ def site_law(model: Model, tokens: Tensor, sites: Tensor) -> Tensor:
     if isinstance(model, Masked):
         masked = torch.zeros_like(tokens, dtype=torch.bool).scatter_(1, sites[:, None], True)
         return model.log_probs(tokens, masked)[torch.arange(len(tokens)), sites]
+    if not isinstance(model, Energy):
+        raise InputError("model", type(model).__name__, "single sites need a masked oracle, or an energy")
     return block_law(model, tokens, sites[:, None])[0]
 
 
@@ -60,6 +62,8 @@ def block_law(
     `TABLE_STATES` states, for a block of a model that knows single sites only, and for NaN energies.
     """
     size, vocab = sites.shape[1], vocab_of(model)
+    if not isinstance(model, Energy) and size > 1:
+        raise _no_joint_law(model, size)
     if vocab**size > TABLE_STATES and size > 1:
         raise InputError(
             "block",
@@ -78,10 +82,8 @@ def block_law(
         weights = -model.energy(sequences.flatten(0, 1)).view(len(tokens), -1)
         if bool(torch.isnan(weights).any()):
             raise InputError("energy", math.nan, "give an energy that is a number or +inf for every sequence")
-    elif size == 1:
-        weights = torch.where(held, 0.0, site_law(model, tokens, sites[:, 0]))
     else:
-        raise _no_joint_law(model, size)
+        weights = site_law(model, tokens, sites[:, 0])
     repeated = (held[:, None, :] & (values > 0)).any(2)
     return weights.masked_fill(repeated, -math.inf), sequences
 
@@ -93,14 +95,14 @@ def draw_block(model: Model, tokens: Tensor, block: Tensor, choose: Choose) -> T
     """
     if isinstance(model, Joint):
         return model.draw_block(tokens, block, choose)
-    sites, held = sites_of(block)
-    if not sites.shape[1]:
+    rows = block.any(1).nonzero()[:, 0]
+    if not len(rows):
         return tokens
-    if not isinstance(model, Energy) and sites.shape[1] > 1:
-        raise _no_joint_law(model, sites.shape[1])
-    weights, sequences = block_law(model, tokens, sites, held)
-    rows = torch.arange(len(tokens))
-    return sequences[rows, choose(weights, rows)]
+    sites, held = sites_of(block[rows])
+    weights, sequences = block_law(model, tokens[rows], sites, held)
+    drawn = tokens.clone()
+    drawn[rows] = sequences[torch.arange(len(rows)), choose(weights, rows)]
+    return drawn
 
 
 def _no_joint_law(model: Model, size: int) -> InputError:

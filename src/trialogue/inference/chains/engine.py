@@ -12,7 +12,7 @@ from tqdm import tqdm
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.chains.chain import Advance, advancing
 from trialogue.inference.chains.conditionals import Model, site_laws, vocab_of
-from trialogue.inference.laws.chains import chain_transitions, ergodicity
+from trialogue.inference.laws.chains import chain_ergodicity
 from trialogue.inference.walks.walk import take
 from trialogue.oracles import Chain, Energy, Masked, whole_sequences
 from trialogue.randomness import Streams
@@ -252,7 +252,7 @@ def _require_ergodic(chain: Chain[Any], model: Model, sites: int) -> None:
         laws = site_laws(model, whole_sequences(vocab, sites))
         if bool(torch.isfinite(laws).all()):
             return
-    found = ergodicity(chain_transitions(chain, model, sites=sites, max_states=CHECKED_STATES))
+    found = chain_ergodicity(chain, model, sites=sites, max_states=CHECKED_STATES)
     if not found.ergodic:
         why = (
             f"its {vocab}^{sites} states fall into {found.closed_classes} classes that it never leaves"

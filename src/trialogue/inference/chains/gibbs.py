@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import torch
@@ -104,12 +105,17 @@ class _Blocks(Memoryless):
         """The blocks of positive probability."""
         return self.blocks
 
-    def _masks(self, sites: int) -> Tensor:
-        """The blocks as (blocks, N) bool."""
-        masks = torch.zeros(len(self.blocks), sites, dtype=torch.bool)
-        for mask, block in zip(masks, self.blocks, strict=True):
-            mask[list(block)] = True
-        return masks
+    def _chosen(self, index: Tensor, sites: int) -> Tensor:
+        """The blocks that `index` (rows,) names, as (rows, N) bool."""
+        return _masks(self.blocks, sites)[index]
+
+
+@lru_cache(maxsize=16)
+def _masks(blocks: tuple[tuple[int, ...], ...], sites: int) -> Tensor:
+    masks = torch.zeros(len(blocks), sites, dtype=torch.bool)
+    for mask, block in zip(masks, blocks, strict=True):
+        mask[list(block)] = True
+    return masks
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,7 @@ class BlockDynamics(_Blocks):
         tokens = state.tokens
         weights = torch.tensor(self.weights or (1.0,) * len(self.blocks), dtype=torch.float64)
         index = choose(weights.log().expand(len(tokens), -1), torch.arange(len(tokens)))
-        return Tokens(draw_block(model, tokens, self._masks(tokens.shape[1])[index], choose))
+        return Tokens(draw_block(model, tokens, self._chosen(index, tokens.shape[1]), choose))
 
 
 @dataclass(frozen=True)
@@ -175,7 +181,7 @@ class AdaptiveBlockDynamics(_Blocks):
         """Redraw one block."""
         tokens, rows = state.tokens, torch.arange(len(state.tokens))
         index = choose(self._log_law(tokens), rows)
-        sites, held = sites_of(self._masks(tokens.shape[1])[index])
+        sites, held = sites_of(self._chosen(index, tokens.shape[1]))
         weights, sequences = block_law(model, tokens, sites, held)
         chosen = index.repeat_interleave(weights.shape[1])[:, None]
         weights = weights + self._log_law(sequences.flatten(0, 1)).gather(1, chosen).view_as(weights)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.inference.chains.conditionals import Model
-from trialogue.inference.laws.chains import Ergodicity, chain_transitions, ergodicity
+from trialogue.inference.laws.chains import Ergodicity, chain_ergodicity, chain_transitions, ergodicity
 from trialogue.inference.laws.walks import Law, exact_law, target_law, total_variation, walk_transitions
 from trialogue.inference.walks.walk import Walk
 from trialogue.oracles import Autoregressive, Chain
@@ -39,6 +39,7 @@ def transition_matrix(sampler: Any, model: Any, *args: Any, **settings: Any) -> 
 __all__ = [
     "Ergodicity",
     "Law",
+    "chain_ergodicity",
     "chain_transitions",
     "ergodicity",
     "exact_law",

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.chains.conditionals import Model, vocab_of
-from trialogue.oracles import Chain, whole_sequences
+from trialogue.oracles import Chain, Energy, whole_sequences
 from trialogue.randomness import Enumeration
 
 
@@ -24,16 +24,21 @@ def chain_transitions(
     whose state is more than a function of its tokens has no such matrix. Raises `InputError` for more than
     `max_states` states, and where the chain cannot run.
     """
-    states = _states(chain, model, sites, max_states)
-    state = chain.init(model, states)
-    places = vocab_of(model) ** torch.arange(states.shape[1] - 1, -1, -1)
-    matrix = torch.zeros(len(states), len(states), dtype=torch.float64)
-    enumeration, rows = Enumeration(len(states), 1), torch.arange(len(states))
+    return _transitions(chain, model, _states(chain, model, sites, max_states))
+
+
+def _transitions(chain: Chain[Any], model: Model, states: Tensor) -> Tensor:
+    """From `states` (rows, N) to every state: (rows, V^N)."""
+    vocab, (rows, sites) = vocab_of(model), states.shape
+    state, each = chain.init(model, states), torch.arange(rows)
+    places = vocab ** torch.arange(sites - 1, -1, -1)
+    matrix = torch.zeros(rows, vocab**sites, dtype=torch.float64)
+    enumeration = Enumeration(rows, 1)
     with torch.no_grad():
         for weights, tokens in enumeration.branches(
             lambda: chain.step(model, state, enumeration.choose).tokens
         ):
-            matrix.index_put_((rows, (tokens * places).sum(1)), weights, accumulate=True)
+            matrix.index_put_((each, (tokens * places).sum(1)), weights, accumulate=True)
     return matrix
 
 
@@ -68,12 +73,23 @@ def ergodicity(matrix: Tensor) -> Ergodicity:
     """Closed communicating classes of a transition matrix (states, states), and the largest period of theirs."""
     graph = csr_array((matrix > 0).numpy())
     count, label = connected_components(graph, connection="strong")
-    source, target = graph.nonzero()
-    closed = np.ones(count, dtype=np.bool_)
-    closed[label[source[label[source] != label[target]]]] = False
-    return Ergodicity(
-        int(closed.sum()), max(_period(graph, np.flatnonzero(label == one)) for one in np.flatnonzero(closed))
-    )
+    source, target = label[np.stack(graph.nonzero())]
+    closed = np.setdiff1d(np.arange(count), source[source != target])
+    return Ergodicity(len(closed), max(_period(graph, np.flatnonzero(label == one)) for one in closed))
+
+
+def chain_ergodicity(
+    chain: Chain[Any], model: Model, *, sites: int | None = None, max_states: int = 4096
+) -> Ergodicity:
+    """How `chain` moves among the states that `model` gives a finite energy; among all, where it has no energy.
+
+    Raises `InputError` for more than `max_states` states, and where the chain cannot run.
+    """
+    states = _states(chain, model, sites, max_states)
+    possible = torch.ones(len(states), dtype=torch.bool)
+    if isinstance(model, Energy):
+        possible = model.energy(states) < math.inf
+    return ergodicity(_transitions(chain, model, states[possible])[:, possible])
 
 
 def _period(graph: csr_array, members: np.ndarray[Any, np.dtype[np.int64]]) -> int:

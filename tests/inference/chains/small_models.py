@@ -1,0 +1,91 @@
+"""Small laws over whole sequences, written down, and what chains may know of them: an energy, or conditionals."""
+
+import torch
+
+from trialogue.data import Ising
+from trialogue.oracles import whole_sequences
+from trialogue.randomness import generator
+
+
+class Energies:
+    """An energy and nothing else: minus the logarithm of a joint law (vocab, ..., vocab)."""
+
+    def __init__(self, law):
+        self.law = law / law.sum()
+        self.vocab_size, self.sites = law.shape[0], law.ndim
+
+    def energy(self, tokens):
+        return -self.law[tuple(tokens.T)].log()
+
+    def probabilities(self):
+        return self.law.flatten()
+
+
+class Conditionals:
+    """A masked oracle and nothing else: the conditionals of a joint law (vocab, ..., vocab)."""
+
+    def __init__(self, law):
+        self._law = law / law.sum()
+        self.vocab_size, self.sites = law.shape[0], law.ndim
+
+    def probabilities(self):
+        return self._law.flatten()
+
+    def log_probs(self, tokens, masked):
+        states = whole_sequences(self.vocab_size, self.sites)
+        agree = ((tokens[:, None] == states) | masked[:, None]).all(2)
+        weights = agree * self.probabilities()
+        here = torch.nn.functional.one_hot(states, self.vocab_size).double()
+        marginals = torch.einsum("rs,siv->riv", weights, here)
+        return (marginals / marginals.sum(2, keepdim=True)).log()
+
+    def site_log_probs(self, tokens):
+        sites = torch.eye(self.sites, dtype=torch.bool)
+        each = [self.log_probs(tokens, site.expand(len(tokens), -1))[:, i] for i, site in enumerate(sites)]
+        return torch.stack(each, 1)
+
+
+class Contradictory(Conditionals):
+    """Conditionals that belong to no joint law: those of one law at even sites, of another at odd ones."""
+
+    def __init__(self, even, odd):
+        super().__init__(even)
+        self._odd = Conditionals(odd)
+
+    def log_probs(self, tokens, masked):
+        even, odd = super().log_probs(tokens, masked), self._odd.log_probs(tokens, masked)
+        return torch.where(torch.arange(self.sites)[:, None] % 2 == 0, even, odd)
+
+
+def random_law(seed, vocab, sites):
+    return torch.rand([vocab] * sites, generator=generator(seed, "law"), dtype=torch.float64) + 0.05
+
+
+def random_ising(seed, sites, scale=1.0):
+    coupling = scale * torch.randn(sites, sites, generator=generator(seed, "coupling"), dtype=torch.float64)
+    field = torch.randn(sites, generator=generator(seed, "field"), dtype=torch.float64)
+    return Ising(torch.triu(coupling, 1) + torch.triu(coupling, 1).T, field)
+
+
+def ring(sites, coupling, field=0.0):
+    right = torch.roll(torch.eye(sites, dtype=torch.float64), 1, 1)
+    return Ising(coupling * (right + right.T), torch.full((sites,), field, dtype=torch.float64))
+
+
+def spins(tokens):
+    return 2 * tokens - 1
+
+
+def block_kernel(law, vocab, sites, block, tilt=None):
+    """P(x, y) = [x = y outside of the block] p(y | x outside), of a law (states,) times a function `tilt` (states,).
+
+    From the definition, state by state.
+    """
+    states = whole_sequences(vocab, sites)
+    outside = [site for site in range(sites) if site not in block]
+    weights = law if tilt is None else law * tilt
+    kernel = torch.zeros(len(states), len(states), dtype=torch.float64)
+    for x in range(len(states)):
+        same = (states[:, outside] == states[x, outside]).all(1)
+        kernel[x, same] = weights[same] / weights[same].sum()
+    return kernel

@@ -1,0 +1,75 @@
+"""Chains broken on purpose."""
+
+import torch
+
+from trialogue.inference import AdaptiveBlockDynamics, BlockDynamics, BlockGibbs, Gibbs, Metropolis
+from trialogue.inference.chains.chain import Tokens
+from trialogue.inference.chains.conditionals import draw_block, site_law, site_laws
+from trialogue.inference.chains.gibbs import scanned
+from trialogue.inference.chains.subsets import choose_subsets
+
+
+class UniformGibbs(Gibbs):
+    """Draws a value without looking at its weight."""
+
+    def step(self, model, state, choose):
+        flat = type("Flat", (), {"vocab_size": 2, "energy": lambda self, tokens: torch.zeros(len(tokens))})()
+        return super().step(flat, state, choose)
+
+
+class StaleSweep(Gibbs):
+    """Sweeps with the conditionals of the state before the sweep: the parallel sampler under another name."""
+
+    def step(self, model, state, choose):
+        laws, rows = site_laws(model, state.tokens), torch.arange(len(state.tokens))
+        values = [choose(laws[:, site], rows) for site in range(state.tokens.shape[1])]
+        return Tokens(torch.stack(values, 1))
+
+
+class ColdGibbs(Gibbs):
+    """Draws at half the temperature."""
+
+    def step(self, model, state, choose):
+        tokens, rows = state.tokens, torch.arange(len(state.tokens))
+        for sites in scanned(self.order, tokens, choose):
+            value = choose(2 * site_law(model, tokens, sites), rows)
+            tokens = tokens.scatter(1, sites[:, None], value[:, None])
+        return Tokens(tokens)
+
+
+class NodewiseBlockGibbs(BlockGibbs):
+    """Draws the sites of a block independently given the old state (what some libraries call block Gibbs)."""
+
+    def step(self, model, state, choose):
+        rows = torch.arange(len(state.tokens))
+        block = choose_subsets(state.tokens.shape[1], self.block_size, rows, choose)
+        laws, tokens = site_laws(model, state.tokens), state.tokens
+        for site in range(tokens.shape[1]):
+            value = choose(laws[:, site], rows)
+            tokens = torch.where(block & (torch.arange(tokens.shape[1]) == site), value[:, None], tokens)
+        return Tokens(tokens)
+
+
+class UnweightedBlockDynamics(BlockDynamics):
+    """All blocks alike."""
+
+    def step(self, model, state, choose):
+        return BlockDynamics(self.blocks).step(model, state, choose)
+
+
+class UntiltedAdaptiveDynamics(AdaptiveBlockDynamics):
+    """Forgets that the block was chosen by looking at the state."""
+
+    def step(self, model, state, choose):
+        index = choose(self._log_law(state.tokens), torch.arange(len(state.tokens)))
+        return Tokens(draw_block(model, state.tokens, self._chosen(index, state.tokens.shape[1]), choose))
+
+
+class ReluctantMetropolis(Metropolis):
+    """Also accepts what lowers the energy at the inverse ratio only."""
+
+    def step(self, model, state, choose):
+        inverted = type(
+            "Inverted", (), {"vocab_size": 2, "energy": lambda self, tokens: -model.energy(tokens)}
+        )()
+        return super().step(inverted, state, choose)
