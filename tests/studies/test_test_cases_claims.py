@@ -1,14 +1,15 @@
 """Claims of the study of test cases: the thesis' own numbers meet them, and pilots are read off results."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pandas as pd
 import pytest
+from case_rows import rows_with
 
 from trialogue.studies.test_cases_claims import CLAIMS, REPLICATIONS, pilot_estimates
-from trialogue.studies.test_cases_decodings import BASELINE, RANDOM, Decoding
-from trialogue.studies.test_cases_models import PRESETS, Config
+from trialogue.studies.test_cases_decodings import BASELINE, RANDOM
+from trialogue.studies.test_cases_models import PRESETS
 from trialogue.studies.test_cases_published import PUBLISHED
 
 IN_GRIDS = {
@@ -19,23 +20,6 @@ IN_GRIDS = {
     "misleading-names-hurt-nucleus",
     "misleading-names-spare-algorithm",
 }
-
-
-def rows_with(config: Config, accuracy: Callable[[Decoding, int], float]) -> pd.DataFrame:
-    """Rows of a run that measured `accuracy(decoding, seed)`, at the published queries."""
-    return pd.DataFrame(
-        {
-            "table": "draw",
-            "seed": seed,
-            "decoding": decoding.name,
-            "whole": True,
-            "accuracy_distinct": accuracy(decoding, seed),
-            "distinct_correct": 800 * accuracy(decoding, seed),
-            "queries": PUBLISHED[decoding].queries,
-        }
-        for decoding in config.decodings()
-        for seed in config.seeds
-    )
 
 
 def regions_hold(rows: pd.DataFrame) -> Mapping[str, bool]:

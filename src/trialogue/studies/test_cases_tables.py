@@ -14,6 +14,8 @@ from trialogue.studies.test_cases_decodings import (
     GROUND_TRUTH_LARGE_QUOTA,
     HIGH,
     HIGH_NO_ARGMAX,
+    HOT,
+    HOT_BASELINE,
     LARGE_QUOTA,
     LONG_STRIDE,
     NO_ARGMAX,
@@ -22,51 +24,51 @@ from trialogue.studies.test_cases_decodings import (
     TOP_PS,
     TRAINED,
     WIDE,
+    WIDE_BASELINE,
+    WIDE_LONG_STRIDE,
     Decoding,
+    below_half,
     block_best_of,
+    out_of_distribution,
 )
-from trialogue.studies.test_cases_published import PUBLISHED
+from trialogue.studies.test_cases_published import LAYER, MODEL, PUBLISHED, VALIDATION
 from trialogue.studies.test_cases_rows import THESIS, measured, per_query, validation
 
 _HEAD = "distinct accuracy"
+_VALIDATION = "validation accuracy"
+_OTHERS = {"random verifier": RANDOM, "no verifier": BASELINE}
 
-_GRID_ACCURACY = {
-    1.0: (0.080, 0.207, 0.399, 0.562, 0.504, 0.269),
-    0.95: (0.057, 0.176, 0.337, 0.523, 0.660, 0.584),
-    0.9: (0.029, 0.147, 0.284, 0.466, 0.634, 0.630),
-    0.8: (0.021, 0.074, 0.212, 0.351, 0.511, 0.627),
-    0.7: (0.018, 0.025, 0.101, 0.239, 0.353, 0.531),
-}
-_LAYERS = {
-    28: 0.714, 29: 0.711, 27: 0.708, 31: 0.706, 25: 0.701, -1: 0.677, 30: 0.676, 26: 0.672,
-    24: 0.709, 4: 0.700, 16: 0.700, 20: 0.692, 8: 0.691, 12: 0.650,
-}  # fmt: skip
-_DEPTHS = {2: (0.97, 0.687), 4: (0.97, 0.699), 8: (0.97, 0.684)}
+_REQUESTED = (
+    "± one standard deviation over repetitions; the thesis requests 800 cases in 384-token completions"
+)
 
 _Cells = dict[str, dict[str, "Series[float]"]]
 
 
 def _numbers(rows: DataFrame, decodings: Mapping[str, Decoding]) -> _Cells:
-    cells = {
-        label: {
-            _HEAD: measured(rows, decoding),
-            "queries": measured(rows, decoding, "queries"),
-            "distinct correct per 100 queries": per_query(rows, decoding),
-        }
-        for label, decoding in decodings.items()
-    }
+    cells = {label: _measurements(rows, decoding) for label, decoding in decodings.items()}
     return {label: line for label, line in cells.items() if len(line[_HEAD])}
 
 
+def _measurements(rows: DataFrame, decoding: Decoding) -> "dict[str, Series[float]]":
+    return {
+        _HEAD: measured(rows, decoding),
+        "queries": measured(rows, decoding, "queries"),
+        "distinct correct per 100 queries": per_query(rows, decoding),
+    }
+
+
+def _printed(decodings: Mapping[str, Decoding]) -> dict[str, dict[str, float]]:
+    """The thesis' numbers of decodings by their labels."""
+    found = {label: PUBLISHED[decoding] for label, decoding in decodings.items()}
+    return {
+        label: {_HEAD: accuracy} | ({} if math.isnan(queries) else {"queries": queries})
+        for label, (accuracy, queries) in found.items()
+    }
+
+
 def _table(title: str, source: str, decodings: Mapping[str, Decoding], note: str = "") -> Table:
-    published: dict[str, dict[str, float]] = {}
-    for label, decoding in decodings.items():
-        if decoding in PUBLISHED:
-            accuracy, queries = PUBLISHED[decoding]
-            published[label] = {_HEAD: accuracy}
-            if not math.isnan(queries):
-                published[label]["queries"] = queries
-    return _of_cells(title, source, lambda rows: _numbers(rows, decodings), published, note)
+    return _of_cells(title, source, lambda rows: _numbers(rows, decodings), _printed(decodings), note)
 
 
 def _of_cells(
@@ -93,23 +95,45 @@ def _of_cells(
     )
 
 
-def _probes(rows: DataFrame) -> _Cells:
-    if "layer" not in rows:
+def _setting(decoding: Decoding) -> str:
+    """A label that says how a decoding with or without a trained verifier draws."""
+    head = "no verifier" if decoding.judge == "none" else f"Q = {decoding.quota}, B = {decoding.stride}"
+    tail = f", below {decoding.threshold}" if decoding.quota else ""
+    return f"{head}, top-p {decoding.top_p}, T = {decoding.temperature}{tail}"
+
+
+def _layer(layer: int, threshold: float, model: str) -> str:
+    """A label for the verifier on one layer of a model; -1 is the last."""
+    return f"{'last layer' if layer < 0 else f'layer {layer}'}, below {threshold}, {model}"
+
+
+def _layers(rows: DataFrame) -> _Cells:
+    if "validation_accuracy" not in rows:
         return {}
     cells: _Cells = {}
-    for layer in sorted(rows.layer.dropna().unique().astype(int).tolist()):
-        cells[f"layer {layer}"] = {
-            "validation accuracy": validation(rows, "token", layer=layer, depth=1),
-            _HEAD: measured(rows, replace(TRAINED, layer=layer)),
+    probes = rows[(rows.table == "probe") & (rows.kind == "token") & (rows.depth == 1)]
+    for model, layer, chosen in (
+        probes[["model", "layer", "chosen"]].drop_duplicates().itertuples(index=False)
+    ):
+        kinds = (TRAINED, HIGH) if layer < 0 else (TRAINED,)
+        drawn = {
+            _layer(int(layer), kind.threshold, model): kind if chosen else replace(kind, layer=int(layer))
+            for kind in kinds
         }
+        shown = {_VALIDATION: validation(rows, "token", layer=int(layer), depth=1)}
+        cells |= {label: shown | _measurements(rows, decoding) for label, decoding in drawn.items()}
+    return cells | _numbers(rows, _OTHERS)
+
+
+def _depths(rows: DataFrame) -> _Cells:
+    if "validation_accuracy" not in rows:
+        return {}
+    cells: _Cells = {}
     for depth in sorted(rows.depth.dropna().unique().astype(int).tolist()):
-        if depth > 1:
-            cells[f"depth {depth}"] = {
-                "validation accuracy": validation(rows, "token", depth=depth),
-                _HEAD: measured(rows, replace(TRAINED, depth=depth)),
-            }
-    cells["block verifier"] = {"validation accuracy": validation(rows, "block")}
-    return cells
+        decoding = TRAINED if depth == 1 else replace(TRAINED, depth=depth)
+        shown = {_VALIDATION: validation(rows, "token", depth=depth, chosen=True)}
+        cells[f"depth {depth}"] = shown | _measurements(rows, decoding)
+    return cells | _numbers(rows, _OTHERS) | {"block verifier": {_VALIDATION: validation(rows, "block")}}
 
 
 def _errors(rows: DataFrame) -> DataFrame:
@@ -130,24 +154,24 @@ TABLES = (
             "block best-of-8": block_best_of(8),
             "greedy": GREEDY,
         },
-        "± one standard deviation over repetitions; the thesis requests 800 cases in 384-token completions",
+        _REQUESTED,
+    ),
+    _table(
+        "Tables 3.6 and 3.13. The same at top-p 1",
+        "Tables 3.6 and 3.13",
+        {
+            _setting(decoding): decoding
+            for decoding in (WIDE, WIDE_LONG_STRIDE, WIDE_BASELINE, HOT, HOT_BASELINE)
+        },
+        _REQUESTED,
     ),
     _table(
         "Table 3.10. The threshold below which a prefix is rejected",
         "Table 3.10",
         {
-            f"Q = 4, B = {decoding.stride}, top-p {decoding.top_p}, T = {decoding.temperature}, "
-            f"below {decoding.threshold}": decoding
-            for decoding in (
-                TRAINED,
-                HIGH,
-                *(
-                    replace(WIDE, temperature=temperature, threshold=threshold)
-                    for temperature in (1.0, 1.2)
-                    for threshold in (0.1, 0.5)
-                ),
-                *(replace(WIDE, stride=10, threshold=threshold) for threshold in (0.1, 0.5)),
-            )
+            _setting(decoding): decoding
+            for above in (TRAINED, WIDE, HOT, WIDE_LONG_STRIDE)
+            for decoding in (above, below_half(above))
         },
         "the last row's threshold is 0.5: the thesis prints 0.1 there, and 0.5 in Table 3.13",
     ),
@@ -169,9 +193,9 @@ TABLES = (
         "Table 3.15. Function names that mean something else",
         "Table 3.15",
         {
-            f"{label}, {where}": replace(decoding, out_of_distribution=where == "out of distribution")
+            f"{label}, {where}": place(decoding)
             for label, decoding in (("below 0.1", TRAINED), ("below 0.5", HIGH), ("no verifier", BASELINE))
-            for where in ("in distribution", "out of distribution")
+            for where, place in (("in distribution", replace), ("out of distribution", out_of_distribution))
         },
     ),
     _table(
@@ -184,35 +208,46 @@ TABLES = (
             "no argmax, below 0.5": HIGH_NO_ARGMAX,
         },
     ),
-    _of_cells(
+    _table(
         "Table 3.13. Nucleus and temperature grid without a verifier",
         "Table 3.13",
-        lambda rows: _numbers(
-            rows,
-            {
-                f"top-p {p}, T = {t}": Decoding(top_p=p, temperature=t)
-                for p in TOP_PS
-                if p > 0
-                for t in TEMPERATURES
-            },
-        ),
         {
-            f"top-p {p}, T = {t}": {_HEAD: accuracy}
-            for p, line in _GRID_ACCURACY.items()
-            for t, accuracy in zip(TEMPERATURES, line, strict=True)
+            f"top-p {top_p}, T = {temperature}": Decoding(top_p=top_p, temperature=temperature)
+            for top_p in TOP_PS
+            if top_p > 0
+            for temperature in TEMPERATURES
         },
     ),
     _of_cells(
-        "Tables 3.9 and 3.11. Layers and depths of the verifier",
-        "Tables 3.9 and 3.11",
-        _probes,
-        {f"layer {layer}": {_HEAD: accuracy} for layer, accuracy in _LAYERS.items()}
-        | {
-            f"depth {depth}": {"validation accuracy": shown, _HEAD: accuracy}
-            for depth, (shown, accuracy) in _DEPTHS.items()
+        "Table 3.9. The layer that the verifier reads",
+        "Tables 3.9 and 3.13",
+        _layers,
+        _printed(
+            {
+                _layer(decoding.layer, decoding.threshold, MODEL): decoding
+                for decoding in PUBLISHED
+                if decoding.layer is not None
+            }
+            | {_layer(LAYER, TRAINED.threshold, MODEL): TRAINED}
+            | _OTHERS
+        ),
+        "layers counted in blocks (the thesis' layer 27 is 28 here, its 31 the last, after the final norm); for its "
+        "last layer Table 3.9 prints 0.688, which is the number of the threshold 0.5 in Table 3.13; ± one standard "
+        "deviation over verifiers or repetitions",
+    ),
+    _of_cells(
+        "Table 3.11. The depth of the verifier",
+        "Table 3.11",
+        _depths,
+        {
+            label: ({_VALIDATION: VALIDATION[label]} if label in VALIDATION else {}) | line
+            for label, line in _printed(
+                {"depth 1": TRAINED}
+                | {f"depth {depth}": replace(TRAINED, depth=depth) for depth in (2, 4, 8)}
+                | _OTHERS
+            ).items()
         },
-        "layers counted in blocks (the thesis' 27 is 28 here), of CodeLlama in print; -1 is what the head reads; "
-        "± one standard deviation over verifiers or repetitions",
+        "± one standard deviation over verifiers or repetitions; the block verifier is that of block best-of-n",
     ),
     Table(
         title="First errors of the completions that the verifiers learn from",

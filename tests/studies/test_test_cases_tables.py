@@ -1,0 +1,191 @@
+"""Tables and figures of the study of test cases: the thesis' numbers, each beside ours of the same setting."""
+
+import dataclasses
+import math
+import re
+
+import pandas as pd
+import pytest
+from case_rows import probe_rows, rows_with
+
+from trialogue.ledger.tables import Table
+from trialogue.studies.test_cases_decodings import (
+    BASELINE,
+    GROUND_TRUTH,
+    RANDOM,
+    TRAINED,
+    Decoding,
+    block_best_of,
+    out_of_distribution,
+)
+from trialogue.studies.test_cases_figures import FIGURES, curve_of
+from trialogue.studies.test_cases_models import PRESETS
+from trialogue.studies.test_cases_published import PUBLISHED, TABLE_3_13, VALIDATION
+from trialogue.studies.test_cases_tables import TABLES
+
+TABLE = """
+| 4 | 4 | 27 | 0.1 | 0.95 | 1.0 | | 0.714 +- 0.011 | 39443 +- 235 |
+| 4 | 4 | 31 | 0.5 | 0.95 | 1.0 | | 0.688 +- 0.028 | 39629 +- 135 |
+| 0 | | 27 | | 0.95 | 1.0 | 2 | 0.684 +- 0.038 | 39364 +- 1252 |
+| 4 | 4 | 31 | 0.1 | 0.95 | 1.0 | | 0.677 +- 0.033 | 39546 +- 98 |
+| 4 | 4 | 27 | 0.5 | 0.95 | 1.0 | | 0.676 +- 0.019 | 38555 +- 140 |
+| 0 | | | | 0.95 | 1.0 | | 0.660 +- 0.042 | 38231 +- 165 |
+| 4 | 4 | 27 | 0.1 | 1.0 | 1.0 | | 0.639 +- 0.061 | 31274 +- 1559 |
+| 0 | | | | 0.9 | 1.0 | | 0.634 +- 0.023 | 38393 +- 14 |
+| 0 | | | | 0.9 | 1.2 | | 0.630 +- 0.028 | 38005 +- 232 |
+| 0 | | | | 0.8 | 1.2 | | 0.627 +- 0.015 | 38343 +- 90 |
+| 0 | | 27 | | 0.95 | 1.0 | 4 | 0.623 +- 0.036 | 65496 +- 7638 |
+| 4 | 10 | 27 | 0.1 | 1.0 | 1.0 | | 0.622 +- 0.046 | 32923 +- 1772 |
+| 4 | 4 | 27 | 0.5 | 1.0 | 1.0 | | 0.604 +- 0.047 | 31091 +- 968 |
+| 4 | 10 | 27 | 0.5 | 1.0 | 1.0 | | 0.604 +- 0.030 | 27287 +- 7580 |
+| 0 | | | | 0.95 | 1.2 | | 0.584 +- 0.027 | 36601 +- 535 |
+| 0 | | | | 1.0 | 0.8 | | 0.562 +- 0.021 | 36610 +- 669 |
+| 0 | | 27 | | 0.95 | 1.0 | 8 | 0.559 +- 0.038 | 122933 +- 3832 |
+| 0 | | | | 0.7 | 1.2 | | 0.531 +- 0.035 | 38400 +- 0 |
+| 0 | | | | 0.95 | 0.8 | | 0.523 +- 0.029 | 38386 +- 28 |
+| 0 | | | | 0.8 | 1.0 | | 0.511 +- 0.028 | 38400 +- 0 |
+| 0 | | | | 1.0 | 1.0 | | 0.504 +- 0.025 | 30754 +- 1272 |
+| 0 | | | | 0.9 | 0.8 | | 0.466 +- 0.032 | 38400 +- 0 |
+| 4 | 4 | 27 | 0.1 | 1.0 | 1.2 | | 0.440 +- 0.026 | 24916 +- 954 |
+| 0 | | | | 1.0 | 0.6 | | 0.399 +- 0.070 | 38320 +- 73 |
+| 0 | | | | 0.7 | 1.0 | | 0.353 +- 0.021 | 38400 +- 0 |
+| 0 | | | | 0.8 | 0.8 | | 0.351 +- 0.039 | 38400 +- 0 |
+| 0 | | | | 0.95 | 0.6 | | 0.337 +- 0.053 | 38400 +- 0 |
+| 4 | 4 | 27 | 0.5 | 1.0 | 1.2 | | 0.334 +- 0.013 | 24217 +- 1214 |
+| 0 | | | | 0.9 | 0.6 | | 0.284 +- 0.044 | 38400 +- 0 |
+| 0 | | | | 1.0 | 1.2 | | 0.269 +- 0.025 | 21906 +- 1780 |
+| 0 | | | | 0.7 | 0.8 | | 0.239 +- 0.019 | 38400 +- 0 |
+| 0 | | | | 0.8 | 0.6 | | 0.212 +- 0.011 | 38400 +- 0 |
+| 0 | | | | 1.0 | 0.4 | | 0.207 +- 0.029 | 38400 +- 0 |
+| 0 | | | | 0.95 | 0.4 | | 0.176 +- 0.013 | 38400 +- 0 |
+| 0 | | | | 0.9 | 0.4 | | 0.147 +- 0.013 | 38400 +- 0 |
+| 0 | | | | 0.7 | 0.6 | | 0.101 +- 0.028 | 38400 +- 0 |
+| 0 | | | | 1.0 | 0.2 | | 0.080 +- 0.020 | 38400 +- 0 |
+| 0 | | | | 0.8 | 0.4 | | 0.074 +- 0.027 | 38400 +- 0 |
+| 0 | | | | 0.95 | 0.2 | | 0.057 +- 0.018 | 38400 +- 0 |
+| 0 | | | | 0.9 | 0.2 | | 0.029 +- 0.015 | 38400 +- 0 |
+| 0 | | | | 0.7 | 0.4 | | 0.025 +- 0.016 | 38400 +- 0 |
+| 0 | | | | 0.8 | 0.2 | | 0.021 +- 0.014 | 38400 +- 0 |
+| 0 | | | | 0.7 | 0.2 | | 0.018 +- 0.011 | 38400 +- 0 |
+| 0 | | | | 0.0 | 1.0 | | 0.013 +- 0.000 | 38400 +- 0 |
+"""
+"""Table 3.13: Q, B, layer, threshold, top-p, temperature, candidates, distinct accuracy, queries."""
+
+PAPER = PRESETS["paper"]
+
+
+def decoding_of(line: str) -> Decoding:
+    quota, stride, layer, threshold, top_p, temperature, candidates = line.strip("|").split("|")[:7]
+    last = layer.strip() == "31"
+    return Decoding(
+        judge="trained" if layer.strip() else "none",
+        quota=int(quota),
+        stride=int(stride) if stride.strip() else 0,
+        candidates=int(candidates) if candidates.strip() else 0,
+        threshold=float(threshold) if threshold.strip() else 0.1,
+        top_p=float(top_p),
+        temperature=float(temperature),
+        layer=-1 if last else None,
+    )
+
+
+def test_the_published_numbers_are_those_of_table_3_13() -> None:
+    expected = {}
+    for line in TABLE.strip().splitlines():
+        accuracy, queries = re.findall(r"([0-9.]+) \+-", line)
+        expected[decoding_of(line)] = (float(accuracy), float(queries))
+    assert len(expected) == 44
+    assert {decoding: tuple(published) for decoding, published in TABLE_3_13.items()} == expected
+
+
+@pytest.fixture(scope="module")
+def paper() -> pd.DataFrame:
+    """A run that measured what the thesis printed."""
+
+    def probe(kind: str, layer: int, depth: int) -> float:
+        return VALIDATION[f"depth {depth}"] if layer == PAPER.layer else 0.5
+
+    return pd.concat(
+        [rows_with(PAPER, lambda decoding, seed: PUBLISHED[decoding].accuracy), probe_rows(PAPER, probe)]
+    )
+
+
+def compared(table: Table, rows: pd.DataFrame) -> dict[tuple[str, str], tuple[float, float]]:
+    """Cells in print beside ours, NaN where we have none."""
+    cells = table.cells(rows)
+    return {
+        (label, head): (float(number), float(str(cells.get((label, head), math.nan))))
+        for label, line in table.published.items()
+        for head, number in line.items()
+    }
+
+
+def test_each_published_number_stands_beside_ours_of_the_same_setting(paper: pd.DataFrame) -> None:
+    found = 0
+    for table in TABLES[:-1]:
+        for cell, (printed, ours) in compared(table, paper).items():
+            if cell == ("random verifier", "validation accuracy"):
+                continue  # a random verifier is not trained
+            assert ours == pytest.approx(printed, abs=1e-9), (table.title, cell)
+            found += 1
+    assert found > 120
+
+
+def test_whatever_is_drawn_is_shown_in_a_table() -> None:
+    """Each decoding has an accuracy of its own here, by which a table is searched for it."""
+    places = {decoding: place for place, decoding in enumerate(PAPER.decodings(), start=1)}
+    rows = rows_with(PAPER, lambda decoding, seed: places[decoding] / 1000)
+    rows = pd.concat([rows, probe_rows(PAPER, lambda kind, layer, depth: 0.5)])
+    shown = {
+        round(1000 * float(str(value)))
+        for table in TABLES[:-1]
+        for (_, head), value in table.cells(rows).items()
+        if head == "distinct accuracy" and not math.isnan(float(str(value)))
+    }
+    assert {decoding.name for decoding, place in places.items() if place not in shown} == set()
+    queried = {
+        (label, number) for table in TABLES for label, line in table.published.items()
+        for head, number in line.items() if head == "queries"
+    }  # fmt: skip
+    assert {published.queries for published in TABLE_3_13.values()} == {number for _, number in queried}
+
+
+def test_layers_of_another_model_stand_in_lines_of_their_own() -> None:
+    default = PRESETS["default"]
+    rows = pd.concat(
+        [
+            rows_with(default, lambda decoding, seed: 0.5),
+            probe_rows(default, lambda kind, layer, depth: 0.75),
+        ]
+    )
+    (layers,) = (table for table in TABLES if table.title.startswith("Table 3.9"))
+    both = {label for (label, _), (_, ours) in compared(layers, rows).items() if not math.isnan(ours)}
+    assert both == {"random verifier", "no verifier"}
+    cells = layers.cells(rows)
+    assert cells["layer 24, below 0.1, smollm2", "distinct accuracy"] == 0.5
+    assert cells["layer 12, below 0.1, smollm2", "validation accuracy"] == 0.75
+    assert math.isnan(float(str(cells["layer 12, below 0.1, smollm2", "distinct accuracy"])))
+
+
+def test_our_numbers_are_finite_for_what_a_preset_draws(paper: pd.DataFrame) -> None:
+    for table in TABLES[:-1]:
+        for (label, head), value in table.cells(paper).items():
+            if head == "distinct accuracy" and label != "block verifier":
+                assert math.isfinite(float(str(value))), (table.title, label)
+
+
+def test_each_kind_of_decoding_is_drawn_in_its_own_way(paper: pd.DataFrame) -> None:
+    kinds = (BASELINE, TRAINED, RANDOM, GROUND_TRUTH, block_best_of(2), out_of_distribution(TRAINED))
+    curves = [curve_of(decoding.name) for decoding in kinds]
+    assert len({curve.label for curve in curves}) == len(kinds)
+    assert len({(curve.color, curve.line) for curve in curves}) == len(kinds)
+    assert curve_of(dataclasses.replace(TRAINED, quota=10).name) == curves[1]
+    rows = rows_with(PAPER, lambda decoding, seed: 0.5).assign(runs=1)
+    for figure, has_blocks in zip(FIGURES, (True, False), strict=True):
+        (legend,) = [axes.get_legend() for axes in figure.draw(rows).axes]
+        assert legend is not None
+        labels = [text.get_text() for text in legend.get_texts()]
+        assert set(labels) == {curve_of(name).label for name in rows.decoding} - (
+            set() if has_blocks else {curves[4].label}
+        )
+        assert len(labels) == len(set(labels))
