@@ -1,5 +1,6 @@
 """Models that answer with conditionals: networks, trained here or elsewhere."""
 
+from trialogue.models.masked import MaskedTransformer
 from trialogue.models.transformer import Transformer, TransformerConfig
 
-__all__ = ["Transformer", "TransformerConfig"]
+__all__ = ["MaskedTransformer", "Transformer", "TransformerConfig"]

@@ -2,7 +2,8 @@
 
 Blocks are those of GPT-2 (Radford et al. 2019): LayerNorm, attention, residual, LayerNorm, GELU MLP, residual.
 The beginning and the end of a sequence lie beyond the tokens of the data: token `vocab_size` of the config is EOS,
-`vocab_size + 1` is BOS, which is read at position 0 and never predicted.
+`vocab_size + 1` is BOS, which is read at position 0 and never predicted. A bidirectional one has a third, MASK, token
+`vocab_size + 2`: read where a token is to be predicted from its surroundings, and never predicted either.
 """
 
 from __future__ import annotations
@@ -91,11 +92,12 @@ class Transformer(nn.Module):
         self.vocab_size = config.vocab_size + 1
         self.eos = config.vocab_size
         self.bos = config.vocab_size + 1
+        self.mask = None if config.causal else config.vocab_size + 2
         self.max_length = config.max_length + 1 if config.positions == "learned" else None
         token_width = config.width - (config.positions == "linear")
         # Weights that torch would draw by itself would come from the global generator.
         with torch.device("meta"):
-            self.token_embedding = nn.Embedding(config.vocab_size + 2, token_width)
+            self.token_embedding = nn.Embedding(config.vocab_size + 3 - config.causal, token_width)
             if config.positions == "learned":
                 self.position_embedding = nn.Embedding(config.max_length + 2, config.width)
             self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))

@@ -1,8 +1,20 @@
-"""Masked-language-model training: which tokens are masked, by what they are replaced, and the loss."""
+"""Masked-language-model training: which tokens are masked, by what they are replaced, and the loss.
+
+A law of masks says which tokens of a sequence are to be predicted at one step of training; a replacement says what the
+model reads there instead.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from trialogue.errors import InputError, whole_number
+from trialogue.models.masked import masked_logits
+from trialogue.models.transformer import Transformer
 from trialogue.randomness import generator
 
 
@@ -11,3 +23,167 @@ def uniform_masks(rows: int, sites: int, count: int, seed: int, *names: object) 
     drawn = torch.rand(rows, sites, generator=generator(seed, *names), dtype=torch.float64)
     chosen = drawn.topk(count, 1).indices
     return torch.zeros(rows, sites, dtype=torch.bool).scatter_(1, chosen, True)
+
+
+class MaskLaw(ABC):
+    """Which tokens of a sequence are masked, in how many copies of it."""
+
+    def copies(self, sites: int) -> int:
+        """How many copies of a sequence of `sites` tokens one step masks, each by itself: one, unless a law differs."""
+        del sites
+        return 1
+
+    @abstractmethod
+    def masks(self, sequences: int, sites: int, step: int, seed: int) -> Tensor:
+        """Masks (sequences * copies, sites) bool of one step, the copies of a sequence side by side."""
+
+
+@dataclass(frozen=True)
+class IndependentMasks(MaskLaw):
+    """Every token is masked with probability `rate`, independently: the usual law of BERT."""
+
+    rate: float = 0.15
+
+    def __post_init__(self) -> None:
+        _rate("rate", self.rate)
+
+    def masks(self, sequences: int, sites: int, step: int, seed: int) -> Tensor:
+        """Masks (sequences, sites) bool; some may be empty."""
+        return torch.rand(sequences, sites, generator=generator(seed, "masks", step)) < self.rate
+
+
+@dataclass(frozen=True)
+class UniformMasks(MaskLaw):
+    """`count` tokens are masked together, every such set equally likely: with a count k, k-pseudolikelihood."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        whole_number("count", self.count, 1)
+
+    def masks(self, sequences: int, sites: int, step: int, seed: int) -> Tensor:
+        """Masks (sequences, sites) bool; raises `InputError` where there are fewer sites than `count`."""
+        if self.count > sites:
+            raise InputError("count", self.count, f"sequences have {sites} tokens: use at most {sites}")
+        return uniform_masks(sequences, sites, self.count, seed, "masks", step)
+
+
+@dataclass(frozen=True)
+class IndividualMasks(MaskLaw):
+    """A share `rate` of a sequence's tokens is masked, but never two at once: each in a copy of its own."""
+
+    rate: float = 0.15
+
+    def __post_init__(self) -> None:
+        _rate("rate", self.rate)
+
+    def copies(self, sites: int) -> int:
+        """`rate` times the number of tokens, to the nearest integer, and at least one."""
+        return max(1, round(self.rate * sites))
+
+    def masks(self, sequences: int, sites: int, step: int, seed: int) -> Tensor:
+        """Masks (sequences * copies, sites) bool with one site each."""
+        chosen = uniform_masks(sequences, sites, self.copies(sites), seed, "masks", step).nonzero()[:, 1]
+        return F.one_hot(chosen, sites).bool()
+
+
+@dataclass(frozen=True)
+class CyclicMasks(MaskLaw):
+    """Step t masks site t of every sequence, counted around the sequence."""
+
+    def masks(self, sequences: int, sites: int, step: int, seed: int) -> Tensor:
+        """Masks (sequences, sites) bool with one site each; nothing is drawn."""
+        del seed
+        return (torch.arange(sites) == step % sites).repeat(sequences, 1)
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """What stands where a token is to be predicted: mask, another token drawn uniformly, or (the rest) the token.
+
+    `Replacement(0.8, 0.1)` is that of BERT (Devlin et al. 2019). Only with mask tokens alone do a model's answers
+    become the conditionals of the data, whatever the law of masks.
+    """
+
+    mask: float = 1.0
+    random: float = 0.0
+
+    def __post_init__(self) -> None:
+        for field in ("mask", "random"):
+            if not 0 <= getattr(self, field) <= 1:
+                raise InputError(field, getattr(self, field), "must be in [0, 1]")
+        if self.mask + self.random > 1 + 1e-9:
+            raise InputError("random", self.random, f"with mask={self.mask} the two are more than one")
+
+    def replaced(
+        self, tokens: Tensor, chosen: Tensor, mask: int, vocab_size: int, seed: int, step: int
+    ) -> Tensor:
+        """`tokens` (rows, N) as the model reads them, where those `chosen` (rows, N) bool are to be predicted."""
+        random = generator(seed, "replacement", step)
+        uniform = torch.rand(tokens.shape, generator=random)
+        others = torch.randint(0, vocab_size, tokens.shape, generator=random)
+        inputs = torch.where(chosen & (uniform < self.mask + self.random), others, tokens)
+        return inputs.masked_fill(chosen & (uniform < self.mask), mask)
+
+
+MASK = Replacement()
+"""The mask, always."""
+
+BERT = Replacement(0.8, 0.1)
+"""80 % mask, 10 % random, 10 % as it was."""
+
+
+def masked_batches(
+    sequences: Tensor,
+    model: Transformer,
+    law: MaskLaw,
+    *,
+    batch_size: int,
+    replacement: Replacement = MASK,
+    seed: int = 0,
+) -> Callable[[int], tuple[Tensor, Tensor, Tensor]]:
+    """Batches for `train` with `masked_token_loss`: sequences drawn with replacement, each with a mask of its own.
+
+    `sequences` (n, N) int64 are data tokens. A batch is what the model reads, what it should answer, both (batch_size,
+    N), and where (bool). It is a function of the step, so that a resumed run sees the same ones. Raises `InputError`
+    for a causal model, for tokens that are not the data's, and for a batch size that the copies of a sequence do not
+    divide.
+    """
+    if model.mask is None:
+        raise InputError("causal", True, "a causal model reads no masks; use TransformerConfig(causal=False)")
+    if sequences.ndim != 2 or not sequences.numel():
+        raise InputError("sequences", tuple(sequences.shape), "give a matrix (sequences, tokens) with a row")
+    vocab_size, mask = model.config.vocab_size, model.mask
+    if not 0 <= int(sequences.min()) <= int(sequences.max()) < vocab_size:
+        wrong = int(sequences[(sequences < 0) | (sequences >= vocab_size)][0])
+        raise InputError("sequences", wrong, f"the model has tokens 0 to {vocab_size - 1}")
+    sites = sequences.shape[1]
+    copies = law.copies(sites)
+    if whole_number("batch_size", batch_size, 1) % copies:
+        mend = f"{type(law).__name__} makes {copies} copies of a sequence: use a multiple of {copies}"
+        raise InputError("batch_size", batch_size, mend)
+
+    def batch(step: int) -> tuple[Tensor, Tensor, Tensor]:
+        drawn = torch.randint(
+            0, len(sequences), (batch_size // copies,), generator=generator(seed, "sequences", step)
+        )
+        tokens = sequences[drawn].repeat_interleave(copies, 0)
+        chosen = law.masks(len(drawn), sites, step, seed)
+        return replacement.replaced(tokens, chosen, mask, vocab_size, seed, step), tokens, chosen
+
+    return batch
+
+
+def masked_token_loss(model: Transformer, inputs: Tensor, tokens: Tensor, chosen: Tensor) -> Tensor:
+    """Mean cross-entropy, in nats per chosen token, of the tokens to be predicted; zero where none was chosen.
+
+    `inputs` (n, N) are what the model reads, `tokens` (n, N) what it should answer where `chosen` (n, N) bool.
+    """
+    rows, sites = chosen.nonzero().unbind(1)
+    logits = masked_logits(model, inputs, rows, sites).float()
+    return F.cross_entropy(logits, tokens[rows, sites], reduction="sum") / max(len(rows), 1)
+
+
+def _rate(field: str, rate: float) -> None:
+    if not 0 < rate <= 1:
+        raise InputError(field, rate, "must be in (0, 1]")

@@ -1,0 +1,122 @@
+"""Masked language models as oracles: from a network that reads mask tokens to `trialogue.oracles.Masked`."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError, whole_number
+from trialogue.models.transformer import Transformer
+
+
+class MaskedNetwork(ABC):
+    """A network that answers for masked sites, as a `trialogue.oracles.Masked`.
+
+    `mask` is the token that it reads at a masked site, `batch_size` how many sequences it evaluates at once, `dtype`
+    that of its answers. They are computed at the sites asked about only, and do not carry gradients.
+    """
+
+    vocab_size: int
+    mask: int
+    batch_size: int
+    dtype: torch.dtype
+
+    @abstractmethod
+    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        """Log-probabilities (q, vocab) of the tokens at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in one pass.
+
+        Raises `InputError` for sequences that the network cannot read.
+        """
+
+    def free(self, tokens: Tensor) -> Tensor:
+        """Which sites (rows, N) bool of `tokens` can change; at the others the token has probability one."""
+        return torch.ones_like(tokens, dtype=torch.bool)
+
+    def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
+        """log p(x_i | x outside the mask) (rows, N, vocab) of each site of `masked` (rows, N) bool by itself.
+
+        One pass per row. Elsewhere tokens have probability one. Raises `InputError` for tokens the network does not
+        know and sequences it cannot read.
+        """
+        masked = masked & self.free(tokens)
+        laws = self._point_masses(tokens.masked_fill(masked, 0))
+        inputs = tokens.masked_fill(masked, self.mask)
+        for part in self._parts(len(tokens)):
+            rows, sites = masked[part].nonzero().unbind(1)
+            if len(rows):
+                laws[part][rows, sites] = self._answered(inputs[part], rows, sites)
+        return laws
+
+    def site_log_probs(self, tokens: Tensor) -> Tensor:
+        """log p(x_i | all others) (rows, N, vocab) of every site i, each masked in a copy of its own."""
+        laws = self._point_masses(tokens)
+        rows, sites = self.free(tokens).nonzero().unbind(1)
+        for part in self._parts(len(rows)):
+            laws[rows[part], sites[part]] = self._masked_alone(tokens[rows[part]], sites[part])
+        return laws
+
+    def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
+        """log p(x_i | all others) (rows, vocab) of one site i = `sites` (rows,) of each row."""
+        every = torch.arange(len(tokens), device=tokens.device)
+        laws = self._point_masses(tokens[every, sites])
+        rows = self.free(tokens)[every, sites].nonzero()[:, 0]
+        for part in self._parts(len(rows)):
+            laws[rows[part]] = self._masked_alone(tokens[rows[part]], sites[rows[part]])
+        return laws
+
+    def _masked_alone(self, tokens: Tensor, sites: Tensor) -> Tensor:
+        rows = torch.arange(len(tokens), device=tokens.device)
+        inputs = tokens.clone()
+        inputs[rows, sites] = self.mask
+        return self._answered(inputs, rows, sites)
+
+    def _answered(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        with torch.no_grad():
+            return self.answers(inputs, rows, sites).to(inputs.device)
+
+    def _point_masses(self, tokens: Tensor) -> Tensor:
+        """Laws (..., vocab) that give probability one to `tokens` (...)."""
+        if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < self.vocab_size:
+            wrong = int(tokens[(tokens < 0) | (tokens >= self.vocab_size)][0])
+            raise InputError("tokens", wrong, f"the model has tokens 0 to {self.vocab_size - 1}")
+        laws = tokens.new_full((*tokens.shape, self.vocab_size), -torch.inf, dtype=self.dtype)
+        return laws.scatter_(-1, tokens[..., None], 0.0)
+
+    def _parts(self, count: int) -> Iterator[slice]:
+        for start in range(0, count, self.batch_size):
+            yield slice(start, start + self.batch_size)
+
+
+class MaskedTransformer(MaskedNetwork):
+    """The bidirectional `model`, trained on masked tokens, as a `trialogue.oracles.Masked`.
+
+    It answers for the tokens of the data: no BOS, EOS or mask. Sequences are whole, without BOS, and at most
+    `config.max_length` long where positions are learned. Raises `InputError` for a causal model.
+    """
+
+    def __init__(self, model: Transformer, batch_size: int = 256) -> None:
+        if model.mask is None:
+            raise InputError(
+                "causal", True, "a causal model reads no masks; use TransformerConfig(causal=False)"
+            )
+        self.model = model.eval()
+        self.mask = model.mask
+        self.vocab_size = model.config.vocab_size
+        self.batch_size = whole_number("batch_size", batch_size, 1)
+        self.device = model.head.weight.device
+        self.dtype = torch.promote_types(model.head.weight.dtype, torch.float32)
+
+    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        """Log-probabilities (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N)."""
+        logits = masked_logits(
+            self.model, inputs.to(self.device), rows.to(self.device), sites.to(self.device)
+        )
+        return logits.log_softmax(-1, dtype=self.dtype)
+
+
+def masked_logits(model: Transformer, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+    """Logits (q, data tokens) at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in which mask tokens may stand."""
+    states = model.hidden_states(inputs)[-1][rows, sites]
+    logits: Tensor = model.head(states)[:, : model.config.vocab_size]
+    return logits

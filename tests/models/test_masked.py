@@ -1,0 +1,138 @@
+"""The masked oracle of a transformer against passes of the network one by one, and under chains."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from random_transformer import small
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.inference import Gibbs, run_chain
+from trialogue.inference.laws import transition_matrix
+from trialogue.models import Transformer
+from trialogue.models.masked import MaskedTransformer
+from trialogue.oracles import Masked, whole_sequences
+from trialogue.randomness import generator
+
+
+def network() -> Transformer:
+    return small(causal=False)
+
+
+def tokens(rows: int = 7, sites: int = 5) -> Tensor:
+    return torch.randint(0, 3, (rows, sites), generator=generator(0, "tokens"))
+
+
+def some_masks(rows: int = 7, sites: int = 5) -> Tensor:
+    masked = torch.rand(rows, sites, generator=generator(0, "masked")) < 0.4
+    masked[0] = False
+    masked[1] = True
+    return masked
+
+
+def alone(model: Transformer, row: Tensor, masked: Tensor) -> Tensor:
+    """Log-probabilities (N, 3) of one sequence, by a pass of its own."""
+    inputs = torch.where(masked, model.config.vocab_size + 2, row)
+    with torch.no_grad():
+        return model(inputs[None])[0, :, :3].log_softmax(-1)
+
+
+def largest_difference(oracle: MaskedTransformer, model: Transformer) -> float:
+    """Of all answers to all questions, from passes of the network with one sequence each."""
+    rows, masks = tokens(), some_masks()
+    answers, sites = oracle.log_probs(rows, masks), oracle.site_log_probs(rows)
+    worst = 0.0
+    for row in range(len(rows)):
+        expected = alone(model, rows[row], masks[row])
+        if bool(masks[row].any()):
+            worst = max(worst, float((answers[row] - expected)[masks[row]].abs().max()))
+        for site in range(rows.shape[1]):
+            expected = alone(model, rows[row], torch.arange(rows.shape[1]) == site)[site]
+            chosen = oracle.site_log_weights(rows[row : row + 1], torch.tensor([site]))[0]
+            worst = max(worst, float((sites[row, site] - expected).abs().max()))
+            worst = max(worst, float((chosen - expected).abs().max()))
+    return worst
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 256])
+def test_answers_are_those_of_the_network(batch_size: int) -> None:
+    model = network()
+    assert largest_difference(MaskedTransformer(model, batch_size), model) < 1e-5
+
+
+class _SeesItself(MaskedTransformer):
+    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        return super().answers(inputs.masked_fill(inputs == self.mask, 0), rows, sites)
+
+
+class _NextSite(MaskedTransformer):
+    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        return super().answers(inputs, rows, (sites + 1) % inputs.shape[1])
+
+
+class _MasksAll(MaskedTransformer):
+    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        return super().answers(torch.full_like(inputs, self.mask), rows, sites)
+
+
+@pytest.mark.parametrize("mutant", [_SeesItself, _NextSite, _MasksAll])
+def test_the_check_rejects(mutant: type[MaskedTransformer]) -> None:
+    model = network()
+    assert largest_difference(mutant(model), model) > 1e-2
+
+
+def test_what_is_masked_does_not_matter_and_the_rest_is_given() -> None:
+    oracle, rows, masks = MaskedTransformer(network()), tokens(), some_masks()
+    answers = oracle.log_probs(rows, masks)
+    others = torch.where(masks, (rows + 1) % 3, rows)
+    torch.testing.assert_close(oracle.log_probs(others, masks)[masks], answers[masks])
+    torch.testing.assert_close(answers.logsumexp(-1), torch.zeros(7, 5), atol=1e-5, rtol=0)
+    assert torch.equal(answers.argmax(-1)[~masks], rows[~masks])
+    assert answers[~masks].amax(-1).unique().tolist() == [0]
+    # What is visible does matter.
+    changed = torch.where(masks, rows, (rows + 1) % 3)
+    assert (oracle.log_probs(changed, masks) - answers)[masks].abs().max() > 1e-2
+
+
+def test_answers_carry_no_gradients_and_follow_double_precision() -> None:
+    assert not MaskedTransformer(network()).site_log_probs(tokens()).requires_grad
+    double = MaskedTransformer(network().double()).site_log_probs(tokens())
+    assert double.dtype == torch.float64
+    torch.testing.assert_close(double.float(), MaskedTransformer(network()).site_log_probs(tokens()))
+
+
+def test_chains_run_on_it() -> None:
+    oracle = MaskedTransformer(network())
+    assert isinstance(oracle, Masked)
+    states = whole_sequences(3, 2)
+    laws = oracle.site_log_probs(states).double().exp()
+    expected = torch.zeros(9, 9, dtype=torch.float64)
+    for row, state in enumerate(states.tolist()):
+        for site in range(2):
+            for token in range(3):
+                after = [*state[:site], token, *state[site + 1 :]]
+                expected[row, after[0] * 3 + after[1]] += laws[row, site, token] / 2
+    torch.testing.assert_close(transition_matrix(Gibbs(), oracle, sites=2), expected, atol=1e-6, rtol=0)
+    run = run_chain(Gibbs(), oracle, start=tokens(), steps=10, seed=0)
+    again = run_chain(Gibbs(), MaskedTransformer(network(), 2), start=tokens(), steps=10, seed=0)
+    assert run.tokens.shape == (7, 5)
+    assert torch.equal(run.tokens, again.tokens)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: MaskedTransformer(small()), "causal=True: a causal model reads no masks"),
+        (lambda: MaskedTransformer(network(), 0), "batch_size=0"),
+        (
+            lambda: MaskedTransformer(network()).site_log_probs(tokens() + 1),
+            "tokens=3: the model has tokens 0 to 2",
+        ),
+        (lambda: MaskedTransformer(network()).site_log_probs(tokens(1, 13)), "12 positions"),
+    ],
+)
+def test_bad_input_is_one_line(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message) as error:
+        make()
+    assert "\n" not in str(error.value)

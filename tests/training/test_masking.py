@@ -1,0 +1,245 @@
+"""Laws of masks against their frequencies, and networks trained on masks against the conditionals of the data."""
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from scipy.stats import chisquare
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.models import Transformer, TransformerConfig
+from trialogue.models.masked import MaskedTransformer
+from trialogue.randomness import generator
+from trialogue.training import TrainingConfig, masking, train
+from trialogue.training.masking import (
+    BERT,
+    MASK,
+    CyclicMasks,
+    IndependentMasks,
+    IndividualMasks,
+    MaskLaw,
+    Replacement,
+    UniformMasks,
+    masked_batches,
+    masked_token_loss,
+    uniform_masks,
+)
+
+Loss = Callable[[Transformer, Tensor, Tensor, Tensor], Tensor]
+STATES = torch.tensor(list(itertools.product(range(2), repeat=3)))
+SIXTEENTHS = torch.tensor([4, 1, 1, 2, 1, 1, 1, 5])
+SEQUENCES = STATES.repeat_interleave(SIXTEENTHS, 0)
+
+
+def network(seed: int = 0) -> Transformer:
+    config = TransformerConfig(
+        vocab_size=2, layers=1, heads=2, width=16, mlp_width=32, max_length=3, causal=False
+    )
+    return Transformer(config, seed)
+
+
+def conditional(visible: dict[int, int], site: int) -> float:
+    """Probability that the token at `site` is 1 given those that are visible."""
+    agree = torch.ones(len(STATES), dtype=torch.bool)
+    for place, token in visible.items():
+        agree &= STATES[:, place] == token
+    weights = SIXTEENTHS[agree].double()
+    return float((weights * STATES[agree, site]).sum() / weights.sum())
+
+
+def largest_error(model: Transformer, sizes: tuple[int, ...]) -> float:
+    """Largest error of a probability over all states and all masks of the given sizes."""
+    oracle, worst = MaskedTransformer(model), 0.0
+    for size in sizes:
+        for sites in itertools.combinations(range(3), size):
+            masked = torch.zeros(len(STATES), 3, dtype=torch.bool)
+            masked[:, list(sites)] = True
+            answers = oracle.log_probs(STATES, masked).exp()[:, :, 1]
+            for row, state in enumerate(STATES.tolist()):
+                visible = {place: token for place, token in enumerate(state) if place not in sites}
+                for site in sites:
+                    worst = max(worst, abs(float(answers[row, site]) - conditional(visible, site)))
+    return worst
+
+
+def every_pair(step: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The law of the data times the uniform law of all masks: nothing is drawn."""
+    masks = STATES[1:].bool()
+    tokens, chosen = SEQUENCES.repeat_interleave(len(masks), 0), masks.repeat(len(SEQUENCES), 1)
+    return tokens.masked_fill(chosen, 4), tokens, chosen
+
+
+def trained(batches: Callable[[int], tuple[Tensor, ...]], rows: int, loss: Loss, steps: int) -> Transformer:
+    recipe = TrainingConfig(
+        steps=steps, batch_size=rows, learning_rate=1e-2, weight_decay=0.0, warmup_steps=10
+    )
+    model = train(network(), batches, recipe, loss=loss, progress=False).model
+    assert isinstance(model, Transformer)
+    return model
+
+
+def _at_visible_tokens(model: Transformer, inputs: Tensor, tokens: Tensor, chosen: Tensor) -> Tensor:
+    return masked_token_loss(model, inputs, tokens, ~chosen)
+
+
+def _without_masks(model: Transformer, inputs: Tensor, tokens: Tensor, chosen: Tensor) -> Tensor:
+    return masked_token_loss(model, tokens, tokens, chosen)
+
+
+def _shifted(model: Transformer, inputs: Tensor, tokens: Tensor, chosen: Tensor) -> Tensor:
+    return masked_token_loss(model, inputs, tokens.roll(1, 1), chosen)
+
+
+def test_the_minimiser_is_the_conditional_of_every_mask() -> None:
+    model = trained(every_pair, 7 * 16, masked_token_loss, 400)
+    assert largest_error(model, (1, 2, 3)) < 0.02
+
+
+@pytest.mark.parametrize("mutant", [_at_visible_tokens, _without_masks, _shifted])
+def test_the_check_rejects(mutant: Loss) -> None:
+    assert largest_error(trained(every_pair, 7 * 16, mutant, 400), (1, 2, 3)) > 0.1
+
+
+def test_the_loss_is_the_mean_over_the_chosen_tokens() -> None:
+    model = network()
+    inputs, tokens, chosen = every_pair(0)
+    logits = model(inputs)[:, :, :2]
+    expected = F.cross_entropy(logits[chosen], tokens[chosen])
+    torch.testing.assert_close(masked_token_loss(model, inputs, tokens, chosen), expected)
+    assert masked_token_loss(model, inputs, tokens, torch.zeros_like(chosen)).item() == 0
+
+
+@pytest.mark.parametrize(
+    ("law", "sizes"),
+    [
+        (CyclicMasks(), (1,)),
+        (IndividualMasks(0.6), (1,)),
+        (UniformMasks(2), (2,)),
+        (IndependentMasks(0.5), (1, 2)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_each_law_of_masks_teaches_its_conditionals(law: MaskLaw, sizes: tuple[int, ...]) -> None:
+    model = trained(masked_batches(SEQUENCES, network(), law, batch_size=256), 256, masked_token_loss, 300)
+    assert largest_error(model, sizes) < 0.06
+
+
+def test_the_replacement_of_bert_teaches_others() -> None:
+    """A masked token's neighbours may be drawn at random, so that they say less than they would."""
+    batches = masked_batches(
+        SEQUENCES, network(), IndependentMasks(0.5), batch_size=256, replacement=Replacement(0.4, 0.6)
+    )
+    assert largest_error(trained(batches, 256, masked_token_loss, 300), (1, 2)) > 0.06
+
+
+def test_sets_of_sites_are_equally_likely() -> None:
+    """6000 draws of 2 out of 4; a law that prefers the first sites is rejected."""
+
+    def p_value(masks: Tensor) -> float:
+        codes = masks.long() @ torch.tensor([1, 2, 4, 8])
+        counts = torch.bincount(codes, minlength=16)[[3, 5, 9, 6, 10, 12]]
+        assert int(counts.sum()) == 6000
+        return float(chisquare(counts.numpy()).pvalue)
+
+    assert p_value(uniform_masks(6000, 4, 2, 0, "a")) > 1e-4
+    assert not torch.equal(uniform_masks(50, 4, 2, 0, "a"), uniform_masks(50, 4, 2, 0, "b"))
+    tilted = torch.rand(6000, 4, generator=generator(0)) + torch.tensor([0.1, 0, 0, 0])
+    biased = torch.zeros(6000, 4, dtype=torch.bool).scatter_(1, tilted.topk(2).indices, True)
+    assert p_value(biased) < 1e-6
+
+
+def test_each_law_masks_what_it_says() -> None:
+    independent = IndependentMasks(0.15).masks(4000, 10, 3, 0)
+    assert float(independent.double().mean()) == pytest.approx(0.15, abs=0.01)  # 5 standard errors
+    both = (independent[:, 0] & independent[:, 1]).double().mean()
+    assert float(both) == pytest.approx(0.0225, abs=0.012)
+    assert UniformMasks(4).masks(100, 10, 3, 0).sum(1).unique().tolist() == [4]
+    law = IndividualMasks(0.3)
+    individual = law.masks(100, 10, 3, 0)
+    assert (law.copies(10), law.copies(1), IndividualMasks(1.0).copies(7)) == (3, 1, 7)
+    assert individual.shape == (300, 10)
+    assert individual.sum(1).unique().tolist() == [1]
+    assert individual.view(100, 3, 10).sum(1).max() == 1
+    cyclic = torch.stack([CyclicMasks().masks(2, 5, step, 0) for step in range(7)])
+    assert cyclic.nonzero()[:, 2].tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 0, 0, 1, 1]
+
+
+def test_tokens_are_replaced_as_often_as_they_should_be() -> None:
+    tokens = torch.randint(0, 5, (2000, 20), generator=generator(0))
+    chosen = torch.rand(2000, 20, generator=generator(1)) < 0.5
+    inputs = BERT.replaced(tokens, chosen, mask=7, vocab_size=5, seed=0, step=0)
+    assert torch.equal(inputs[~chosen], tokens[~chosen])
+    masked = (inputs == 7)[chosen].double().mean()
+    changed = ((inputs != 7) & (inputs != tokens))[chosen].double().mean()
+    # 20000 tokens: standard errors of 0.003 and 0.002. One in five random tokens is the token itself.
+    assert float(masked) == pytest.approx(0.8, abs=0.014)
+    assert float(changed) == pytest.approx(0.08, abs=0.01)
+    assert torch.equal(MASK.replaced(tokens, chosen, 7, 5, 0, 0), tokens.masked_fill(chosen, 7))
+
+
+def test_batches_are_a_function_of_seed_and_step() -> None:
+    first, again, other = (
+        masked_batches(SEQUENCES, network(), UniformMasks(1), batch_size=32, replacement=BERT, seed=seed)
+        for seed in (0, 0, 1)
+    )
+    for step in (0, 5):
+        assert all(torch.equal(a, b) for a, b in zip(first(step), again(step), strict=True))
+    assert not torch.equal(first(0)[1], first(1)[1])
+    assert not torch.equal(first(0)[1], other(0)[1])
+    batches = masked_batches(SEQUENCES, network(), IndividualMasks(1.0), batch_size=6)
+    inputs, tokens, chosen = batches(0)
+    assert torch.equal(tokens[:3], tokens[:1].expand(3, 3))
+    assert torch.equal(inputs, tokens.masked_fill(chosen, 4))
+    assert chosen.view(2, 3, 3).sum(1).unique().tolist() == [1]
+
+
+def test_two_streams_are_not_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Masks that follow the replacement's numbers would replace only some of the sites."""
+    names = set()
+    original = masking.generator
+
+    def recorded(seed: int, *stream: object) -> object:
+        names.add(stream[0])
+        return original(seed, *stream)
+
+    monkeypatch.setattr(masking, "generator", recorded)
+    masked_batches(SEQUENCES, network(), IndependentMasks(), batch_size=4, replacement=BERT)(0)
+    assert names == {"sequences", "masks", "replacement"}
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: IndependentMasks(0), r"rate=0: must be in \(0, 1\]"),
+        (lambda: IndividualMasks(1.5), r"rate=1\.5"),
+        (lambda: UniformMasks(0), "count=0: use at least 1"),
+        (lambda: UniformMasks(4).masks(1, 3, 0, 0), "count=4: sequences have 3 tokens"),
+        (lambda: Replacement(0.8, 0.3), r"random=0\.3: with mask=0\.8"),
+        (lambda: Replacement(-0.1), r"mask=-0\.1"),
+        (
+            lambda: masked_batches(SEQUENCES, network(), IndividualMasks(1.0), batch_size=4),
+            "use a multiple of 3",
+        ),
+        (
+            lambda: masked_batches(SEQUENCES + 1, network(), CyclicMasks(), batch_size=4),
+            "sequences=2: the model",
+        ),
+        (
+            lambda: masked_batches(SEQUENCES[:0], network(), CyclicMasks(), batch_size=4),
+            r"sequences=\(0, 3\)",
+        ),
+        (
+            lambda: masked_batches(
+                SEQUENCES, Transformer(TransformerConfig(vocab_size=2)), CyclicMasks(), batch_size=4
+            ),
+            "causal=True: a causal model reads no masks",
+        ),
+    ],
+)
+def test_bad_input_is_one_line(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message) as error:
+        make()
+    assert "\n" not in str(error.value)
