@@ -64,13 +64,13 @@ class SiteClass(NamedTuple):
         for axis, (value, count) in enumerate(zip(self.values, self.counts, strict=True)):
             shape = [-1 if other == axis else 1 for other in range(local.ndim)]
             local = local + value * (2.0 * np.arange(count + 1) - count).reshape(shape)
-        return 2 * (local + self.field)
+        return np.asarray(2 * (local + self.field))
 
 
 class Neighbourhoods(NamedTuple):
-    """The sites of an Ising model: `neighbours` (N, D) grouped by coupling and padded, the `group` of each (-1: padding).
+    """The sites of an Ising model: `neighbours` (N, D) ordered by coupling and padded.
 
-    Site i is of class `classes[of_site[i]]`.
+    `group` (N, D) numbers the equal couplings of a site, -1 where padded; site i is of class `classes[of_site[i]]`.
     """
 
     neighbours: NDArray[np.int64]
@@ -166,15 +166,15 @@ def window_contexts(energy: Tensor, sites: int, *, periodic: bool = False) -> Co
             size += len(tables[-1])
         beside = [offset for offset in range(-left, right + 1) if offset]
         neighbours[site, : len(beside)] = [(site + offset) % sites for offset in beside]
-        strides[site, : len(beside)] = vocab ** np.arange(len(beside), 0, -1) if vocab > 2 else (
-            2 ** np.arange(len(beside) - 1, -1, -1)
+        strides[site, : len(beside)] = (
+            vocab ** np.arange(len(beside), 0, -1) if vocab > 2 else (2 ** np.arange(len(beside) - 1, -1, -1))
         )
         offsets[site] = found[left, right]
     return Contexts(neighbours, strides, offsets, np.concatenate(tables), vocab)
 
 
 def _window_table(energy: Tensor, left: int, right: int) -> NDArray[np.uint32]:
-    """Entries of a site with `left` and `right` sites beside it that matter; contexts are their tokens from the left."""
+    """Entries of a site that depends on `left` and `right` sites beside it; contexts are their tokens in order."""
     width, vocab = energy.ndim, energy.shape[0]
     total = torch.zeros([vocab] * (left + 1 + right), dtype=torch.float64)
     for first in range(left + 1 + right - width + 1):

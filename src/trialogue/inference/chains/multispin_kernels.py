@@ -1,0 +1,224 @@
+"""Compiled passes of multispin coding: 64 chains per word of 64 bits, random bits, thresholds, neighbours up."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trialogue.compilation import compiled
+
+Words = NDArray[np.uint64]
+
+WORDS = 64
+"""Words per block, 4096 chains: loops of a length known to the compiler become vector code."""
+BITS = 52
+"""Bits of a threshold."""
+GROUP = 4
+"""So many random words are drawn at a time; the steps are written out below."""
+
+ALL = np.uint64(2**64 - 1)
+NONE = np.uint64(0)
+_2, _3, _4, _17, _19, _23, _41, _45 = (np.uint64(number) for number in (2, 3, 4, 17, 19, 23, 41, 45))
+# Arrays are flat and places in them unsigned: views would be counted and signed places wrapped around, each of which
+# costs as much as the work on a block.
+_W = np.uint64(WORDS)
+BELOW, _EQUAL = np.uint64(4 * WORDS), np.uint64(5 * WORDS)
+COLUMN = np.uint64(2 * WORDS)
+
+
+@compiled
+def next_word(
+    a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]:
+    """One number of xoshiro256++, and the state that follows."""
+    total = a + d
+    number = ((total << _23) | (total >> _41)) + a
+    shifted = b << _17
+    c ^= a
+    d ^= b
+    b ^= c
+    a ^= d
+    c ^= shifted
+    return number, a, b, c, (d << _45) | (d >> _19)
+
+
+@compiled
+def draw_words(states: Words, block: np.uint64, work: Words) -> None:
+    """Four random words for each word of the block whose state begins at `block`, to the beginning of `work`."""
+    for word in range(WORDS):
+        w = np.uint64(word)
+        s = block + w
+        a, b, c, d = states[s], states[s + _W], states[s + _2 * _W], states[s + _3 * _W]
+        work[w], a, b, c, d = next_word(a, b, c, d)
+        work[w + _W], a, b, c, d = next_word(a, b, c, d)
+        work[w + _2 * _W], a, b, c, d = next_word(a, b, c, d)
+        work[w + _3 * _W], a, b, c, d = next_word(a, b, c, d)
+        states[s], states[s + _W], states[s + _2 * _W], states[s + _3 * _W] = a, b, c, d
+
+
+@compiled
+def compare(
+    work: Words, column: np.uint64, t: np.uint64, u: np.uint64, v: np.uint64, x: np.uint64, fresh: bool
+) -> np.uint64:
+    """Go on comparing with four more bits of a threshold, each a mask of ones or zeros; returns who is undecided.
+
+    Where all bits so far were `equal`, a zero where the threshold has a one makes the number `below`. A `fresh`
+    comparison starts with all equal, whatever is there.
+    """
+    undecided, start = NONE, ALL if fresh else NONE
+    for word in range(WORDS):
+        w = np.uint64(word)
+        below, equal = work[column + BELOW + w] & ~start, work[column + _EQUAL + w] | start
+        bit = work[w]
+        below |= equal & ~bit & t
+        equal &= ~(bit ^ t)
+        bit = work[w + _W]
+        below |= equal & ~bit & u
+        equal &= ~(bit ^ u)
+        bit = work[w + _2 * _W]
+        below |= equal & ~bit & v
+        equal &= ~(bit ^ v)
+        bit = work[w + _3 * _W]
+        below |= equal & ~bit & x
+        equal &= ~(bit ^ x)
+        work[column + BELOW + w], work[column + _EQUAL + w] = below, equal
+        undecided |= equal
+    return undecided
+
+
+@compiled
+def draw_columns(
+    states: Words,
+    block: np.uint64,
+    thresholds: Words,
+    lengths: NDArray[np.int64],
+    first: int,
+    last: int,
+    work: Words,
+) -> None:
+    """Whether u < t in every chain of a block, for thresholds first..last of (all columns, BITS) and the same u.
+
+    Of threshold j only the first `lengths[j]` bits are not zero.
+    """
+    longest = 0
+    for column in range(first, last):
+        longest = max(longest, lengths[column])
+    for place in range(0, longest, GROUP):
+        draw_words(states, block, work)
+        undecided = NONE
+        for column in range(first, last):
+            # A number that equals the bits that are not zero is not below.
+            if place < lengths[column]:
+                more = compare(
+                    work,
+                    np.uint64(column - first) * COLUMN,
+                    thresholds[column, place],
+                    thresholds[column, place + 1],
+                    thresholds[column, place + 2],
+                    thresholds[column, place + 3],
+                    place == 0,
+                )
+                if place + GROUP < lengths[column]:
+                    undecided |= more
+        if undecided == NONE:
+            break
+
+
+@compiled
+def select_of_two(
+    spins: Words,
+    left: np.uint64,
+    right: np.uint64,
+    site: np.uint64,
+    work: Words,
+    which: tuple[np.uint64, np.uint64, np.uint64],
+    flip: tuple[np.uint64, np.uint64, np.uint64],
+) -> None:
+    """Set the spins at `site` to what was drawn for as many of its two neighbours as are up: rings in half the time."""
+    for word in range(WORDS):
+        w = np.uint64(word)
+        x, y = spins[left + w], spins[right + w]
+        none = work[which[0] + w] ^ flip[0]
+        one = work[which[1] + w] ^ flip[1]
+        both = work[which[2] + w] ^ flip[2]
+        spins[site + w] = (x & y & both) | (~(x | y) & none) | ((x ^ y) & one)
+
+
+@compiled
+def select(
+    spins: Words,
+    origin: np.uint64,
+    neighbours: Words,
+    degree: int,
+    site: int,
+    work: Words,
+    drawn: Words,
+    flip: Words,
+    least: Words,
+) -> None:
+    """The same for any number of neighbours: row j of `least` is where at least j of them are up, in unary."""
+    place = origin + np.uint64(site) * _W
+    for word in range(WORDS):
+        least[np.uint64(word)] = ALL
+    for count in range(degree + 1):
+        row = np.uint64(count + 1) * _W
+        for word in range(WORDS):
+            least[row + np.uint64(word)] = NONE
+        if count == degree:
+            break
+        beside = origin + neighbours[site, count] * _W
+        for lower in range(count, -1, -1):
+            row = np.uint64(lower) * _W
+            for word in range(WORDS):
+                w = np.uint64(word)
+                least[row + _W + w] |= least[row + w] & spins[beside + w]
+    for count in range(degree + 1):
+        row, column, flipped = np.uint64(count) * _W, drawn[count], flip[count]
+        for word in range(WORDS):
+            w = np.uint64(word)
+            exactly = least[row + w] & ~least[row + _W + w]
+            others = spins[place + w] if count else NONE
+            spins[place + w] = others | (exactly & (work[column + w] ^ flipped))
+
+
+@compiled
+def sweep_words(
+    first: int,
+    last: int,
+    spins: Words,
+    states: Words,
+    neighbours: Words,
+    degrees: NDArray[np.int64],
+    classes: NDArray[np.int64],
+    thresholds: Words,
+    lengths: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    drawn: Words,
+    flip: Words,
+    sweeps: int,
+) -> None:
+    """Sweep blocks first..last of `spins` (blocks * sites * WORDS,) with generators `states` (blocks * 4 * WORDS,).
+
+    The thresholds of class k are `columns[k]` to `columns[k + 1]` of `thresholds` (all columns, BITS). With c
+    neighbours up, a site of the class is up where the number is below the threshold whose answer lies at
+    `drawn[k, c]`, or where it is not, by `flip[k, c]`.
+    """
+    most, sites = drawn.shape[1], len(degrees)
+    work = np.empty((GROUP + 2 * most) * WORDS, np.uint64)
+    least = np.empty((most + 1) * WORDS, np.uint64)
+    for block in range(first, last):
+        state, origin = np.uint64(block) * _4 * _W, np.uint64(block) * np.uint64(sites) * _W
+        for _ in range(sweeps):
+            for site in range(sites):
+                degree, kind = degrees[site], classes[site]
+                draw_columns(states, state, thresholds, lengths, columns[kind], columns[kind + 1], work)
+                if degree == 2:
+                    select_of_two(
+                        spins,
+                        origin + neighbours[site, 0] * _W,
+                        origin + neighbours[site, 1] * _W,
+                        origin + np.uint64(site) * _W,
+                        work,
+                        (drawn[kind, 0], drawn[kind, 1], drawn[kind, 2]),
+                        (flip[kind, 0], flip[kind, 1], flip[kind, 2]),
+                    )
+                else:
+                    select(spins, origin, neighbours, degree, site, work, drawn[kind], flip[kind], least)
