@@ -2,12 +2,15 @@
 
 import ast
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
+from trialogue.data.table import Table
 from trialogue.data.test_cases import evaluate
 from trialogue.errors import InputError
 from trialogue.inference import Backtracking, generate
@@ -22,9 +25,14 @@ from trialogue.studies.test_cases import STUDY, parts
 from trialogue.studies.test_cases_claims import REPLICATIONS, pilot_estimates, print_pilot
 from trialogue.studies.test_cases_decodings import BASELINE, GREEDY, GROUND_TRUTH, TRAINED, block_best_of
 from trialogue.studies.test_cases_examples import Completion, GroundTruth, examples_of, token_of
-from trialogue.studies.test_cases_models import PRESETS, Config
+from trialogue.studies.test_cases_models import PRESETS, Config, trained_verifier
 from trialogue.studies.test_cases_rows import measured
-from trialogue.studies.test_cases_surrogate import PieceTokens, Surrogate, surrogate_completion
+from trialogue.studies.test_cases_surrogate import (
+    PieceTokens,
+    Surrogate,
+    surrogate_completion,
+    surrogate_prompt,
+)
 
 MINIATURE = dataclasses.replace(PRESETS["smoke"], names=2, runs=2)
 TOKENS = PieceTokens()
@@ -72,6 +80,79 @@ def test_candidates_share_the_batch(
     with pytest.raises(InterruptedError):
         list(test_cases.measure_decoding(config, 0, block_best_of(8), tmp_path))
     assert asked == [rows]
+
+
+class Scripted(Table):
+    """An oracle that always completes the prompt of a name in one way."""
+
+    tokenization = TOKENS
+
+    def __init__(self, completions: Mapping[str, str]) -> None:
+        eos = len(test_cases_surrogate._PIECES)
+        self.scripts = [
+            (*TOKENS.encode(surrogate_prompt(name) + text), eos) for name, text in completions.items()
+        ]
+
+        def law(prefix: tuple[int, ...]) -> list[float]:
+            (script,) = (script for script in self.scripts if script[: len(prefix)] == prefix)
+            return [float(token == script[len(prefix)]) for token in range(eos + 1)]
+
+        super().__init__(law, eos + 1, eos=eos)
+
+
+def test_rows_of_a_repetition_are_known_where_completions_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = dataclasses.replace(MINIATURE, seeds=(5,), runs=3)
+    first, second = (name for name, _ in config.prompts(5, False))
+    completions = {
+        first: f"assert {first}([1], 2) == [1, 2]\nassert {first}([], 3) == [3]\n",
+        second: f"assert {second}([4], 5) == [4, 5]\nassert {second}([6], 7) == [7, 6]\n",
+    }
+    lengths = [len(TOKENS.encode(text)) + 1 for text in completions.values()]
+    monkeypatch.setattr(test_cases, "oracle_of", lambda *args: Scripted(completions))
+    for decoding, walked in ((BASELINE, 0), (GREEDY, 0), (GROUND_TRUTH, 1)):
+        rows = list(test_cases.measure_decoding(config, 0, decoding, tmp_path))
+        assert [(row["runs"], row["whole"]) for row in rows] == [(1, False), (2, False), (3, True)]
+        for row in rows:
+            runs = row["runs"]
+            assert (row["seed"], row["decoding"]) == (5, decoding.name)
+            assert row["distinct_correct"] == 3  # of two names with two cases each, again and again
+            assert row["accuracy"] == 3 / 4
+            assert row["accuracy_distinct"] == pytest.approx(3 / (4 * runs), abs=1e-15)
+            if not walked:
+                assert row["queries"] == runs * sum(lengths)
+                assert row["verifier_calls"] == 0
+        if walked:
+            # Four times the wrong case is written anew, each time from four tokens before its first wrong one.
+            assert [row["queries"] for row in rows] == [runs * (sum(lengths) + 4 * 4) for runs in (1, 2, 3)]
+
+
+def test_runs_that_differ_are_counted_one_by_one() -> None:
+    config = dataclasses.replace(MINIATURE, names=2, runs=2)
+    texts = [
+        "assert abc([1], 2) == [1, 2]\nassert abc([1], 2) == [1, 2]\n",
+        "assert abc([1], 2) == [1, 2]\nassert abc([2], 2) == [2, 2]\n",
+        "def",
+        "assert xyz([1], 2) == [1, 2]\nassert xyz([1], 3) == [1, 2]\n",
+    ]
+    evaluations = [
+        evaluate(text, name, 2) for text, name in zip(texts, ("abc", "abc", "xyz", "xyz"), strict=True)
+    ]
+    samples = SimpleNamespace(
+        queries=torch.tensor([99, 10, 20, 30, 40, 99]), verifier_calls=torch.tensor([9, 1, 2, 3, 4, 9])
+    )
+    rows = list(test_cases._progress(config, 2, evaluations, samples, range(1, 5)))  # type: ignore[arg-type]
+    assert rows == [
+        {
+            "runs": 1, "whole": False, "distinct_correct": 1, "accuracy": 2 / 4, "accuracy_distinct": 1 / 4,
+            "queries": 40, "verifier_calls": 4,
+        },
+        {
+            "runs": 2, "whole": True, "distinct_correct": 3, "accuracy": 5 / 8, "accuracy_distinct": 3 / 8,
+            "queries": 100, "verifier_calls": 10,
+        },
+    ]  # fmt: skip
 
 
 def test_numbers_stay_within_their_bounds(results: Path) -> None:
@@ -138,6 +219,14 @@ def test_the_surrogate_s_completions_have_the_flaws_that_are_stated() -> None:
     cases = [case.correct for one in found for case in one.cases]
     assert abs(1 - np.mean(cases) - 0.15 * (1 - 1 / 9)) < 0.03  # some flaws leave the list as it is
     assert abs(np.mean([len(one.cases) < 4 for one in found]) - 0.3) < 0.05
+
+
+def test_states_that_were_damaged_are_not_trained_on(results: Path, tmp_path: Path) -> None:
+    (path,) = results.rglob("states-token-0.safetensors")
+    content = path.read_bytes()
+    (tmp_path / path.name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(InputError, match="checksum: remove it"):
+        trained_verifier(MINIATURE, 0, "token", -1, 1, tmp_path)
 
 
 def test_presets_are_what_they_say() -> None:

@@ -8,12 +8,17 @@ repetition: its own unseen names, demonstrations and draws. Repetitions that sha
 is said of trained verifiers and of block best-of-n is said of the two verifiers that `default` trains, and of the one
 that `smoke` and `paper` train.
 
-Deviations of the preset default: SmolLM2-135M-Instruct in place of CodeLlama-7B, 4 cases a prompt, 96 new tokens,
+Deviations of the preset `default`: SmolLM2-135M-Instruct in place of CodeLlama-7B, 4 cases a prompt, 96 new tokens,
 3 names and 5 runs in each of 8 repetitions; without a demonstration of the target function under another name the
-model writes almost no correct case, so that its prompts hold one. Block best-of-n counts all candidates as queries,
-and stops after the last case, while all others go on to their end, as in the thesis. Greedy completions are all
-equal, so that one is drawn and counted for all. Layers are counted in blocks; the thesis counts from zero, and its
-last layer is here read after the final norm.
+model writes almost no correct case, so that its prompts hold one. Those of `smoke`, which checks that the study runs
+and decides nothing: a surrogate of two blocks that was taught flawed completions, of lists with at most 2 items, not
+3, and 2 cases a prompt, not 4, for 4 names and 3 runs, not 10 and 10, in each of 2 repetitions. Those of `paper`:
+a verifier learns from 70 prompts with 20 completions each, drawn at top-p 0.95; its inputs are standardised; what the
+last epoch leaves is used, without a selection by validation accuracy; the layer is the thesis' choice, given.
+
+In every preset block best-of-n counts all candidates as queries, and stops after the last case, while all others go
+on to their end, as in the thesis. Greedy completions are all equal, so that one is drawn and counted for all. Layers
+are counted in blocks; the thesis counts from zero, and its last layer is here read after the final norm.
 """
 
 import time

@@ -21,8 +21,10 @@ from trialogue.studies.test_cases_decodings import MAIN, Decoding, block_best_of
 from trialogue.studies.test_cases_examples import Completion, Kind, Tokens, examples_of
 from trialogue.studies.test_cases_surrogate import surrogate_prompt, trained_surrogate
 from trialogue.training.probes import ProbeConfig, TrainedProbe, train_probe
+from trialogue.training.tensor_files import read_tensors, write_tensors
 
 SURROGATE = "surrogate"
+_STATES = "test-cases states 1"
 
 
 class TextOracle(Autoregressive, Protocol):
@@ -248,11 +250,9 @@ def probe_verifier(
 
 
 def _kept_states(config: Config, verifier: int, kind: Kind, artifacts: Path) -> tuple[Tensor, Tensor]:
-    from safetensors.torch import load_file, save
-
     path = artifacts / f"states-{kind}-{verifier}.safetensors"
     if not path.exists():
         states, labels = states_of(config, verifier, kind, config.layers, artifacts)
-        atomic_write(path, save({"states": states, "labels": labels}))
-    kept = load_file(path)
+        write_tensors(path, _STATES, {"states": states, "labels": labels}, {})
+    kept, _ = read_tensors(path, _STATES, "remove it, so that the states are computed again")
     return kept["states"], kept["labels"]
