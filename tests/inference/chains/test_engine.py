@@ -17,6 +17,7 @@ from trialogue.inference import (
     hitting_times,
     run_chain,
 )
+from trialogue.inference.chains import engine
 from trialogue.inference.chains.chain import KERNELS, Tokens
 from trialogue.inference.laws import chain_ergodicity, ergodicity, transition_matrix
 from trialogue.oracles import whole_sequences
@@ -176,6 +177,20 @@ def test_a_periodic_chain_is_refused():
     with pytest.raises(InputError, match="only every 2 steps"):
         run_chain(Flip(), flat, start=torch.zeros(1, 1).long(), steps=1)
     assert chain_ergodicity(Flip(), flat) == (1, 2)
+
+
+def test_a_chain_is_checked_once_on_a_model(monkeypatch):
+    checked = []
+
+    def counting(chain, model, **settings):
+        checked.append(chain)
+        return chain_ergodicity(chain, model, **settings)
+
+    monkeypatch.setattr(engine, "chain_ergodicity", counting)
+    for model in (random_ising(1, 4), random_ising(2, 4)):
+        for chain in (Metropolis(), Metropolis(), Gibbs()):
+            run_chain(chain, model, start=START, steps=1)
+    assert checked == [Metropolis(), Metropolis()]
 
 
 def test_results_do_not_alias_the_start():

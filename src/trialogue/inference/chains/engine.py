@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -23,6 +24,8 @@ Predicate = Callable[[Tensor], Tensor]
 CHECKED_STATES = 1024
 """Up to so many states, a chain is checked for ergodicity before it runs."""
 _STEPS_AT_ONCE = 256
+_ERGODIC: WeakKeyDictionary[Model, set[tuple[Chain[Any], int]]] = WeakKeyDictionary()
+"""Chains that were found ergodic on a model, with its number of sites: a check may take seconds."""
 
 
 class Change(NamedTuple):
@@ -252,6 +255,9 @@ def _require_ergodic(chain: Chain[Any], model: Model, sites: int) -> None:
         laws = site_laws(model, whole_sequences(vocab, sites))
         if bool(torch.isfinite(laws).all()):
             return
+    checked = _ERGODIC.setdefault(model, set())
+    if (chain, sites) in checked:
+        return
     found = chain_ergodicity(chain, model, sites=sites, max_states=CHECKED_STATES)
     if not found.ergodic:
         why = (
@@ -260,5 +266,8 @@ def _require_ergodic(chain: Chain[Any], model: Model, sites: int) -> None:
             else f"it comes back to a state only every {found.period} steps"
         )
         raise InputError(
-            "chain", chain, f"not ergodic on this model: {why}; use the heat bath in random order, `Gibbs()`"
+            "chain",
+            chain,
+            f"not ergodic on this model: {why}; use the heat bath, `Gibbs()`, or blocks where sites cannot move alone",
         )
+    checked.add((chain, sites))
