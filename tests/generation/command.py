@@ -43,6 +43,9 @@ def nonsense(text):
 def no_cat(text):
     return "cat" not in text
 
+def short_word(text):
+    return len(text) <= 3 and all("a" <= letter <= "z" for letter in text)
+
 def has_dog(text):
     return "dog" in text
 """

@@ -108,6 +108,19 @@ def test_reasons(say: Say) -> None:
     assert (ended["ended"], ended["reason"]) == ("eos", None)
 
 
+@pytest.mark.parametrize("method", ["mask", "redraw"])
+@pytest.mark.parametrize("spec", ["regex:[a-z]{1,3}", "python:rules.py:short_word"])
+def test_rules_judge_the_text_before_the_stop_string(spec: str, method: str, say: Say) -> None:
+    told = say(
+        *("--prompt", "the cat", "--n", "12", "--max-new-tokens", "3", "--stop", " ", "--stop", ", "),
+        *("--verifier", spec, "--walk", "tokenwise-rejection", "--method", method, "--max-steps", "300"),
+    )
+    assert told.code == 0, told.err
+    stopped = [line for line in told.lines if line["ended"] == "stop"]
+    assert stopped
+    assert all(line["accepted"] and re.fullmatch("[a-z]{0,3}", line["text"]) for line in stopped)
+
+
 def test_prompts_from_a_file_and_a_chat(say: Say, tmp_path: Path) -> None:
     (tmp_path / "p.jsonl").write_text('{"prompt": "a cat", "id": "x"}\n"東京"\n', encoding="utf-8")
     lines = say("--prompts", "p.jsonl", "--max-new-tokens", "2", "--n", "2").lines

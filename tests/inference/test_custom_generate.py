@@ -205,6 +205,28 @@ def test_stop_strings_and_small_batches() -> None:
         assert b"e" in content or completion[-1] == tokenization.eos or len(completion) == 60
 
 
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_verifier_judges_the_text_before_the_stop_string(ready: bool) -> None:
+    def made(tokenization: Tokenization) -> GrammarVerifier:
+        return GrammarVerifier.regex("[a-z]{1,3}", tokenization)
+
+    verifier = made(Tokenization(tiny_tokenizer())) if ready else made
+    samples = drawn(
+        walk=TokenwiseRejection("mask"),
+        verifier=verifier,
+        stop="e",
+        top_k=0,
+        max_new_tokens=5,
+        num_return_sequences=20,
+        return_dict_in_generate=True,
+    ).samples
+    tokenization = Tokenization(tiny_tokenizer())
+    stopped = ["e" in tokenization.text(completion) for completion in samples.completions()]
+    assert any(accepted and ended for accepted, ended in zip(samples.accepted.tolist(), stopped, strict=True))
+    for text, accepted in zip(samples.texts(), samples.accepted.tolist(), strict=True):
+        assert not accepted or re.fullmatch("[a-df-z]{1,3}", text)
+
+
 def test_a_model_in_training_stays_so() -> None:
     MODEL.train()
     try:

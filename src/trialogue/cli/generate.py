@@ -223,7 +223,8 @@ def _add_sampling(group: Any) -> None:
         "--stop",
         metavar="TEXT",
         action="append",
-        help=r"text that completes a sample; \n and \t are understood",
+        help=r"text that completes a sample; \n and \t are understood. Rules judge the text before it (functions of "
+        "tokens are given the stop too)",
     )
     group.add_argument("--n", metavar="N", type=int, default=1, help="samples of each prompt (1)")
     group.add_argument(

@@ -17,6 +17,7 @@ from trialogue.generation.streaming import LiveText
 from trialogue.inference import Product, generate, truncated
 from trialogue.inference.importance import effective_sample_size
 from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch
+from trialogue.inference.walks.engine import rows_at_once
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.oracles import Autoregressive, Verifier, padded
 
@@ -89,7 +90,7 @@ def run(
     )
     began = time.perf_counter()
     prompts = [_encoded(oracle, prompt, settings.chat) for prompt in settings.prompts]
-    built = settings.verifier.build(oracle, verdicts=settings.walk_name in REJECTING)
+    built = settings.verifier.build(oracle, verdicts=settings.walk_name in REJECTING, stop=settings.stop)
     if settings.walk_name not in JUDGING_WHOLE:
         # A probe judges the token that was appended last, and has nothing to say about a prompt.
         _require_viable(settings.prompts, prompts, oracle, [own for kind, own in built if kind != "probe"])
@@ -112,7 +113,8 @@ def run(
         "progress": progress,
         "observer": recorder,
     }
-    with _named_memory(settings, max(map(len, prompts)) + settings.max_new_tokens):
+    rows = rows_at_once(law, arguments["walk"], len(pending), settings.batch_size)
+    with _named_memory(settings, rows, max(map(len, prompts)) + settings.max_new_tokens):
         samples = generate(law, [prompts[place] for place, _ in pending], **arguments)
     tokens = int((samples.lengths - samples.prompt_lengths).sum())
     return Finished([output.kept[key] for key in wanted], len(kept), tokens, time.perf_counter() - began)
@@ -166,8 +168,8 @@ def _require_viable(
 
 
 @contextmanager
-def _named_memory(settings: Settings, context: int) -> Iterator[None]:
-    """Turn running out of memory into an `InputError` that names what to make smaller."""
+def _named_memory(settings: Settings, rows: int, context: int) -> Iterator[None]:
+    """Turn running out of memory with `rows` rows at once into an `InputError` that names what to make smaller."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -178,7 +180,10 @@ def _named_memory(settings: Settings, context: int) -> Iterator[None]:
         )
         if not exhausted:
             raise
-        rows = settings.batch_size or len(settings.prompts) * settings.n
-        mend = f"out of memory with {rows} rows of up to {context} tokens: "
-        mend += f"try --batch-size {max(1, rows // 2)}, or a smaller --max-new-tokens"
+        mend = f"out of memory with {rows} rows of up to {context} tokens: try "
+        if rows // 2 >= settings.walk.rows_per_sample:
+            mend += f"--batch-size {rows // 2}, or "
+        elif rows > 1:
+            mend += "fewer candidates or particles, or "
+        mend += "a smaller --max-new-tokens"
         raise InputError("batch_size", settings.batch_size, mend) from error

@@ -4,6 +4,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -12,6 +13,7 @@ from trialogue.errors import InputError
 from trialogue.inference.verifiers import (
     GrammarVerifier,
     ProbeVerifier,
+    TextVerifier,
     Threshold,
     python_verifier,
 )
@@ -60,12 +62,19 @@ class VerifierSpec:
         functions = {"verifier_scope": self.scope, "verifier_reads": self.reads, "verifier_whole": self.whole}
         return {"verifier": list(self.specs), **files, **functions}
 
-    def build(self, oracle: PretrainedOracle, *, verdicts: bool) -> list[tuple[str, Verifier]]:
+    def build(
+        self, oracle: PretrainedOracle, *, verdicts: bool, stop: Sequence[str] = ()
+    ) -> list[tuple[str, Verifier]]:
         """Kind ("regex", ...) and verifier of each spec, for `oracle`; with `verdicts` a probe says 0 or 1.
 
-        Raises `InputError` for what does not compile, load, or fit the model.
+        Verifiers of text judge what comes before the first of the strings `stop`. Raises `InputError` for what does not
+        compile, load, or fit the model.
         """
-        return [(_split(spec)[0], self._part(spec, oracle, verdicts)) for spec in self.specs]
+        parts = [(_split(spec)[0], self._part(spec, oracle, verdicts)) for spec in self.specs]
+        return [
+            (kind, part.up_to(stop) if stop and isinstance(part, GrammarVerifier | TextVerifier) else part)
+            for kind, part in parts
+        ]
 
     def _part(self, spec: str, oracle: PretrainedOracle, verdicts: bool) -> Verifier:
         kind, content = _split(spec)

@@ -3,12 +3,14 @@
 import math
 import reprlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, TypeVar
+from copy import copy
+from typing import Any, Literal, Self, TypeVar
 
 import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
+from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.inference.verifiers.timeout import Overdue, call_within
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
@@ -60,7 +62,8 @@ class TextVerifier:
     """As `FunctionVerifier`, for a function of text: that of the completion, or of prompt and completion.
 
     The bytes of a prefix's last character are held back while it is not complete, so that the text of a prefix is a
-    prefix of the text; special tokens and the end of sequence are no part of it.
+    prefix of the text; special tokens and the end of sequence are no part of it, and neither is a stop string for the
+    verifier that `up_to` returns.
     """
 
     layers: Sequence[int] = ()
@@ -76,17 +79,33 @@ class TextVerifier:
     ) -> None:
         self._function, self._tokenization, self.scope = function, tokenization, scope
         self._whole, self._timeout = whole, _checked_timeout(timeout)
+        self._stops: StopStrings | None = None
+
+    def up_to(self, stop: str | Sequence[str]) -> Self:
+        """The verifier of texts up to the first of the strings `stop`, at which `generate` is to stop.
+
+        The end of a prefix is held back where it may be the beginning of one.
+        """
+        stopped = copy(self)
+        stopped._stops = StopStrings(stop)
+        return stopped
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Values (n,) float64 of the sequences in `rows` (n,)."""
         values = []
-        for tokens, ended in _judged(decoding, rows, self.scope):
+        before = [0] * len(rows) if self.scope == "completion" else decoding.start[rows].tolist()
+        for prompt, (tokens, ended) in zip(before, _judged(decoding, rows, self.scope), strict=True):
             if self._whole and not ended:
                 values.append(1.0)
                 continue
             if ended and tokens and tokens[-1] == decoding.eos:
                 tokens = tokens[:-1]
-            values.append(_value(self._function, self._tokenization.text(tokens, ended), self._timeout))
+            text = self._tokenization.text(tokens, ended)
+            if self._stops is not None:
+                own = self._tokenization.text(tokens[prompt:], ended)
+                behind = len(own) - len(self._stops.before(own, ended))
+                text = text[: len(text) - behind]
+            values.append(_value(self._function, text, self._timeout))
         return torch.tensor(values, dtype=torch.float64)
 
     def children(self, decoding: Decoding, rows: Tensor) -> None:

@@ -9,23 +9,26 @@ import json
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from threading import Lock
 from typing import Any, Literal, Self
 
 import numpy as np
 import torch
-from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper, regex_to_lark
+from llguidance import LLMatcher, regex_to_lark
 from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
+from trialogue.inference.verifiers.stop_strings import StopStrings
+from trialogue.inference.verifiers.stopped_language import StoppedLanguage
+from trialogue.inference.verifiers.vocabularies import END_MARK, marking_tokenizer
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding
 
 _NO_FORCING = '\n%llguidance {"no_forcing": true}\n'
-_END_MARK = "\x00"  # a character that JSON does not allow anywhere, and few texts have
 _LEAST_MATCHERS = 64
 _LONGEST_QUOTE = 60
 
@@ -46,7 +49,8 @@ class GrammarVerifier:
     """1 where a text is in a language (complete) or can still be continued to one that is (prefix), else 0.
 
     Made by `regex`, `json_schema` or `lark`. The text is the completion; the prompt is not judged. An end of sequence
-    is no part of it: what comes before has to be in the language. Two limits of viability come with llguidance:
+    is no part of it: what comes before has to be in the language; so has what comes before a stop string, for the
+    verifier that `up_to` returns. Two limits of viability come with llguidance:
     lexemes of a Lark grammar are read greedily, without going back (as Lark itself does), and a rule that recurs
     without end counts as one that can be completed.
 
@@ -72,6 +76,7 @@ class GrammarVerifier:
         self._matchers: OrderedDict[bytes, LLMatcher] = OrderedDict()  # by the tokens each has consumed
         self._prefixes: OrderedDict[bytes, _Prefix] = OrderedDict()
         self._rows, self._lock = 1, Lock()
+        self._stopped: StoppedLanguage | None = None
         start = self._prefix(b"")
         if start is None or not (start.accepted or self._viable(b"", start).any()):
             raise InputError(field, self._source, "it admits nothing that the tokenizer can write")
@@ -117,6 +122,17 @@ class GrammarVerifier:
         """
         return cls(grammar, tokenization, memory, "lark", grammar)
 
+    def up_to(self, stop: str | Sequence[str]) -> Self:
+        """The verifier of texts up to the first of the strings `stop`, at which `generate` is to stop.
+
+        A child that completes one is in if the text before it is; a prefix may end in the beginning of one.
+        """
+        stopped = copy(self)
+        stopped._stopped = StoppedLanguage(
+            self._grammar + _NO_FORCING, StopStrings(stop), self._tokenization, self._error
+        )
+        return stopped
+
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Verdicts (n,) bool on the sequences in `rows` (n,)."""
         complete = decoding.complete[rows].tolist()
@@ -125,8 +141,11 @@ class GrammarVerifier:
             verdicts = []
             for tokens, ended in zip(_completions(decoding, rows), complete, strict=True):
                 text = tokens[:-1] if ended and len(tokens) and tokens[-1] == decoding.eos else tokens
-                prefix = self._prefix(text.tobytes())
-                verdicts.append(prefix is not None and (prefix.accepted or not ended))
+                verdict = None if self._stopped is None else self._stopped.verdict(text, ended)
+                if verdict is None:
+                    prefix = self._prefix(text.tobytes())
+                    verdict = prefix is not None and (prefix.accepted or not ended)
+                verdicts.append(verdict)
         return torch.tensor(verdicts, dtype=torch.bool)
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
@@ -142,12 +161,13 @@ class GrammarVerifier:
             for row, tokens in enumerate(_completions(decoding, rows)):
                 key = tokens.tobytes()
                 prefix = self._prefix(key)
-                if prefix is None:
-                    continue
-                mask = self._members(key, prefix) if last[row] else self._viable(key, prefix)
-                verdicts[row] = np.unpackbits(mask, count=decoding.vocab_size, bitorder="little")
-                if decoding.eos is not None:
-                    verdicts[row, decoding.eos] = prefix.accepted
+                if prefix is not None:
+                    mask = self._members(key, prefix) if last[row] else self._viable(key, prefix)
+                    verdicts[row] = np.unpackbits(mask, count=decoding.vocab_size, bitorder="little")
+                    if decoding.eos is not None:
+                        verdicts[row, decoding.eos] = prefix.accepted
+                if self._stopped is not None:
+                    self._stopped.correct(verdicts[row], tokens, last[row])
         return torch.from_numpy(verdicts)
 
     def _prefix(self, key: bytes) -> _Prefix | None:
@@ -234,15 +254,15 @@ class GrammarVerifier:
         bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8), bitorder="little")
         closing = np.zeros_like(viable, shape=(viable.size * 8,))
         closing[: min(size, closing.size)] = bits[size : 2 * size][: closing.size]
-        written = _marking_tokenizer(self._tokenization)[1]
+        written = marking_tokenizer(self._tokenization)[1]
         tokens = tokens[tokens < size]
         return tokens[(closing[tokens] > 0) | ~written[tokens]]
 
     @cached_property
     def _marked(self) -> LLMatcher:
         """A matcher of the texts of the language with the end mark behind them."""
-        tokenizer, _ = _marking_tokenizer(self._tokenization)
-        outer = f"start: @text {json.dumps(_END_MARK)}" + _NO_FORCING
+        tokenizer, _ = marking_tokenizer(self._tokenization)
+        outer = f"start: @text {json.dumps(END_MARK)}" + _NO_FORCING
         grammars = [{"lark_grammar": outer}, {"name": "text", "lark_grammar": self._grammar + _NO_FORCING}]
         return LLMatcher(tokenizer, json.dumps({"grammars": grammars}), log_level=0)
 
@@ -265,26 +285,3 @@ def _completions(decoding: Decoding, rows: Tensor) -> Iterator[Tokens]:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
-
-
-class _MarkedVocabulary:
-    """Every token twice, by itself and with the end mark behind it: a vocabulary as llguidance reads it."""
-
-    bos_token_id = None
-
-    def __init__(self, table: list[bytes]) -> None:
-        mark = _END_MARK.encode()
-        self.tokens = [*table, *(own and own + mark for own in table), b"</s>"]
-        self.eos_token_id = len(self.tokens) - 1
-        self.special_token_ids = [self.eos_token_id]
-
-    def __call__(self, text: str) -> list[int]:
-        raise NotImplementedError("no text is ever encoded, because nothing is forced")
-
-
-@lru_cache(maxsize=4)
-def _marking_tokenizer(tokenization: Tokenization) -> tuple[LLTokenizer, NDArray[np.bool_]]:
-    """The tokenizer of a `_MarkedVocabulary`, and which tokens (vocab,) stand for bytes at all."""
-    table = [tokenization.bytes([token]) for token in range(tokenization.vocab_size)]
-    tokenizer = LLTokenizer(TokenizerWrapper(_MarkedVocabulary(table)), slices=[])
-    return tokenizer, np.array([bool(own) for own in table])
