@@ -1,0 +1,251 @@
+"""Masked models of Hugging Face as oracles: against passes with one text each, and what is refused."""
+
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from torch import Tensor
+
+from models.tiny_pretrained import save_tiny
+from trialogue.errors import InputError
+from trialogue.inference import BlockGibbs, ChainRule, Gibbs, IndependentParallel, run_chain
+from trialogue.models.pretrained_masked import PretrainedMasked, load_pretrained_masked
+from trialogue.oracles import Masked
+
+WORDS = ("the", "cat", "dog", "sat", "ran", "on", "mat", "and")
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+TEXTS = ["the cat sat on the mat", "the dog ran", "cat and dog and unknown"]
+VOCAB = 16  # three more than the tokenizer knows
+KINDS = {"bert": "BertForMaskedLM", "albert": "AlbertForMaskedLM"}
+
+
+@cache
+def tokenizer(mask: bool = True) -> transformers.PreTrainedTokenizerFast:
+    ids = {token: index for index, token in enumerate((*SPECIAL, *WORDS))}
+    own = Tokenizer(models.WordLevel(ids, unk_token="[UNK]"))
+    own.pre_tokenizer = pre_tokenizers.Whitespace()
+    own.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[(token, ids[token]) for token in ("[CLS]", "[SEP]")]
+    )
+    roles = {"unk": "[UNK]", "sep": "[SEP]", "pad": "[PAD]", "cls": "[CLS]"} | (
+        {"mask": "[MASK]"} if mask else {}
+    )
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=own, **{f"{role}_token": token for role, token in roles.items()}
+    )
+
+
+def network(kind: str = "bert") -> torch.nn.Module:
+    sizes: dict[str, object] = {
+        "vocab_size": VOCAB, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "max_position_embeddings": 12, "pad_token_id": 0,
+    }  # fmt: skip
+    if kind == "albert":
+        sizes["embedding_size"] = 8
+    config = getattr(transformers, f"{kind.capitalize()}Config")(**sizes)
+    with torch.random.fork_rng(devices=[]):
+        torch.random.default_generator.manual_seed(3)
+        model = getattr(transformers, KINDS[kind])(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                parameter.mul_(12)
+    return model.eval()
+
+
+def save(folder: Path, kind: str = "bert", mask: bool = True) -> Path:
+    network(kind).save_pretrained(folder)
+    tokenizer(mask).save_pretrained(folder)
+    return folder
+
+
+def oracle(kind: str = "bert", batch_size: int = 32) -> PretrainedMasked:
+    return PretrainedMasked(network(kind), tokenizer(), name="tiny", batch_size=batch_size)
+
+
+def words_alone(model: torch.nn.Module, text: Tensor, masked: list[int]) -> Tensor:
+    """Log-probabilities (masked, vocab) of the words at `masked` sites, of one text without padding."""
+    inputs = text.clone()
+    inputs[masked] = 4
+    with torch.no_grad():
+        logits = model(input_ids=inputs[None]).logits[0, masked]
+    logits[:, :5] = logits[:, 13:] = -torch.inf
+    return logits.log_softmax(-1)
+
+
+def largest_difference(oracle: PretrainedMasked, model: torch.nn.Module) -> float:
+    """Of the laws of all words of `TEXTS`, alone and masked in pairs, from passes with one text each."""
+    tokens = oracle.encode(TEXTS)
+    alone, pairs = oracle.site_log_probs(tokens), torch.zeros_like(tokens, dtype=torch.bool)
+    pairs[:, 1:3] = True
+    together = oracle.log_probs(tokens, pairs)
+    worst = 0.0
+    for row, text in enumerate(TEXTS):
+        length = len(text.split()) + 2
+        own = tokens[row, :length]
+        for site in range(1, length - 1):
+            chosen = oracle.site_log_weights(tokens[row : row + 1], torch.tensor([site]))[0]
+            expected = words_alone(model, own, [site])[0].exp()
+            worst = max(worst, float((alone[row, site].exp() - expected).abs().max()))
+            worst = max(worst, float((chosen.exp() - expected).abs().max()))
+        expected = words_alone(model, own, [1, 2]).exp()
+        worst = max(worst, float((together[row, 1:3].exp() - expected).abs().max()))
+    return worst
+
+
+@pytest.mark.parametrize(("kind", "batch_size"), [("bert", 1), ("bert", 32), ("albert", 5)])
+def test_laws_are_those_of_the_model(kind: str, batch_size: int, tmp_path: Path) -> None:
+    loaded = load_pretrained_masked(save(tmp_path / kind, kind), batch_size=batch_size)
+    assert isinstance(loaded, Masked)
+    assert (loaded.vocab_size, loaded.mask, loaded.max_length) == (VOCAB, 4, 12)
+    assert largest_difference(loaded, network(kind)) < 1e-5
+
+
+class _ReadsPadding(PretrainedMasked):
+    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        self._padding = None
+        return super().answers(inputs, rows, sites)
+
+
+class _ProposesSpecialTokens(PretrainedMasked):
+    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        self._silent = self._silent[:0]
+        return super().answers(inputs, rows, sites)
+
+
+class _SeesTheToken(PretrainedMasked):
+    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        return super().answers(inputs.masked_fill(inputs == self.mask, 5), rows, sites)
+
+
+@pytest.mark.parametrize("mutant", [_ReadsPadding, _ProposesSpecialTokens, _SeesTheToken])
+def test_the_check_rejects(mutant: type[PretrainedMasked]) -> None:
+    assert largest_difference(mutant(network(), tokenizer()), network()) > 1e-2
+
+
+def test_the_frame_of_a_text_stays_and_special_tokens_are_never_proposed() -> None:
+    model = oracle()
+    tokens = model.encode(TEXTS)
+    assert tokens.shape == (3, 8)
+    assert model.free(tokens).sum(1).tolist() == [6, 3, 5]
+    assert model.decode(tokens) == ["the cat sat on the mat", "the dog ran", "cat and dog and"]
+    everything = torch.ones_like(tokens, dtype=torch.bool)
+    for laws in (model.site_log_probs(tokens), model.log_probs(tokens, everything)):
+        frame = laws[~model.free(tokens)].exp()
+        assert torch.equal(frame, torch.nn.functional.one_hot(tokens[~model.free(tokens)], VOCAB).float())
+        words = laws[model.free(tokens)].exp()
+        assert float(words[:, [0, 1, 2, 3, 4, 13, 14, 15]].max()) == 0
+        assert float((words.sum(1) - 1).abs().max()) < 1e-5
+    # A mask token that stands in a text is a word to be found.
+    masked = torch.tensor([[2, 4, 7, 3]])
+    assert model.free(masked).tolist() == [[False, True, True, False]]
+
+
+@pytest.mark.parametrize(
+    "chain", [Gibbs(), Gibbs(order="sweep"), IndependentParallel()], ids=lambda chain: type(chain).__name__
+)
+def test_chains_run_on_it(chain: object) -> None:
+    model = oracle()
+    start = model.encode(TEXTS)
+    found = run_chain(chain, model, start=start, steps=6, seed=1).tokens
+    assert torch.equal(found[~model.free(start)], start[~model.free(start)])
+    assert bool((found != start)[model.free(start)].any())
+    assert not bool(torch.isin(found[model.free(start)], torch.tensor([0, 2, 3, 4])).any())
+
+
+def test_blocks_are_drawn_one_after_another() -> None:
+    model = oracle()
+    start = model.encode(TEXTS)
+    found = run_chain(BlockGibbs(block_size=3), ChainRule(model), start=start, steps=3, seed=1).tokens
+    assert torch.equal(found[~model.free(start)], start[~model.free(start)])
+
+
+def test_half_precision_answers_in_single() -> None:
+    half = PretrainedMasked(network().bfloat16(), tokenizer())
+    laws = half.site_log_probs(half.encode(TEXTS[:1]))
+    assert laws.dtype == torch.float32
+    assert float((laws.logsumexp(-1)).abs().max()) < 1e-4
+
+
+def without_head(folder: Path) -> Path:
+    network().bert.save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder
+
+
+def pickled(folder: Path) -> Path:
+    save(folder)
+    (folder / "model.safetensors").unlink()
+    torch.save(network().state_dict(), folder / "pytorch_model.bin")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda folder: folder / "nowhere" / "at all", r"no such model on the hub, and no such folder"),
+        (without_head, r"it is no masked language model: its checkpoint lacks cls\."),
+        (lambda folder: save_tiny(folder), r"its files cannot be loaded: Unrecognized configuration class"),
+        (lambda folder: save(folder, mask=False), r"its tokenizer has no mask token"),
+        (pickled, r"no safetensors weights"),
+    ],
+    ids=["missing", "no-head", "causal", "no-mask", "pickled"],
+)
+def test_models_that_cannot_be_had_say_why(
+    tmp_path: Path, make: Callable[[Path], Path], message: str
+) -> None:
+    with pytest.raises(InputError, match=message) as error:
+        load_pretrained_masked(make(tmp_path / "model"))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda model: model.encode(["the cat " * 6]), r"tokens=14: tiny knows 12 positions"),
+        (lambda model: model.encode("the cat"), r"texts='the cat': give a list"),
+        (lambda model: model.encode([]), r"texts=\[\]: give a list"),
+        (
+            lambda model: model.site_log_probs(torch.full((1, 4), VOCAB)),
+            r"tokens=16: the model has tokens 0 to 15",
+        ),
+        (lambda model: model.site_log_probs(torch.full((1, 13), 7)), r"tokens=13: tiny knows 12 positions"),
+        (lambda model: oracle(batch_size=0), r"batch_size=0"),
+    ],
+)
+def test_bad_input_is_one_line(ask: Callable[[PretrainedMasked], object], message: str) -> None:
+    with pytest.raises(InputError, match=message) as error:
+        ask(oracle())
+    assert "\n" not in str(error.value)
+
+
+def test_texts_of_several_lengths_need_padding() -> None:
+    own = tokenizer.__wrapped__()
+    own.pad_token = None
+    model = PretrainedMasked(network(), own, name="tiny")
+    with pytest.raises(InputError, match="has no padding token: give texts one by one"):
+        model.encode(TEXTS)
+    assert model.encode(TEXTS[:1]).shape == (1, 8)
+
+
+REACTIONS = [
+    "CC(C)S.CN(C)C=O.Fc1cccnc1F.O=C([O-])[O-].[K+].[K+]>>CC(C)Sc1ncccc1F",
+    "CCO.CC(=O)Cl>>CCOC(C)=O",
+]
+
+
+@pytest.mark.skipif(
+    "TRIALOGUE_TEST_MASKED_MODEL" not in os.environ,
+    reason="names no masked model of reactions, such as rxnmapper",
+)
+def test_a_real_model_knows_its_reactions() -> None:
+    model = load_pretrained_masked(os.environ["TRIALOGUE_TEST_MASKED_MODEL"])
+    tokens = model.encode(REACTIONS)
+    assert model.decode(tokens) == REACTIONS
+    right = (model.site_log_probs(tokens).argmax(-1) == tokens)[model.free(tokens)]
+    assert float(right.double().mean()) > 0.85
