@@ -9,6 +9,7 @@ from pandas import DataFrame
 from trialogue.ledger import Figure, Table
 
 _TARGET, _MASKED, _GUIDED, _SMC, _BACK = "#57606a", "#cf222e", "#8250df", "#1a7f37", "#bf8700"
+_WEIGHTED = "#ffaba8"
 _LINES = {
     "masked, weighted": (_MASKED, "drawn by weight among N masked samples"),
     "smc": (_SMC, "sequential Monte Carlo, N particles"),
@@ -18,28 +19,34 @@ _LINES = {
 _SHOWN = 8
 
 
-def _answers(rows: DataFrame) -> DataFrame:
-    """The answers to the first question of the kind whose rule is a regular expression, the most probable first."""
+def _answers(rows: DataFrame, laws: list[str]) -> DataFrame:
+    """Laws of the answers to the first question whose rule is a regular expression, the most probable first.
+
+    The last line is what breaks the rule.
+    """
     answers = rows[(rows.measure == "answer") & (rows.kind == "regex")]
     answers = answers[answers.seed == answers.seed.min()].sort_values("restricted", ascending=False)
-    return answers.head(_SHOWN)
+    shown = answers.set_index("text")[laws].fillna(0.0)
+    broken = (1.0 - shown.sum()).clip(lower=0.0).to_frame("breaks the rule").T
+    return pd.concat([shown.head(_SHOWN), broken])
 
 
 def _draw_laws(rows: DataFrame) -> Drawing:
-    drawing = Drawing(figsize=(9.6, 3.8), layout="constrained")
+    drawing = Drawing(figsize=(10.4, 4.2), layout="constrained")
     bars, lines = drawing.subplots(1, 2, width_ratios=(2, 3))
-    answers = _answers(rows)
-    for place, (column, color, label) in enumerate(
-        (
-            ("restricted", _TARGET, "the model, restricted to the rule"),
-            ("masked", _MASKED, "masked decoding"),
-            ("backtracking, as run", _BACK, "backtracking (as run)"),
-            ("value-guided", _GUIDED, "value-guided"),
-        )
-    ):
-        offsets = [index + (place - 1.5) * 0.2 for index in range(len(answers))]
-        bars.barh(offsets, answers[column].fillna(0.0), height=0.18, color=color, label=label)
-    bars.set(xlabel="probability of the answer", yticks=range(len(answers)), yticklabels=list(answers.text))
+    largest = int(rows["size"].max())
+    bars_of = {
+        "restricted": (_TARGET, "the model, restricted to the rule"),
+        "masked": (_MASKED, "masked decoding"),
+        f"masked, weighted, {largest}": (_WEIGHTED, f"drawn by weight among {largest} of them"),
+        "value-guided": (_GUIDED, "value-guided"),
+        "backtracking, as run": (_BACK, "backtracking (as run)"),
+    }
+    answers = _answers(rows, list(bars_of))
+    for place, (law, (color, label)) in enumerate(bars_of.items()):
+        offsets = [index + (place - 2) * 0.17 for index in range(len(answers))]
+        bars.barh(offsets, answers[law], height=0.16, color=color, label=label)
+    bars.set(xlabel="probability of the answer", yticks=range(len(answers)), yticklabels=list(answers.index))
     bars.set_title("One question", fontsize=10, loc="left")
     bars.invert_yaxis()
     bars.legend(fontsize=7)
@@ -50,11 +57,20 @@ def _draw_laws(rows: DataFrame) -> Drawing:
         lines.plot(means.queries, means.tv, "o-", ms=5, color=color, label=label)
     masked = measured[(measured.rule == "masked, weighted") & (measured["size"] == 1)]
     lines.axhline(masked.tv.mean(), color=_MASKED, lw=1, ls=":", label="masked decoding, however often")
+    rejection = _rejection_queries(rows)
+    lines.axvline(rejection, color=_TARGET, lw=1, ls="--", label="rejection, exact (expected queries)")
     lines.set(xscale="log", yscale="log", xlabel="queries per output")
     lines.set_title("Total variation to the restricted law, mean over questions", fontsize=10, loc="left")
     lines.grid(color="#dddddd", lw=0.6)
     lines.legend(fontsize=7)
     return drawing
+
+
+def _rejection_queries(rows: DataFrame) -> float:
+    """What one output of rejection is expected to cost: geometric mean over questions."""
+    masses = rows.groupby("part").accepted_mass.first()
+    lengths = rows[rows.rule == "no rule"].groupby("part").queries.first()
+    return math.exp((lengths / masses).map(math.log).mean())
 
 
 def _cells(rows: DataFrame) -> DataFrame:
@@ -67,10 +83,7 @@ def _cells(rows: DataFrame) -> DataFrame:
     table = measured.groupby("label", sort=False).agg(
         {"valid": "mean", "tv": "mean", "queries": "mean", "ess_per_query": "mean", "cpu_seconds": "mean"}
     )
-    masses = rows.groupby("part").accepted_mass.first()
-    lengths = rows[rows.rule == "no rule"].groupby("part").queries.first()
-    log_queries = (lengths / masses).map(math.log)
-    table.loc["rejection (expected)", ["valid", "tv", "queries"]] = [1.0, 0.0, math.exp(log_queries.mean())]
+    table.loc["rejection (expected)", ["valid", "tv", "queries"]] = [1.0, 0.0, _rejection_queries(rows)]
     table["ess_per_query"] *= 100
     table.columns = pd.Index(
         ["valid", "total variation", "queries an output", "ESS in 100 queries", "CPU seconds an output"]

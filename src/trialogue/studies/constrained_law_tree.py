@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trialogue.data.literals import shared_length
 from trialogue.errors import InputError
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.judge import Judge
@@ -200,18 +201,10 @@ def _places(rows: Sequence[tuple[int, ...]], prefixes: Sequence[tuple[int, ...]]
     """A row of the batch for each prefix, one where the longest part of it has been evaluated already."""
     places, free = [], set(range(len(rows)))
     for prefix in prefixes:
-        row = max(free, key=lambda row: (_shared(rows[row], prefix), -row))
+        row = max(free, key=lambda row: (shared_length(rows[row], prefix), -row))
         free.remove(row)
         places.append(row)
     return places
-
-
-def _shared(first: tuple[int, ...], second: tuple[int, ...]) -> int:
-    """How many tokens two prefixes begin with alike."""
-    return next(
-        (index for index, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
-        min(len(first), len(second)),
-    )
 
 
 class Lumped(PrefixOracle):
