@@ -1,0 +1,160 @@
+"""What the compiled kernels compute, again in Python's whole numbers; and how far frequencies may lie from a law."""
+
+import math
+
+import numpy as np
+import torch
+from scipy import stats
+
+from trialogue.data import Ising
+from trialogue.randomness import Streams, generator, seed_of
+
+ALPHA = 1e-9
+GAMMA = 0x9E3779B97F4A7C15
+
+
+def ring(sites, coupling, field=0.0):
+    matrix = torch.zeros(sites, sites, dtype=torch.float64)
+    for site in range(sites):
+        matrix[site, (site + 1) % sites] = matrix[(site + 1) % sites, site] = coupling
+    return Ising(matrix, torch.full((sites,), field))
+
+
+def disordered(sites, seed=1, scale=0.5):
+    """Different couplings, some of them zero, and different fields."""
+    draw = torch.randn(sites, sites + 1, generator=generator(seed, "couplings"), dtype=torch.float64) * scale
+    upper = (draw[:, :sites] * (draw[:, :sites].abs() > scale / 2)).triu(1)
+    return Ising(upper + upper.T, draw[:, sites])
+
+
+def star(sites):
+    """One site with all others around it, couplings of -0.4, and a last site that has no neighbour."""
+    matrix = torch.zeros(sites, sites, dtype=torch.float64)
+    matrix[0, 1 : sites - 1] = matrix[1 : sites - 1, 0] = -0.4
+    return Ising(matrix, torch.linspace(-0.3, 0.5, sites, dtype=torch.float64))
+
+
+def ring_correlation(sites, coupling):
+    """<x_i x_(i+1)> of a ring without field."""
+    t = math.tanh(coupling)
+    return (t + t ** (sites - 1)) / (1 + t**sites)
+
+
+def correlation_error(tokens, coupling):
+    """Standard errors between the mean of x_i x_(i+1) over chains on a ring and its exact value."""
+    spins = 2.0 * tokens - 1
+    means = (spins * spins.roll(1, 1)).mean(1)
+    error = float(means.std()) / math.sqrt(len(means))
+    return abs(float(means.mean()) - ring_correlation(tokens.shape[1], coupling)) / error
+
+
+def p_value(tokens, law, vocab=2):
+    """Chi-square test of independent states (n, N) against probabilities (vocab^N,) in `itertools.product` order."""
+    weights = vocab ** torch.arange(tokens.shape[1] - 1, -1, -1)
+    counts = torch.bincount(tokens @ weights, minlength=len(law)).double().numpy()
+    law = np.asarray(law)
+    return float(stats.chi2.sf(((counts - len(tokens) * law) ** 2 / (len(tokens) * law)).sum(), len(law) - 1))
+
+
+def power(samples, law, other):
+    """Probability that `p_value` is below `ALPHA` for samples of `other`, to the order of the noncentral chi-square."""
+    law, other = np.asarray(law), np.asarray(other)
+    distance = samples * float(((other - law) ** 2 / law).sum())
+    return float(stats.ncx2.sf(stats.chi2.isf(ALPHA, len(law) - 1), len(law) - 1, distance))
+
+
+def mix(x):
+    """The output function of SplitMix64."""
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    x = (x ^ x >> 27) * 0x94D049BB133111EB % 2**64
+    return x ^ x >> 31
+
+
+def stream(seed, name, key, count):
+    """The first numbers of the SplitMix64 stream that seeds a generator."""
+    start = int(Streams(seed_of(seed, name), torch.tensor([key])).keys[0]) % 2**64
+    return [mix((start + (place + 1) * GAMMA) % 2**64) for place in range(count)]
+
+
+def rotated(x, shift, bits):
+    return (x << shift | x >> bits - shift) % 2**bits
+
+
+class Xoshiro:
+    """xoshiro128+ of 32 bits and xoshiro256++ of 64 bits."""
+
+    def __init__(self, state, bits):
+        self.state, self.bits = list(state), bits
+
+    def next(self):
+        a, b, c, d = self.state
+        bits, whole = self.bits, 2**self.bits
+        number = (a + d) % whole if bits == 32 else (rotated((a + d) % whole, 23, 64) + a) % whole
+        shifted = (b << (9 if bits == 32 else 17)) % whole
+        c, d = c ^ a, d ^ b
+        b, a = b ^ c, a ^ d
+        self.state = [a, b, c ^ shifted, rotated(d, 11 if bits == 32 else 45, bits)]
+        return number
+
+
+def heat_bath(contexts, chain, seed, sweeps):
+    """Tokens (N,) of one chain of `HeatBath`, from the numbers of its own generator."""
+    words = [
+        half for number in stream(seed, "heat-bath", chain, 2) for half in (number % 2**32, number >> 32)
+    ]
+    numbers, vocab = Xoshiro(words, 32), contexts.vocab
+    tokens = [numbers.next() * vocab >> 32 for _ in range(contexts.sites)]
+    if vocab == 2:
+        tokens = [1 - token for token in tokens]
+    for _ in range(sweeps):
+        for site in range(contexts.sites):
+            beside = [tokens[neighbour] for neighbour in contexts.neighbours[site]]
+            strides = [int(stride) for stride in contexts.strides[site]]
+            context = int(contexts.offsets[site]) + sum(map(int.__mul__, strides, beside))
+            number = numbers.next()
+            if vocab == 2:
+                tokens[site] = int(number < int(contexts.entries[context]))
+                continue
+            column, rest = divmod(number * vocab, 2**32)
+            threshold, alias = divmod(int(contexts.entries[context + column]), 32)
+            tokens[site] = column if rest // 32 < threshold else alias
+    return tokens
+
+
+def multispin(model, words, seed, sweeps):
+    """Spins (64 * words, N) of the first block of `Multispin` with so many words a block.
+
+    Every chain reads its number bit by bit until no chain's bits are those of a threshold with more to come.
+    """
+    numbers = [Xoshiro(stream(seed, "multispin", word, 4), 64) for word in range(words)]
+
+    def drawn(thresholds):
+        """Of every chain, the bits that were drawn for one update, as a number in units of 2^-52."""
+        prefix, drawn_bits = [0] * (64 * words), 0
+        open_ends = True
+        while open_ends:
+            for _ in range(4):
+                random = [generator.next() for generator in numbers]
+                prefix = [2 * bits + (random[c // 64] >> c % 64) % 2 for c, bits in enumerate(prefix)]
+            drawn_bits += 4
+            rest = 52 - drawn_bits
+            open_ends = any(t % 2**rest and t >> rest in prefix for t in thresholds)
+        return [bits << rest for bits in prefix]
+
+    spins = [[0] * model.sites for _ in range(64 * words)]
+    for site in range(model.sites):
+        for chain, number in enumerate(drawn([2**51])):
+            spins[chain][site] = int(number < 2**51)
+    near = [row.nonzero()[:, 0].tolist() for row in model.coupling]
+    for _ in range(sweeps):
+        for site, neighbours in enumerate(near):
+            coupling = float(model.coupling[site].sum()) / max(1, len(neighbours))
+            laws = []
+            for up in range(len(neighbours) + 1):
+                local = coupling * (2 * up - len(neighbours)) + float(model.field[site])
+                laws.append((round(2**52 / (1 + math.exp(-2 * abs(local)))), local < 0))
+            numbers_now = drawn({t for t, _ in laws})
+            for chain, row in enumerate(spins):
+                threshold, flipped = laws[sum(row[neighbour] for neighbour in neighbours)]
+                row[site] = int((numbers_now[chain] < threshold) != flipped)
+    return spins
