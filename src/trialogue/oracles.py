@@ -22,8 +22,9 @@ from trialogue.randomness import Choose
 class Context(Protocol):
     """Evaluations an oracle keeps per row and position, so that a sequence can grow, shrink and be copied.
 
-    A context may say `first = 1`, where the empty prefix is no input of the oracle, and `recomputes = True`, where it
-    keeps nothing and every call evaluates positions from the first on.
+    A context may say `first = 1`, where the empty prefix is no input of the oracle, `recomputes = True`, where it
+    keeps nothing and every call evaluates positions from the first on, and `passes`, how often it has run its network,
+    where one call may do so several times.
     """
 
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
@@ -47,8 +48,8 @@ class Context(Protocol):
         """Make positions `start..stop` (inclusive) of storage rows `rows` those of `source` (both (n,))."""
         ...
 
-    def fork(self, rows: Tensor) -> "Context":
-        """Return an independent context whose row i starts as this context's row `rows[i]`."""
+    def fork(self, rows: Tensor, stop: int) -> "Context":
+        """Return an independent context for up to `stop` tokens whose row i starts as this context's row `rows[i]`."""
         ...
 
 
@@ -117,8 +118,8 @@ class _StatelessContext:
     def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
         pass
 
-    def fork(self, rows: Tensor) -> Context:
-        del rows
+    def fork(self, rows: Tensor, stop: int) -> Context:
+        del rows, stop
         return self
 
 

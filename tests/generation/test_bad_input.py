@@ -157,7 +157,15 @@ def test_every_way_to_run_out_of_memory_is_named(
         raise error
 
     monkeypatch.setattr(run, "generate", exhausted)
-    assert "try --batch-size 4, or" in say(*PROMPT, "--n", "8").err
+    assert "with 8 rows of up to 26" in say(*PROMPT, "--n", "8").err
+    assert "with 16 rows" in say(*PROMPT, "--n", "100").err
+    assert "try --batch-size 4, or a smaller" in say(*PROMPT, "--n", "8", "--batch-size", "100").err
+    assert "1 rows of" in (told := say(*PROMPT).err)
+    assert "try a smaller --max-new-tokens" in told
+    walk = ("--walk", "best-of-n", "--verifier", REGEX, "--candidates", "6")
+    assert "with 12 rows" in (told := say(*PROMPT, "--n", "5", *walk).err)
+    assert "try --batch-size 6, or" in told
+    assert "try fewer candidates or particles, or" in say(*PROMPT, *walk).err
 
 
 def test_no_network_is_one_line(tmp_path: Path) -> None:

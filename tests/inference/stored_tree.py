@@ -28,7 +28,7 @@ class StoredContext:
         self.tree, self.stored = tree, stored
 
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
-        features = torch.full((len(rows), 1 + self.stored.shape[1]), EMPTY)
+        features = torch.full((len(rows), 2 + self.tree.horizon), EMPTY)
         for index, (first, last, row) in enumerate(
             zip(start.tolist(), stop.tolist(), rows.tolist(), strict=True)
         ):
@@ -48,8 +48,11 @@ class StoredContext:
     def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
         self.stored[rows, start : stop + 1] = self.stored[source, start : stop + 1]
 
-    def fork(self, rows: Tensor) -> "StoredContext":
-        return type(self)(self.tree, self.stored[rows].clone())
+    def fork(self, rows: Tensor, stop: int) -> "StoredContext":
+        forked = torch.full((len(rows), stop + 1), EMPTY)
+        kept = self.stored[rows, : stop + 1]
+        forked[:, : kept.shape[1]] = kept
+        return type(self)(self.tree, forked)
 
 
 def prefix_of(features: list[int]) -> tuple[int, ...]:

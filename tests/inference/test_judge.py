@@ -7,6 +7,7 @@ import torch
 
 from inference.random_trees import TREES, RandomTree
 from inference.reference_laws import largest_difference
+from inference.stored_tree import ReadingVerifier, StoredContext, StoredTree
 from mutants import judges as mutants
 from trialogue.errors import InputError
 from trialogue.inference import TokenwiseRejection, ValueGuided, generate
@@ -102,6 +103,27 @@ def test_parts_that_answer_for_all_children_narrow_down_the_others(dtype, masks_
 @pytest.mark.parametrize("mutant", [mutants.UnnarrowedJudge, mutants.LastPartJudge])
 def test_broken_products_are_told_apart(mutant):
     assert narrowing_error(mutant, [Masking(TREE.judges), Masking(TREE.value), Recording(OTHER.value)]) > 1e-3
+
+
+def test_children_are_evaluated_a_few_at_a_time_and_no_further_than_they_are_long():
+    forks, values, tree = [], [], RandomTree(99, vocab=7, horizon=4)
+
+    class Watched(StoredContext):
+        def fork(self, rows, stop):
+            forks.append((len(rows), stop))
+            return super().fork(rows, stop)
+
+    for at_once in (2, 1024):
+        oracle = StoredTree(tree, Watched)
+        oracle.batch_size = at_once
+        tokens, lengths = padded([(0,), (1, 0)], 4)
+        batch = Batch(oracle, 2, 4)
+        batch.add(tokens, lengths, torch.zeros_like(lengths), torch.full_like(lengths, 4))
+        judge = Judge(ReadingVerifier(tree.value), batch)
+        values.append(judge.children(torch.arange(2), torch.ones(2, 7, dtype=torch.bool)))
+    assert torch.equal(*values)
+    assert values[0][1].tolist() == [tree.value((1, 0, token)) for token in range(7)]
+    assert forks == [(2, 2)] * 3 + [(2, 3)] * 4 + [(14, 3)]
 
 
 def test_a_product_counts_a_call_per_row_and_one_per_child_judged():

@@ -9,6 +9,7 @@ from trialogue.inference import TokenwiseRejection, generate
 from trialogue.inference.verifiers.function import FunctionVerifier
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.moves import Moves
+from trialogue.inference.walks.tree import Memory
 from trialogue.randomness import numpy_generator
 
 ROWS, CAPACITY, VOCAB = 4096, 12, 5
@@ -65,3 +66,38 @@ def test_a_small_memory_answers_as_a_large_one_does(memory):
     small = generate(tree.table(), memory=memory, **settings)
     assert small.sequences() == whole.sequences()
     assert small.total.positions >= whole.total.positions
+
+
+def test_only_what_was_evaluated_is_remembered_in_a_bounded_number_of_bytes():
+    vocab, places = 1000, 5
+    oracle = Table(
+        lambda prefix: [1 + (7 * len(prefix) + sum(prefix) + token) % 11 for token in range(vocab)], vocab
+    )
+    batch = Batch(oracle, 1, CAPACITY)
+    one = torch.ones(1, dtype=torch.int64)
+    batch.add(torch.zeros(1, CAPACITY, dtype=torch.int64), one, one, one * CAPACITY)
+    batch.knowledge.memory = memory = Memory(batch.knowledge.tree, 100, most_bytes=places * vocab * 8 + 7)
+    children = batch.peek(torch.arange(vocab), torch.zeros(vocab, dtype=torch.int64))
+    asked = torch.arange(8)
+    first = children.log_probs(asked)
+    assert batch.knowledge.tree.size > vocab
+    assert memory._features is not None
+    assert len(memory._features) == len(memory.nodes) == places
+    before = batch.meter.positions.clone()
+    again = children.log_probs(asked)
+    assert torch.equal(first, again)
+    # The five that were evaluated last are still there.
+    assert int(batch.meter.passes) == 2
+    assert memory.nodes.tolist() != [-1] * places
+    assert int((batch.meter.positions - before).sum()) == 8 - places
+
+
+def test_room_grows_with_what_is_evaluated_and_not_with_the_tree():
+    vocab = 1000
+    batch = Batch(Table(lambda prefix: [1] * vocab, vocab), 1, CAPACITY)
+    one = torch.ones(1, dtype=torch.int64)
+    batch.add(torch.zeros(1, CAPACITY, dtype=torch.int64), one, one, one * CAPACITY)
+    children = batch.peek(torch.arange(vocab), torch.zeros(vocab, dtype=torch.int64))
+    children.log_probs(torch.arange(3))
+    assert batch.knowledge.memory._features is not None
+    assert len(batch.knowledge.memory._features) < 100

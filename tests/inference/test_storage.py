@@ -121,6 +121,39 @@ def test_positions_beyond_a_rewound_row_are_not_taken_for_stored_after_packing()
     assert answer == pytest.approx(tree.conditional((0, 1, 0, 1)), abs=1e-12)
 
 
+@pytest.mark.parametrize("memory", [1, 1 << 16])
+@pytest.mark.parametrize(
+    ("walk", "value"),
+    [RUNS[0], RUNS[6], (SequentialMonteCarlo(16, 1.0, resampling="systematic"), TREE.value)],
+    ids=["ancestral", "smc", "systematic"],
+)
+def test_rows_at_the_same_prefix_are_evaluated_once(walk, value, memory):
+    run = generate(StoredTree(TREE), walk=walk, verifier=value, num_samples=8, batch_size=1024, memory=memory)
+    # These walks only go forward, all samples at the same pace: each prefix that is asked about is one position.
+    assert run.total.positions == run.total.distinct_queries
+    assert run.total.queries > 1.5 * run.total.distinct_queries
+
+
+def test_rows_that_were_not_evaluated_themselves_go_on_from_copied_positions():
+    tree = RandomTree(seed=4, vocab=2, horizon=5)
+    batch, rows = batch_of(tree, 4), torch.arange(4)
+    for token in (0, 1):
+        batch.apply(appending(batch, rows, token))
+    before = int(batch.meter.positions.sum())
+    answers = batch.log_probs(rows)
+    # Three positions of one row; the other three rows get copies.
+    assert int(batch.meter.positions.sum()) - before == 3
+    assert batch.meter.passes == 1
+    assert answers.exp().tolist() == [pytest.approx(tree.conditional((0, 1)))] * 4
+    moves = Moves.stay(batch)
+    moves.token[:] = torch.tensor([0, 1, 0, 1])
+    batch.apply(moves)
+    answers = batch.log_probs(rows.flip(0)).exp().tolist()
+    expected = [tree.conditional((0, 1, token)) for token in (1, 0, 1, 0)]
+    assert answers == [pytest.approx(law) for law in expected]
+    assert int(batch.meter.positions.sum()) - before == 3 + 2
+
+
 def batch_of(tree, rows):
     """Rows at the empty prefix; only the node computed last is remembered."""
     batch = Batch(StoredTree(tree), rows, tree.horizon, memory=1)

@@ -56,7 +56,7 @@ class Schedule:
 
     def fork(self) -> None:
         source = self.integers(0, self.rows, self.rows)
-        forked = self.context.fork(source)
+        forked = self.context.fork(source, CAPACITY)
         stays, goes = (self.context, forked) if self.random.random() < 0.5 else (forked, self.context)
         if stays is forked:
             self.tokens, self.known = self.tokens[source], self.known[source]
@@ -146,11 +146,11 @@ def _copied_short(original: Callable[..., None]) -> Callable[..., None]:
     return copy
 
 
-def _forked_without_order(self: AttentionCache, rows: Tensor) -> AttentionCache:
+def _forked_without_order(self: AttentionCache, rows: Tensor, stop: int) -> AttentionCache:
     return AttentionCache(self._model, len(rows), self._capacity, self._layers, self._store)
 
 
-def _forked_sharing_memory(self: AttentionCache, rows: Tensor) -> AttentionCache:
+def _forked_sharing_memory(self: AttentionCache, rows: Tensor, stop: int) -> AttentionCache:
     return self
 
 
@@ -208,7 +208,7 @@ def test_a_context_outlives_inference_mode_and_holds_no_graph() -> None:
     model = small()
     with torch.inference_mode():
         context = model.open(2, 4)
-        forked = context.fork(torch.tensor([1, 0]))
+        forked = context.fork(torch.tensor([1, 0]), 4)
     rows, stop = torch.arange(2), torch.tensor([2, 2])
     for one in (context, forked):
         features = one.features(torch.zeros(2, 4, dtype=torch.int64), stop * 0, stop, rows)

@@ -10,7 +10,14 @@ from torch import Tensor
 
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_oracle, tiny_tokenizer
 from trialogue.errors import InputError
-from trialogue.inference import Ancestral, ProbeVerifier, SequentialMonteCarlo, generate, truncated
+from trialogue.inference import (
+    Ancestral,
+    ProbeVerifier,
+    SequentialMonteCarlo,
+    ValueGuided,
+    generate,
+    truncated,
+)
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.moves import Moves
 from trialogue.models import position_cache
@@ -209,6 +216,38 @@ def test_a_shared_prompt_is_evaluated_once():
     run = generate(tiny_oracle(), [prompt], max_new_tokens=1, num_samples=16)
     assert run.total.positions == length
     assert run.total.forward_passes == 1
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize("top_k", [None, 5])
+def test_every_pass_of_the_model_is_counted(recompute, top_k):
+    oracle, passes = tiny_oracle(recompute=recompute), []
+    handle = oracle.body.register_forward_pre_hook(lambda *_: passes.append(1))
+    prompts = [[5] * 40, [6] * 3, [7] * 20, [8] * 2, [5] * 39]
+    run = generate(truncated(oracle, top_k=top_k), prompts, max_new_tokens=1)
+    handle.remove()
+    # Lengths that are far apart are no one pass: 40 with 39, 20, 3 with 2 (which is padding by a fifth).
+    assert run.total.forward_passes == len(passes) == 3
+    assert run.forward_passes.tolist() == [1] * 5
+
+
+def test_children_are_judged_the_same_however_many_at_once():
+    runs = [
+        generate(
+            tiny_oracle(batch_size=rows),
+            ["the"],
+            walk=ValueGuided(),
+            verifier=ProbeVerifier(Probe(16, seed=3), 1),
+            max_new_tokens=2,
+            num_samples=2,
+            batch_size=2,
+        )
+        for rows in (16, 300)
+    ]
+    assert runs[0].sequences() == runs[1].sequences()
+    assert runs[0].total.verifier_calls == runs[1].total.verifier_calls
+    assert runs[0].total.positions == runs[1].total.positions
+    assert runs[0].total.forward_passes > 300 / 16 > runs[1].total.forward_passes
 
 
 def test_log_probabilities_are_those_of_the_model_before_truncation():

@@ -1,5 +1,7 @@
 """Contexts broken on purpose: they lose what they should have kept."""
 
+import torch
+
 from inference.stored_tree import EMPTY, StoredContext
 
 
@@ -16,12 +18,12 @@ class ShortCopyContext(StoredContext):
 
 
 class FreshForkContext(StoredContext):
-    def fork(self, rows):
-        return type(self)(self.tree, self.stored[rows].clone().fill_(EMPTY))
+    def fork(self, rows, stop):
+        return type(self)(self.tree, torch.full((len(rows), stop + 1), EMPTY))
 
 
 class SharedForkContext(StoredContext):
     """A fork that writes into the rows it was forked from."""
 
-    def fork(self, rows):
+    def fork(self, rows, stop):
         return self

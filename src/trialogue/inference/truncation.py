@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -91,17 +92,21 @@ def _ordered(log_probs: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _TruncatedContext:
-    def __init__(self, oracle: Truncated, context: Context) -> None:
+    def __init__(self, oracle: Truncated, context: Any) -> None:
         self._oracle, self._context = oracle, context
         self.features, self.hidden, self.copy = context.features, context.hidden, context.copy
         self.first, self.recomputes = getattr(context, "first", 0), getattr(context, "recomputes", False)
+
+    @property
+    def passes(self) -> int:
+        return self._context.passes
 
     def log_probs(self, features: Tensor) -> Tensor:
         self.untruncated = self._context.log_probs(features)
         return self._oracle.truncate(self.untruncated)
 
-    def fork(self, rows: Tensor) -> Context:
-        return _TruncatedContext(self._oracle, self._context.fork(rows))
+    def fork(self, rows: Tensor, stop: int) -> Context:
+        return _TruncatedContext(self._oracle, self._context.fork(rows, stop))
 
 
 def truncated(

@@ -151,10 +151,12 @@ class AttentionCache:
         span = self._store[:, :, start : stop + 1]
         span[:, rows[moved]] = span[:, source[moved]]
 
-    def fork(self, rows: Tensor) -> AttentionCache:
-        """Return an independent context whose row i starts as this context's row `rows[i]`."""
-        store = self._store[:, rows.to(self._rows.device)]
-        return AttentionCache(self._model, len(rows), self._capacity, self._layers, store)
+    def fork(self, rows: Tensor, stop: int) -> AttentionCache:
+        """Return an independent context for up to `stop` tokens whose row i starts as this context's row `rows[i]`."""
+        store = self._store[:, :, : stop + 1][:, rows.to(self._rows.device)]
+        if stop > self._capacity:
+            store = F.pad(store, (0, 0, 0, stop - self._capacity))
+        return AttentionCache(self._model, len(rows), stop, self._layers, store)
 
     def _fill(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> None:
         """Write keys and values of positions `start..stop - 1` of each row, packed into one list of positions."""

@@ -113,16 +113,20 @@ class PositionCache:
             here, there = rows.to(store.device), source.to(store.device)
             store[here, :, start:stop] = store[there, :, start:stop]
 
-    def fork(self, rows: Tensor) -> PositionCache:
-        """An independent cache whose row i starts as this one's row `rows[i]`."""
-        forked = PositionCache(self._sizes[0], len(rows), self._sizes[2])
+    def fork(self, rows: Tensor, positions: int) -> PositionCache:
+        """An independent cache of up to `positions` tokens whose row i starts as this one's row `rows[i]`."""
+        layers, _, own = self._sizes
+        forked, kept = PositionCache(layers, len(rows), positions), min(positions, own)
         for mine, theirs in zip(self.layers, forked.layers, strict=True):
             if mine.is_initialized:
                 assert mine.keys is not None
                 assert mine.values is not None
+                theirs.lazy_initialization(mine.keys, mine.values)
+                assert theirs.keys is not None
+                assert theirs.values is not None
                 here = rows.to(mine.keys.device)
-                theirs.keys, theirs.values = mine.keys[here], mine.values[here]
-                theirs.is_initialized = True
+                for source, store in ((mine.keys, theirs.keys), (mine.values, theirs.values)):
+                    store[:, :, :kept] = source[:, :, :kept][here]
         return forked
 
     def _stores(self) -> list[Tensor]:

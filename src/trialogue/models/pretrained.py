@@ -249,6 +249,7 @@ class _Pretrained:
     def __init__(self, oracle: PretrainedOracle, capacity: int, layers: tuple[int, ...]) -> None:
         self._oracle, self._capacity, self._layers = oracle, capacity, layers
         self._logits = 0 if oracle.plain_head else oracle.vocab_size
+        self.passes = 0
 
     def log_probs(self, features: Tensor) -> Tensor:
         """Log-probabilities (n, vocab) of the next token, in float32 (float64 for a float64 model)."""
@@ -275,6 +276,7 @@ class _Pretrained:
         """Features (n, features) at index `last` (n,) of each row of input `ids` (n, m)."""
         oracle = self._oracle
         states = bool(self._layers)
+        self.passes += 1
         rows = torch.arange(len(ids), device=ids.device)
         if oracle.plain_head:
             answer = oracle.body(input_ids=ids, output_hidden_states=states, **settings)
@@ -374,9 +376,9 @@ class _Cached(_Pretrained):
         """Make positions `start..stop` of storage rows `rows` those of `source` (both (n,))."""
         self._cache.copy(source, rows, max(start - 1, 0), stop)
 
-    def fork(self, rows: Tensor) -> Context:
-        """Return an independent context whose row i starts as this context's row `rows[i]`."""
-        return _Cached(self._oracle, self._capacity, self._layers, self._cache.fork(rows))
+    def fork(self, rows: Tensor, stop: int) -> Context:
+        """Return an independent context for up to `stop` tokens whose row i starts as this one's row `rows[i]`."""
+        return _Cached(self._oracle, stop, self._layers, self._cache.fork(rows, stop))
 
 
 class _Recomputed(_Pretrained):
@@ -403,7 +405,7 @@ class _Recomputed(_Pretrained):
     def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
         """Nothing is kept, so nothing is copied."""
 
-    def fork(self, rows: Tensor) -> Context:
+    def fork(self, rows: Tensor, stop: int) -> Context:
         """Nothing is kept, so nothing is shared."""
         del rows
-        return self
+        return _Recomputed(self._oracle, stop, self._layers)

@@ -12,10 +12,17 @@ from trialogue.inference.walks.tree import Memory, NodeTable, PrefixTree
 from trialogue.oracles import Autoregressive, Context, ends
 
 DEFAULT_MEMORY = 1 << 16
+_ROWS = 1024
 _UNKNOWN = -1
 
 Stop = Callable[[tuple[int, ...]], bool]
 """Whether a completion, given as its token ids, is complete."""
+
+
+def suggested_rows(oracle: Autoregressive) -> int:
+    """How many rows move at once by default: what the oracle suggests, or else 1024."""
+    rows: int = getattr(oracle, "batch_size", _ROWS)
+    return rows
 
 
 class Meter:
@@ -46,7 +53,8 @@ class Knowledge:
 
     def __init__(self, vocab_size: int, memory: int) -> None:
         self.tree = PrefixTree(vocab_size)
-        self.memory = Memory(memory)
+        self.memory = Memory(self.tree, memory)
+        self.leaders = NodeTable(self.tree, -1, torch.int64)
         self.asked = NodeTable(self.tree, False, torch.bool)
         self.stopped = NodeTable(self.tree, _UNKNOWN, torch.int8)
         self.verified = NodeTable(self.tree, float("nan"), torch.float64)
@@ -56,7 +64,8 @@ class Batch:
     """A `Decoding`: rows of tokens over a context that stores evaluations per storage row (slot) and position.
 
     `path` (rows, capacity + 1) holds the node of every prefix of each row, `_evaluated` (slots, capacity + 1) the
-    node whose keys each slot and position holds: a position is evaluated anew only where the two differ. With `scored`,
+    node whose keys each slot and position holds: a position is evaluated anew only where the two differ. `scratch_rows`
+    are as many children as it is wise to evaluate at once. With `scored`,
     `scores` (rows, capacity + 1) accumulates the oracle's log-probabilities, before truncation, along each completion;
     NaN where a token was appended without asking for its law in the same step.
     """
@@ -83,6 +92,7 @@ class Batch:
         self._answers: list[
             tuple[Tensor, Tensor, Tensor]
         ] = []  # of this step: rows, lengths, log-probabilities
+        self.scratch_rows = max(slots, suggested_rows(oracle))
         self._evaluated = torch.full((slots, capacity + 1), -1)
         self._slot = torch.zeros(0, dtype=torch.int64)
         self._rows = self._owner = self._slot
@@ -136,6 +146,7 @@ class Batch:
         child.meter, child._owner = self.meter, self._owner[rows]
         child._context, child._forked_from = None, (self, rows)
         child._first, child._recomputes = self._first, self._recomputes
+        child.scratch_rows = self.scratch_rows
         child._stop, child._scored = self._stop, False
         child._slot = child._rows = torch.arange(len(rows))
         child._evaluated = self._evaluated[self._slot[rows]]
@@ -239,7 +250,8 @@ class Batch:
         if self._context is None:
             assert self._forked_from is not None
             parent, rows = self._forked_from
-            self._context = parent._current_context.fork(parent._slot[rows])
+            longest = int(self.lengths.max()) if len(self.lengths) else 0
+            self._context = parent._current_context.fork(parent._slot[rows], longest)
         return self._context
 
     def _chosen(self, values: Tensor, rows: Tensor) -> Tensor:
@@ -255,11 +267,13 @@ class Batch:
             torch.empty_like(rows),
             torch.empty(count, dtype=torch.bool),
         )
-        known, several = kernels.survey(
+        known, several, repeated = kernels.survey(
             self.path.numpy(),
             self._evaluated.numpy(),
             self._slot.numpy(),
+            memory.place_of.values.numpy(),
             memory.nodes,
+            self.knowledge.leaders.values.numpy(),
             self._owner.numpy(),
             self.knowledge.asked.values.numpy(),
             meter.queries.numpy(),
@@ -277,52 +291,66 @@ class Batch:
             start.zero_()
             several = count - known
         if known == 0:
-            return self._evaluate(rows, start, lengths, nodes, several)
+            return self._evaluate(rows, start, lengths, nodes, several, repeated)
         # What is remembered is read first: evaluating the others may make it be forgotten.
         recalled = found.nonzero()[:, 0]
         remembered = memory.features(nodes[recalled])
         missing = (~found).nonzero()[:, 0]
-        computed = self._evaluate(rows[missing], start[missing], lengths[missing], nodes[missing], several)
+        computed = self._evaluate(
+            rows[missing], start[missing], lengths[missing], nodes[missing], several, repeated
+        )
         features = computed.new_empty(count, computed.shape[1])
         features[recalled], features[missing] = remembered, computed
         return features
 
-    def _evaluate(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor, several: int) -> Tensor:
-        """Evaluate positions `start..stop` of each row; `several` of them have more than one."""
-        if not several:
-            return self._run(rows, stop, stop)
-        if several == rows.shape[0]:
-            return self._run_shared(rows, start, stop, nodes)
+    def _evaluate(
+        self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor, several: int, repeated: int = 0
+    ) -> Tensor:
+        """Evaluate positions `start..stop` of each row; `several` of them have more than one.
+
+        `repeated` of them stand at a node where one before them does.
+        """
+        if repeated:
+            return self._evaluate_once(rows, start, stop, nodes)
+        if several in (0, rows.shape[0]):
+            return self._run(rows, start, stop)
         alone, others = (start == stop).nonzero()[:, 0], (start < stop).nonzero()[:, 0]
         first = self._run(rows[alone], stop[alone], stop[alone])
         features = first.new_empty(rows.shape[0], first.shape[1])
         features[alone] = first
-        features[others] = self._run_shared(rows[others], start[others], stop[others], nodes[others])
+        features[others] = self._run(rows[others], start[others], stop[others])
         return features
 
-    def _run_shared(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor) -> Tensor:
-        """As `_run`; rows at the same node hold the same prefix, which is evaluated once and whose keys are copied."""
-        if rows.shape[0] == 1:
-            return self._run(rows, start, stop)
+    def _evaluate_once(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor) -> Tensor:
+        """As `_evaluate`, of rows at the same node only the one with the least to evaluate; its keys are copied."""
         _, group = torch.unique(nodes, return_inverse=True)
-        index = torch.arange(len(rows))
-        first = torch.full((int(group.max()) + 1,), len(rows)).scatter_reduce(0, group, index, "amin")
-        features = self._run(rows[first], start[first], stop[first])[group]
-        leader = first[group]
-        led = (leader != index).nonzero()[:, 0]
+        order = start.argsort(descending=True, stable=True)
+        place = torch.empty_like(order)
+        place[order] = torch.arange(len(rows))
+        first = torch.full((int(group.max()) + 1,), len(rows)).scatter_reduce(0, group, place, "amin")
+        leaders = order[first]
+        several = int((start[leaders] < stop[leaders]).sum())
+        found = self._evaluate(rows[leaders], start[leaders], stop[leaders], nodes[leaders], several)
+        leader = leaders[group]
+        led = (rows != rows[leader]).nonzero()[:, 0]
         if len(led):
             here, there = self._slot[rows[led]], self._slot[rows[leader[led]]]
             self._copy_evaluated(there, here, int(stop[led].max()))
-        return features
+        return found[group]
 
     def _run(self, rows: Tensor, start: Tensor, stop: Tensor) -> Tensor:
-        slots, memory = self._chosen(self._slot, rows), self.knowledge.memory
-        features = self._current_context.features(self._chosen(self.tokens, rows), start, stop, slots)
+        slots, memory, context = self._chosen(self._slot, rows), self.knowledge.memory, self._current_context
+        before = getattr(context, "passes", None)
+        features = context.features(self._chosen(self.tokens, rows), start, stop, slots)
+        self.meter.passes += 1 if before is None else getattr(context, "passes", before) - before
+        memory.admit(features)
         places, meter = torch.empty_like(rows), self.meter
-        kept = kernels.settle(
+        kept, memory.free = kernels.settle(
             self.path.numpy(),
             self._evaluated.numpy(),
+            memory.place_of.values.numpy(),
             memory.nodes,
+            memory.free,
             self._owner.numpy(),
             meter.forward_passes.numpy(),
             meter.positions.numpy(),
@@ -333,6 +361,5 @@ class Batch:
             stop.numpy(),
             places.numpy(),
         )
-        memory.store(places, kept, features, self.knowledge.tree.size)
-        meter.passes += 1
+        memory.store(places, kept, features)
         return features

@@ -12,7 +12,7 @@ from tqdm import tqdm
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.verifiers.function import as_verifier
 from trialogue.inference.walks.ancestral import Ancestral
-from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch, Meter, Stop
+from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch, Meter, Stop, suggested_rows
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.prompts import (
@@ -32,7 +32,6 @@ from trialogue.randomness import Streams
 
 VerifierLike = Verifier | Callable[[tuple[int, ...]], float | bool]
 
-_BATCH_SIZE = 1024
 _STEPS_PER_TOKEN = 1000
 _ADMIT_SHARE = 8
 _STOPPED = ("", "failed", "max_steps", "max_queries")
@@ -85,7 +84,9 @@ def generate(
     `sample_ids` says otherwise), not on the batch. At most `batch_size` rows move at once (by default as many as the
     oracle suggests, or 1024), or one sample's group. A sample stops after `max_queries` queries, or after `max_steps`
     moves (by default 1000 per token of the longest completion).
-    `memory` is the number of prefixes whose features are remembered, so that going back to them computes nothing.
+    `memory` is the number of prefixes whose features are remembered, so that going back to them computes nothing; fewer
+    where those of a prefix are so large (the logits of a model whose head is more than a product) that they would take
+    more than 256 MiB.
     `observer` is told of every step and of every finished sample.
 
     Raises `InputError` for a field out of range, a prompt that is too long or outside the vocabulary, a verifier
@@ -114,9 +115,7 @@ def generate(
         limit.repeat_interleave(num_samples),
         ids,
         seed=whole_number("seed", seed, 0),
-        batch_size=whole_number("batch_size", batch_size, 1)
-        if batch_size is not None
-        else getattr(oracle, "batch_size", _BATCH_SIZE),
+        rows=rows_at_once(oracle, walk, len(ids), batch_size),
         max_queries=None if max_queries is None else whole_number("max_queries", max_queries, 1),
         max_steps=_STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1))
         if max_steps is None
@@ -131,6 +130,12 @@ def generate(
         run.finish(progress)
     # Outside of inference mode, so that the samples may be trained on and written to.
     return run.samples()
+
+
+def rows_at_once(oracle: Autoregressive, walk: Walk[Any], samples: int, batch_size: int | None = None) -> int:
+    """How many rows `generate` moves at once: those of as many of the `samples` as fit, but at least of one."""
+    most = suggested_rows(oracle) if batch_size is None else whole_number("batch_size", batch_size, 1)
+    return max(1, min(samples, most // walk.rows_per_sample)) * walk.rows_per_sample
 
 
 class _Run(Generic[StateT]):
@@ -148,7 +153,7 @@ class _Run(Generic[StateT]):
         ids: Tensor,
         *,
         seed: int,
-        batch_size: int,
+        rows: int,
         max_queries: int | None,
         max_steps: int,
         memory: int,
@@ -163,10 +168,9 @@ class _Run(Generic[StateT]):
         self._ids, self._decode, self._observer = ids, decode, observer
         self._max_queries, self._max_steps = max_queries, max_steps
         samples = len(ids)
-        self._groups = max(1, min(samples, batch_size // self._members))
+        self._groups = rows // self._members
         layers = () if verifier is None else tuple(verifier.layers)
         capacity = int(limit.max())
-        rows = self._groups * self._members
         self._batch = Batch(oracle, rows, capacity, layers=layers, memory=memory, stop=stop, scored=True)
         self._verified = verifier is not None
         self._judge = Judge(verifier, self._batch) if verifier is not None else cast(Judge, None)

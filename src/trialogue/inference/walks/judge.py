@@ -9,14 +9,18 @@ from trialogue.errors import InputError
 from trialogue.inference.walks.batch import Batch
 from trialogue.oracles import Verifier
 
+# Children that nothing is evaluated for take their tokens and nodes only.
+_UNEVALUATED_AT_ONCE = 4096
+
 
 class Judge:
     """Values of the batch's rows and of their children.
 
     A value is asked for once per node of the run's tree. A verifier that gives the values of all children at once is
-    asked for them at every visit, which counts as one call. A verifier with an attribute `parts` is the product of
-    those verifiers: a part is asked only about what the parts before it give a positive value, and of children first
-    those that answer for all of them at once.
+    asked for them at every visit, which counts as one call; others are asked about some children at a time, as each may
+    need keys of its own. A verifier with an attribute `parts` is the product of those verifiers: a part is asked only
+    about what the parts before it give a positive value, and of children first those that answer for all of them at
+    once.
     """
 
     def __init__(self, verifier: Verifier, batch: Batch) -> None:
@@ -47,9 +51,12 @@ class Judge:
             batch.count_verifier_calls(rows)
         index, tokens = values.nonzero(as_tuple=True) if unanswered else (rows[:0], rows[:0])
         values = values.double()
-        if len(index):
-            children, each = batch.peek(tokens, rows[index]), torch.arange(len(index))
-            values[index, tokens] = self._values(children, each, unanswered, values[index, tokens])
+        most = batch.scratch_rows
+        if not any(len(part.layers) for part in unanswered):
+            most = max(most, _UNEVALUATED_AT_ONCE)
+        for row, token in zip(index.split(most), tokens.split(most), strict=True):
+            children, each = batch.peek(token, rows[row]), torch.arange(len(row))
+            values[row, token] = self._values(children, each, unanswered, values[row, token])
         return values
 
     def _values(

@@ -94,7 +94,9 @@ def survey(
     path: Ints,
     evaluated: Ints,
     slots: Ints,
+    place_of: Ints,
     remembered: Ints,
+    leaders: Ints,
     owners: Ints,
     asked: Flags,
     queries: Ints,
@@ -105,14 +107,16 @@ def survey(
     nodes: Ints,
     found: Flags,
     start: Ints,
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     """Where `rows`, cut to `lengths`, stand: their nodes, which are remembered, and where to evaluate from.
 
     `start` is the first position whose keys are not those of the row's prefix, at most its length. If `counting`, each
-    is a query of its owner, and a distinct one at a node never asked about before. Returns how many are remembered,
-    and of the others how many have more than their last position to evaluate.
+    is a query of its owner, and a distinct one at a node never asked about before. Nodes have a `place_of` their own,
+    `remembered` says which node a place holds, `leaders` of each node who was the first there. Returns how many are
+    remembered, of the others how many have more than their last position to evaluate, and how many stand where one
+    before them does.
     """
-    known, several = 0, 0
+    known, several, repeated = 0, 0, 0
     for index in range(len(rows)):
         row, length, position = rows[index], lengths[index], 0
         node = path[row, length]
@@ -122,22 +126,31 @@ def survey(
             if not asked[node]:
                 asked[node] = True
                 distinct[owners[row]] += 1
-        found[index] = remembered[node % len(remembered)] == node
+        place = place_of[node]
+        found[index] = place >= 0 and remembered[place] == node
         if found[index]:
             known += 1
             continue
+        # What an earlier survey left among the leaders is told apart by the node that stands there now.
+        leader = leaders[node]
+        if 0 <= leader < index and nodes[leader] == node:
+            repeated += 1
+        else:
+            leaders[node] = index
         while position < length and evaluated[slots[row], position] == path[row, position]:
             position += 1
         start[index] = position
         several += position < length
-    return known, several
+    return known, several, repeated
 
 
 @compiled
 def settle(
     path: Ints,
     evaluated: Ints,
+    place_of: Ints,
     remembered: Ints,
+    free: int,
     owners: Ints,
     passes: Ints,
     positions: Ints,
@@ -147,12 +160,12 @@ def settle(
     start: Ints,
     stop: Ints,
     places: Ints,
-) -> int:
+) -> tuple[int, int]:
     """Note that positions `start..stop` of each row are evaluated, and that its node at `stop` is remembered.
 
     Counts one of `passes` and the `positions` for the owner of each row; those below `first` are no input of the
-    oracle. `places` are the nodes' places in the memory, -1 where another one of these nodes took it. Returns how many
-    nodes kept their place.
+    oracle. A node takes the place `free` from whoever was there, and then the next one is free. `places` are those of
+    the nodes, -1 where another one of these nodes took it. Returns how many nodes kept their place, and the free one.
     """
     kept = 0
     for index in range(len(rows)):
@@ -162,14 +175,17 @@ def settle(
         passes[owner] += 1
         positions[owner] += stop[index] + 1 - max(start[index], first)
         node = path[rows[index], stop[index]]
-        remembered[node % len(remembered)] = node
+        if place_of[node] < 0 or remembered[place_of[node]] != node:
+            place_of[node] = free
+            remembered[free] = node
+            free = (free + 1) % len(remembered)
     for index in range(len(rows)):
         node = path[rows[index], stop[index]]
-        place = node % len(remembered)
+        place = place_of[node]
         own = remembered[place] == node
         places[index] = place if own else -1
         kept += own
-    return kept
+    return kept, free
 
 
 @compiled

@@ -9,6 +9,7 @@ from trialogue.inference.walks import kernels
 
 _FIRST_NODES = 1024
 _FIRST_FEATURES = 64
+MOST_BYTES = 1 << 28
 
 
 class PrefixTree:
@@ -109,29 +110,39 @@ class NodeTable:
 
 
 class Memory:
-    """The features of up to `limit` nodes; a node has one place, which it takes from whoever was there before."""
+    """The features of up to `limit` nodes, in `most_bytes` bytes at most: of those that were evaluated last.
 
-    def __init__(self, limit: int) -> None:
-        self.nodes = np.full(limit, -1, dtype=np.int64)  # of each place
+    `nodes` says which node each place holds, `place_of` where a node was last, `free` the place that is given away
+    next.
+    """
+
+    def __init__(self, tree: PrefixTree, limit: int, most_bytes: int = MOST_BYTES) -> None:
+        self.nodes, self.free = np.full(limit, -1, dtype=np.int64), 0
+        self.place_of = NodeTable(tree, -1, torch.int64)
+        self._most_bytes = most_bytes
         self._features: Tensor | None = None
 
     def features(self, nodes: Tensor) -> Tensor:
         """Features (n, features) of remembered nodes."""
         assert self._features is not None
-        return self._features[(nodes % len(self.nodes)).to(self._features.device)]
+        return self._features[self.place_of.values[nodes].to(self._features.device)]
 
-    def store(self, places: Tensor, kept: int, features: Tensor, size: int) -> None:
-        """Keep `features` (n, features) at `places` (n,) of a tree of `size` nodes.
+    def admit(self, features: Tensor) -> None:
+        """Make sure that what is like `features` (n, features) has places: as many as the bytes allow."""
+        if self._features is None:
+            places = max(1, self._most_bytes // max(1, features.shape[1] * features.element_size()))
+            self.nodes = self.nodes[:places].copy()
+            self._features = features.new_empty(0, features.shape[1])
 
-        `kept` of them have a place, -1 marks the others. Room grows with the tree, as features may be large.
-        """
-        needed = min(size, len(self.nodes))
-        if self._features is None or len(self._features) < needed:
-            wider = features.new_empty(
-                min(max(2 * needed, _FIRST_FEATURES), len(self.nodes)), features.shape[1]
-            )
-            if self._features is not None:
-                wider[: len(self._features)] = self._features
+    def store(self, places: Tensor, kept: int, features: Tensor) -> None:
+        """Keep `features` (n, features) at `places` (n,); `kept` of them have a place, -1 marks the others."""
+        assert self._features is not None
+        # Places are given away in order, so that they are needed as nodes are evaluated.
+        needed, most = int(places.max()) + 1, len(self.nodes)
+        if len(self._features) < needed:
+            room = min(max(2 * needed, _FIRST_FEATURES), most)
+            wider = features.new_empty(room, features.shape[1])
+            wider[: len(self._features)] = self._features
             self._features = wider
         if kept < places.numel():
             own = (places >= 0).nonzero()[:, 0]
