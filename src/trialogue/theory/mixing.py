@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import breadth_first_order, connected_components
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.inference.laws import transition_matrix
+from trialogue.inference.laws import ergodicity, transition_matrix
 from trialogue.theory.block_laws import BlockLaw, joint_block_dynamics, law_of_states
 
 _ROW_SUM = 1e-9
@@ -90,7 +90,7 @@ def mixing_time(transitions: Any, model: Any = None, *, eps: float = 0.25) -> fl
         raise InputError("eps", eps, "use a distance between 0 and 1")
     matrix = _matrix(transitions, model)
     members = _closed_class(matrix)
-    period = _period(matrix[np.ix_(members, members)])
+    period = ergodicity(torch.from_numpy(matrix)).period
     if period > 1:
         raise InputError("transitions", period, "the chain is periodic with this period and never mixes")
     law = _stationary(matrix, members)
@@ -247,17 +247,6 @@ def _stationary(matrix: NDArray[np.float64], members: NDArray[np.intp]) -> NDArr
     law = np.zeros(len(matrix))
     law[members] = mass / mass.sum()
     return law
-
-
-def _period(matrix: NDArray[np.float64]) -> int:
-    if np.diagonal(matrix).any():
-        return 1
-    order, before = breadth_first_order(matrix > 0, 0)
-    level = np.zeros(len(matrix), dtype=np.int64)
-    for state in order[1:]:
-        level[state] = level[before[state]] + 1
-    source, target = np.nonzero(matrix)
-    return int(np.gcd.reduce(level[source] + 1 - level[target]))
 
 
 def _distance(difference: NDArray[np.float64]) -> float:

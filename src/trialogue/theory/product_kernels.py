@@ -1,0 +1,153 @@
+"""What a parallel prediction can reach: product laws closest to a law, and transitions that are products.
+
+A predictor that draws every position by itself given the state has the transition P(x, y) = prod_j g(x)_{j, y_j}
+(Propositions 4.1.3 and 4.3.5; softmax outputs lie strictly between 0 and 1, so a product with zeros is only
+approached). States are counted as `itertools.product` lists them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+from scipy.special import rel_entr, softmax
+
+from trialogue.errors import InputError, whole_number
+from trialogue.randomness import numpy_generator
+
+Array = NDArray[np.float64]
+_WIDTHS = [10.0**-digits for digits in range(1, 11)]
+
+
+class ProductLaw(NamedTuple):
+    """A product law (sites, vocab) and how far the given law is from it."""
+
+    distance: float
+    sites: Array
+
+    def joint(self) -> Array:
+        """The product law, one axis per site."""
+        return joint_law(self.sites)
+
+
+def joint_law(sites: ArrayLike) -> Array:
+    """The joint law, shape (vocab,) * sites, of independent sites with laws `sites` (sites, vocab)."""
+    joint = np.ones(())
+    for site in np.asarray(sites, dtype=np.float64):
+        joint = np.multiply.outer(joint, site)
+    return joint
+
+
+def closest_in_divergence(law: ArrayLike) -> ProductLaw:
+    """The product law q with the smallest KL(p, q) in nats: the product of the marginals of p; exact.
+
+    `law` is p, one axis per site, shape (vocab,) * sites. The distance is p's total correlation, what a predictor
+    trained to imitate p keeps losing however well it is trained.
+    """
+    law = _law(law)
+    sites = np.stack([law.sum(tuple(a for a in range(law.ndim) if a != axis)) for axis in range(law.ndim)])
+    return ProductLaw(float(rel_entr(law, joint_law(sites)).sum()), sites)
+
+
+def closest_in_variation(law: ArrayLike, *, starts: int = 4, seed: int = 0) -> ProductLaw:
+    """A product law q with small TV(p, q); its distance is exact, and bounds the smallest one from above.
+
+    `law` is p, one axis per site, shape (vocab,) * sites. From near the marginals, the best point mass and `starts`
+    random products, a distance that is rounded off at zero is lowered while the rounding shrinks to nothing: each
+    start ends in a local minimum, to about 1e-10.
+    """
+    law = _law(law)
+    draws = numpy_generator(seed, "closest_in_variation")
+    shape = (law.ndim, law.shape[0])
+    mode = np.eye(shape[1])[list(np.unravel_index(law.argmax(), law.shape))]
+    nearby = 0.9 * closest_in_divergence(law).sites + 0.1 * draws.dirichlet(np.ones(shape[1]), shape[0])
+    first = [nearby, 0.9 * mode + 0.1 / shape[1]]
+    first += [draws.dirichlet(np.ones(shape[1]), shape[0]) for _ in range(whole_number("starts", starts, 0))]
+    found = [ProductLaw(_variation(law, mode), mode), *(_descend(law, sites) for sites in first)]
+    return min(found, key=lambda product: product.distance)
+
+
+def product_transitions(predictions: ArrayLike) -> Array:
+    """P (states, states) of a predictor with `predictions` (states, sites, vocab): Proposition 4.3.5.
+
+    Raises `InputError` where the predictions are no laws, or not one for each of vocab ** sites states.
+    """
+    table = np.asarray(predictions, dtype=np.float64)
+    if table.ndim != 3 or table.shape[0] != table.shape[2] ** table.shape[1]:
+        raise InputError("predictions", table.shape, "use the shape (vocab ** sites, sites, vocab)")
+    if not np.isfinite(table).all() or table.min() < 0 or np.abs(table.sum(2) - 1).max() > 1e-6:
+        raise InputError(
+            "predictions", float(table.min()), "give probabilities that sum to one for every site"
+        )
+    return np.stack([joint_law(sites).ravel() for sites in table])
+
+
+class Factorization(NamedTuple):
+    """How far the rows of a transition matrix are from products of their own marginals, both (states,)."""
+
+    divergence: Array
+    variation: Array
+
+
+def factorization_gap(transitions: ArrayLike, sites: int) -> Factorization:
+    """For each row of P (states, states): KL and TV to the product of its marginals; all zero for a product kernel.
+
+    The divergence is the smallest to any product law; the variation need not be (`closest_in_variation`).
+    """
+    matrix = np.asarray(transitions, dtype=np.float64)
+    sites = whole_number("sites", sites, 1)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InputError("transitions", matrix.shape, "use a square matrix")
+    vocab = round(len(matrix) ** (1 / sites))
+    if vocab**sites != len(matrix):
+        raise InputError("sites", sites, f"{len(matrix)} states are no power of it")
+    rows = [row.reshape((vocab,) * sites) for row in matrix]
+    products = [closest_in_divergence(row) for row in rows]
+    return Factorization(
+        np.array([product.distance for product in products]),
+        np.array([_variation(row, product.sites) for row, product in zip(rows, products, strict=True)]),
+    )
+
+
+def _law(law: ArrayLike) -> Array:
+    array = np.asarray(law, dtype=np.float64)
+    if array.ndim == 0 or len(set(array.shape)) != 1:
+        raise InputError("law", array.shape, "use one axis per site, shape (vocab,) * sites")
+    if not np.isfinite(array).all() or array.min() < 0 or abs(float(array.sum()) - 1) > 1e-6:
+        raise InputError("law", float(array.sum()), "give probabilities that sum to one")
+    return array / array.sum()
+
+
+def _variation(law: Array, sites: Array) -> float:
+    return float(np.abs(law - joint_law(sites)).sum()) / 2
+
+
+def _descend(law: Array, sites: Array) -> ProductLaw:
+    """L-BFGS on log-probabilities of the sites; |p - q| is rounded off at zero, less and less."""
+    logits = np.log(np.maximum(sites, 1e-12))
+
+    def objective(free: Array, width: float) -> tuple[float, Array]:
+        own = softmax(free.reshape(sites.shape), 1)
+        difference = joint_law(own) - law
+        rounded = np.sqrt(difference**2 + width**2)
+        slope = ((difference / rounded / 2).ravel() @ _slopes(own)).reshape(sites.shape)
+        slope = own * (slope - (own * slope).sum(1, keepdims=True))
+        return float(rounded.sum()) / 2, slope.ravel()
+
+    for width in _WIDTHS:
+        options = {"maxiter": 500, "ftol": 1e-15, "gtol": 1e-10}
+        logits = minimize(objective, logits.ravel(), (width,), jac=True, method="L-BFGS-B", options=options).x
+    reached = softmax(logits.reshape(sites.shape), 1)
+    return ProductLaw(_variation(law, reached), reached)
+
+
+def _slopes(sites: Array) -> Array:
+    """Derivatives (states, sites * vocab) of the joint law by the entries of the site laws."""
+    count, vocab = sites.shape
+    columns = []
+    for site in range(count):
+        for token in range(vocab):
+            changed = sites.copy()
+            changed[site] = np.eye(vocab)[token]
+            columns.append(joint_law(changed).ravel())
+    return np.stack(columns, 1)
