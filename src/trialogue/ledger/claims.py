@@ -3,7 +3,8 @@
 A claim is fixed before the run: the estimate (one number per independent replication), the threshold and its
 direction, the unit and number of replications, and a pilot on other seeds that shows the power. The interval
 is Student's t over the replications at level 1 - alpha, where alpha is `ALPHA` divided by the number of
-claims of the study (Bonferroni); exact computations have an interval of width zero.
+claims of the study that a pilot speaks for (Bonferroni): without one a claim is not tested and spends nothing;
+exact computations have an interval of width zero.
 """
 
 import math
@@ -175,7 +176,7 @@ def evaluate(
     `preset` "smoke" decides nothing. `registered` holds the claims' `registration()` as the run began: a
     claim with sampling error that was added or altered since is not tested; None skips this comparison.
     """
-    alpha = ALPHA / max(1, len(claims))
+    alpha = ALPHA / max(1, sum(claim.pilot is not None for claim in claims))
     return [_judge(claim, rows, alpha, preset, registered) for claim in claims]
 
 
