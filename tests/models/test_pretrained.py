@@ -223,10 +223,10 @@ def test_a_shared_prompt_is_evaluated_once():
 def test_every_pass_of_the_model_is_counted(recompute, top_k):
     oracle, passes = tiny_oracle(recompute=recompute), []
     handle = oracle.body.register_forward_pre_hook(lambda *_: passes.append(1))
-    prompts = [[5] * 40, [6] * 3, [7] * 20, [8] * 2, [5] * 39]
+    prompts = [[5] * 40, [6] * 3, [7] * 15, [8] * 2, [5] * 39]
     run = generate(truncated(oracle, top_k=top_k), prompts, max_new_tokens=1)
     handle.remove()
-    # Lengths that are far apart are no one pass: 40 with 39, 20, 3 with 2 (which is padding by a fifth).
+    # Lengths that are far apart are no one pass: 40 with 39, 15, 3 with 2.
     assert run.total.forward_passes == len(passes) == 3
     assert run.forward_passes.tolist() == [1] * 5
 
