@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
@@ -37,10 +38,43 @@ def curve_of(name: str) -> Curve:
     return Curve(color, label + ", out of distribution" * misleading, ":" if misleading else line)
 
 
+_WORDS = {
+    "-no-argmax": ", no greedy redo",
+    "Q4-B4": "Q = B = 4",
+    "Q10-B4": "Q = 10",
+    "Q4-B10": "B = 10",
+    "-below-": ", below ",
+    "block-best-of-": "best of ",
+    "top_p-0.0": "greedy",
+}
+
+
+def short(name: str) -> str:
+    """The name of a decoding without its verifier, which the colour tells."""
+    text = name.partition("-")[2] or "nucleus"
+    for word, plain in _WORDS.items():
+        text = text.replace(word, plain)
+    return text
+
+
+def _label_ends(axes: Axes, ends: list[tuple[float, float, str]]) -> None:
+    """Write labels beside the last points (x, y), moved up where they would lie on one another."""
+    width, height = axes.get_xlim()[1], axes.get_ylim()[1]
+    placed: list[tuple[float, float]] = []
+    for x, y, label in sorted(ends, key=lambda end: end[1]):
+        at = y
+        for left, below in placed:
+            if abs(x - left) < 0.2 * width and at - below < 0.025 * height:
+                at = below + 0.025 * height
+        placed.append((x, at))
+        axes.annotate(label, (x, at), fontsize=6, xytext=(4, -2), textcoords="offset points")
+
+
 def _draw(rows: DataFrame, block: bool) -> Drawing:
     drawing = Drawing(figsize=(7, 4.4), layout="constrained")
     axes = drawing.add_subplot()
     named: set[str] = set()
+    ends: list[tuple[float, float, str]] = []
     drawn = rows[rows.table == "draw"]
     for name, group in drawn.groupby("decoding", sort=False):
         curve = curve_of(str(name))
@@ -52,12 +86,12 @@ def _draw(rows: DataFrame, block: bool) -> Drawing:
             label=curve.label if curve.label not in named else "_",
         )  # fmt: skip
         named.add(curve.label)
-        axes.annotate(
-            str(name), (mean.queries.iloc[-1], mean.distinct_correct.iloc[-1]), fontsize=5, xytext=(3, 0),
-            textcoords="offset points",
-        )  # fmt: skip
-    axes.set(xlabel="queries", ylabel="distinct correct test cases", xlim=(0, None), ylim=(0, None))
-    axes.legend(fontsize=8)
+        ends.append((mean.queries.iloc[-1], mean.distinct_correct.iloc[-1], short(str(name))))
+    # Room on the right for the labels.
+    right = 1.25 * max((x for x, _, _ in ends), default=1.0)
+    axes.set(xlabel="queries", ylabel="distinct correct test cases", xlim=(0, right), ylim=(0, None))
+    _label_ends(axes, ends)
+    axes.legend(fontsize=8, loc="lower right")
     return drawing
 
 
