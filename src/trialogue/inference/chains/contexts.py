@@ -144,13 +144,14 @@ def window_contexts(energy: Tensor, sites: int, *, periodic: bool = False) -> Co
         raise InputError(
             "energy", float(energy[~torch.isfinite(energy)][0]), "give finite energies of windows"
         )
-    least = 2 * width - 1 if periodic else width
-    whole_number("sites", sites, least)
-    if vocab**least > MAX_ENTRIES:
+    whole_number("sites", sites, 2 * width - 1 if periodic else width)
+    # Tables of the ends are smaller, in sum less than one of the middle.
+    span = min(sites, 2 * width - 1)
+    if vocab**span > MAX_ENTRIES:
         raise InputError(
             "energy",
             tuple(energy.shape),
-            f"the conditionals would take {vocab}^{least} table entries (at most {MAX_ENTRIES}): use smaller windows",
+            f"the conditionals would take {vocab}^{span} table entries (at most {MAX_ENTRIES}): use smaller windows",
         )
     neighbours = np.repeat(np.arange(sites)[:, None], 2 * width - 2, 1)
     strides, offsets = np.zeros(neighbours.shape, np.uint32), np.empty(sites, np.uint32)
