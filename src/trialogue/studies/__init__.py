@@ -22,6 +22,7 @@ GROUP = "trialogue.studies"
 BUILT_IN: dict[str, str] = {
     "constrained-law": "trialogue.studies.constrained_law",
     "dyck-backtracking": "trialogue.studies.dyck_backtracking",
+    "mixing-and-learning": "trialogue.studies.mixing_and_learning",
     "test-cases": "trialogue.studies.test_cases",
 }
 """Module by name of study."""

@@ -1,0 +1,252 @@
+"""Does the chain that samples from a model bound what its conditionals cost to learn, and how tight is the bound?
+
+Theorems 4.1.2 and 4.1.3 of the thesis: if block dynamics with a mask law p_K has the Poincaré constant C on p, the
+pseudolikelihood estimator with the same masks has an asymptotic covariance Gamma ⪯ C I^{-1}, where I^{-1} is that of
+maximum likelihood. Theorem 4.1.1: masking more sites is no worse. Both are held against random Ising models, all pairs
+and fields free, with every number k of masked sites, random weighted blocks, and random masks that depend on the state;
+Theorem 4.1.1 also against random exponential families. Everything is enumerated: rows carry no sampling error.
+
+How tight is read in two ways: over directions, as the smallest constant that could stand for C, in units of C; and as
+the trace of Gamma, the expected squared error times n, in units of C Tr I^{-1}. One replication is one set of random
+models and mask laws.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError, whole_number
+from trialogue.inference.laws import ergodicity
+from trialogue.studies.mixing_and_learning_claims import CLAIMS
+from trialogue.studies.mixing_and_learning_figures import FIGURES
+from trialogue.studies.mixing_and_learning_models import RandomFamily, random_family, random_ising, random_law
+from trialogue.studies.mixing_and_learning_rows import ADAPTIVE, WEIGHTED, size_label
+from trialogue.studies.mixing_and_learning_tables import TABLES
+from trialogue.studies.study import Study
+from trialogue.theory.block_laws import BlockLaw, block_law, joint_block_dynamics
+from trialogue.theory.covariance_bound import bound_covariance
+from trialogue.theory.pseudolikelihood import (
+    ExponentialFamily,
+    enumerated,
+    fisher_information,
+    masking_more,
+    pseudolikelihood_information,
+)
+
+RANK = 1e-9
+"""Eigenvalues of a difference of informations below this share of the largest count as zero."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Ising models of `sites` spins; couplings and fields are normal, with deviations from `couplings` and `field`.
+
+    Every seed is one set of `models` models at each coupling, the same ones but for its size, with mask laws of
+    `blocks` random blocks.
+    """
+
+    sites: int = 5
+    couplings: tuple[float, ...] = (0.0, 0.1, 0.3, 0.6)
+    field: float = 0.3
+    blocks: int = 6
+    models: int = 12
+    seeds: tuple[int, ...] = tuple(range(12))
+
+    def __post_init__(self) -> None:
+        if not 2 <= whole_number("sites", self.sites, 2) <= 8:
+            raise InputError("sites", self.sites, "every state and mask is listed: use 2 to 8")
+        if not self.couplings or not all(math.isfinite(one) and one >= 0 for one in self.couplings):
+            raise InputError("couplings", self.couplings, "give one or more finite numbers of at least 0")
+        if not (self.field >= 0 and math.isfinite(self.field)):
+            raise InputError("field", self.field, "use a finite number of at least 0")
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
+            raise InputError("seeds", self.seeds, "give one or more different seeds of at least 0")
+        whole_number("blocks", self.blocks, 2)
+        whole_number("models", self.models, 1)
+
+
+PRESETS = {
+    "smoke": Config(sites=4, couplings=(0.0, 0.3, 0.6), models=3, seeds=(0, 1)),
+    "default": Config(),
+    "paper": Config(models=200, seeds=tuple(range(30))),
+}
+
+
+def parts(config: Config) -> list[str]:
+    """One part per set of models."""
+    return [f"seed-{seed}" for seed in config.seeds]
+
+
+def run(config: Config, part: str, artifacts: Path) -> Iterator[dict[str, Any]]:
+    """Measure one set of models."""
+    del artifacts
+    seed = int(part.rpartition("-")[2])
+    for coupling in config.couplings:
+        models = [
+            random_ising(config.sites, coupling, config.field, seed, place) for place in range(config.models)
+        ]
+        for row in bound_rows(config, models, seed):
+            yield {"kind": "bound", "seed": seed, "coupling": coupling, **row}
+        for row in more_rows(models):
+            yield {"kind": "more", "seed": seed, "coupling": coupling, "family": "Ising", **row}
+    families = [random_family(config.sites, seed, place) for place in range(config.models)]
+    for row in more_rows(families):
+        yield {"kind": "more", "seed": seed, "family": RandomFamily.name, **row}
+
+
+def bound_rows(config: Config, models: list[Any], seed: int) -> Iterator[dict[str, Any]]:
+    """One row per mask law: what it costs to learn under it, beside the bound, over `models`."""
+    numbers: dict[str, list[dict[str, float]]] = {}
+    for place, model in enumerate(models):
+        first: float | None = None
+        for name, law in laws(config, seed, place).items():
+            one = bound_of(model, law)
+            if not law.adaptive and name not in (WEIGHTED,):
+                size = int(law.blocks[0].sum())
+                first = one["constant"] if first is None else first
+                one |= {
+                    "gain": size * one["constant"] / first,
+                    "of_independent": one["best"] * size / model.sites,
+                }
+                one["constant_error"] = abs(one["constant"] * size / model.sites - 1)
+            if name == ADAPTIVE and place == 0:
+                one["classes"] = classes_of_pairs(model, law)
+            numbers.setdefault(name, []).append(one)
+    for name, values in numbers.items():
+        yield {"law": name, "models": len(values), **summary(values)}
+
+
+def laws(config: Config, seed: int, place: int) -> dict[str, BlockLaw]:
+    """Every mask law that a model is learned under: all k in turn, then random blocks, then random adaptive ones."""
+    every = {
+        size_label(size): block_law(config.sites, 2, block_size=size) for size in range(1, config.sites + 1)
+    }
+    return every | {
+        WEIGHTED: random_law(config.sites, config.blocks, False, seed, place),
+        ADAPTIVE: random_law(config.sites, config.blocks, True, seed, place),
+    }
+
+
+def bound_of(model: ExponentialFamily, law: BlockLaw) -> dict[str, float]:
+    """Theorems 4.1.2 and 4.1.3 on one model: C, the smallest constant in its place, and how far Gamma is from both.
+
+    `slack` is the smallest eigenvalue of C I^{-1} - Gamma and `efficiency` that of Gamma - I^{-1}, each in units of
+    the largest of the first matrix; `information_slack` is the smallest of I_PL - I / C. `tightness` is the best
+    constant over C, `trace_share` is Tr Gamma / (C Tr I^{-1}).
+    """
+    probabilities, features = enumerated(model)
+    bound = bound_covariance(probabilities, features, law)
+    fisher = fisher_information(probabilities, features).inverse()
+    gamma = pseudolikelihood_information(probabilities, features, law).inverse()
+    return {
+        "constant": bound.constant,
+        "best": bound.best,
+        "tightness": bound.best / bound.constant,
+        "slack": bound.slack / (bound.constant * _largest(fisher)),
+        "information_slack": bound.information_slack,
+        "efficiency": float(torch.linalg.eigvalsh(gamma - fisher)[0]) / _largest(gamma),
+        "trace": float(gamma.trace()),
+        "trace_share": float(gamma.trace() / (bound.constant * fisher.trace())),
+    }
+
+
+def classes_of_pairs(model: ExponentialFamily, law: BlockLaw) -> float:
+    """In how many classes the chain of eq. (4.26) on (X, K) falls: it has a Poincaré constant only if in one."""
+    probabilities, _ = enumerated(model)
+    return float(ergodicity(joint_block_dynamics(probabilities, law)).closed_classes)
+
+
+def summary(values: list[dict[str, float]]) -> dict[str, float]:
+    """Extremes and means over models of what the claims and figures read."""
+
+    def over(name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return np.array([value[name] for value in values if name in value])
+
+    found = {
+        "slack": over("slack").min(),
+        "information_slack": over("information_slack").min(),
+        "efficiency": over("efficiency").min(),
+        "tightness_least": over("tightness").min(),
+        "tightness": over("tightness").mean(),
+        "tightness_most": over("tightness").max(),
+        "trace_share_least": over("trace_share").min(),
+        "trace_share": over("trace_share").mean(),
+        "trace_share_most": over("trace_share").max(),
+        "log_constant": np.log(over("constant")).mean(),
+        "log_trace": np.log(over("trace")).mean(),
+    }
+    for name in ("gain", "of_independent", "constant_error", "classes"):
+        if len(over(name)):
+            found[f"{name}_most"] = over(name).max()
+    return {name: float(value) for name, value in found.items()}
+
+
+def more_rows(models: list[Any]) -> Iterator[dict[str, Any]]:
+    """Theorem 4.1.1, one row per step from k to k + 1 masked sites, over `models`.
+
+    `smallest` is the least and `smallest_most` the largest over models of the smallest eigenvalue of
+    Gamma^k - Gamma^{k+1}, in units of Tr Gamma^k; `trace_drop` the least of 1 - Tr Gamma^{k+1} / Tr Gamma^k;
+    `rank_most` the most directions in which anything is gained; `identity` the largest error of I^{k+1} = I^k + C.
+    """
+    sites = models[0].sites
+    found: list[dict[str, list[float]]] = [{} for _ in range(sites - 1)]
+    for model in models:
+        probabilities, features = enumerated(model)
+        theorem = masking_more(model)
+        information = [
+            pseudolikelihood_information(probabilities, features, block_law(sites, 2, block_size=size + 1))
+            for size in range(sites)
+        ]
+        traces = [float(matrix.inverse().trace()) for matrix in information]
+        for step in range(sites - 1):
+            values = {
+                "smallest": float(theorem.smallest_eigenvalue[step]) / traces[step],
+                "trace_drop": 1 - traces[step + 1] / traces[step],
+                "rank": float(_rank(information[step + 1] - information[step], information[step])),
+                "identity": float(theorem.identity_discrepancy[step]),
+            }
+            for name, value in values.items():
+                found[step].setdefault(name, []).append(value)
+    for step, values in enumerate(found):
+        yield {
+            "masked": step + 1,
+            "parameters": features.shape[1],
+            "smallest": min(values["smallest"]),
+            "smallest_most": max(values["smallest"]),
+            "trace_drop": min(values["trace_drop"]),
+            "rank_most": max(values["rank"]),
+            "identity": max(values["identity"]),
+        }
+
+
+def _rank(gain: Tensor, information: Tensor) -> int:
+    """In how many directions the information grows, by eigenvalues relative to the information there was."""
+    factor = torch.linalg.cholesky(information)
+    half = torch.linalg.solve_triangular(factor, gain, upper=False)
+    relative = torch.linalg.eigvalsh(torch.linalg.solve_triangular(factor, half.T, upper=False))
+    return int((relative > RANK * float(relative[-1])).sum())
+
+
+def _largest(matrix: Tensor) -> float:
+    return float(torch.linalg.eigvalsh(matrix)[-1])
+
+
+STUDY = Study(
+    name="mixing-and-learning",
+    doc=__doc__,
+    source="Thesis section 4.1: Theorems 4.1.1 to 4.1.3, Definitions 4.1.2 to 4.1.10",
+    version=1,
+    presets=PRESETS,
+    parts=parts,
+    lane=lambda part: str(int(part.rpartition("-")[2]) % 2),
+    run=run,
+    claims=CLAIMS,
+    tables=TABLES,
+    figures=FIGURES,
+)
