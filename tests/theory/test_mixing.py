@@ -10,6 +10,8 @@ from scipy.optimize import minimize
 from theory.random_models import SIX_BLOCKS, random_ising, random_simplex
 from trialogue.data.ising import Ising
 from trialogue.errors import InputError
+from trialogue.inference import BlockGibbs, IndependentParallel
+from trialogue.inference.laws import transition_matrix
 from trialogue.theory.block_laws import block_dynamics, block_law, joint_block_dynamics
 from trialogue.theory.mixing import (
     block_dirichlet_form,
@@ -217,3 +219,21 @@ FLIP = two_states(1.0, 1.0)
 def test_bad_input_is_refused(call, words):
     with pytest.raises(InputError, match=words):
         call()
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 4])
+def test_a_chain_and_its_model_stand_for_their_matrix(block_size):
+    """The chain's own step, enumerated, and the definition by conditionals are the same matrix."""
+    model = Ising.clique(4, 3, coupling=0.4, field=0.1)
+    chain, matrix = BlockGibbs(block_size=block_size), dynamics(model, block_size=block_size)
+    torch.testing.assert_close(transition_matrix(chain, model), matrix, rtol=0, atol=1e-14)
+    assert poincare_constant(chain, model) == pytest.approx(poincare_constant(matrix), rel=1e-12)
+    assert mixing_time(chain, model, eps=0.1) == mixing_time(matrix, eps=0.1)
+    torch.testing.assert_close(stationary_law(chain, model), model.probabilities(), rtol=1e-10, atol=0)
+    assert reversibility_gap(chain, model) < 1e-15
+
+
+def test_the_parallel_sampler_has_another_stationary_law():
+    model = Ising.clique(3, 3, coupling=0.4, field=0.1)
+    difference = stationary_law(IndependentParallel(), model) - model.probabilities()
+    assert float(difference.abs().sum()) / 2 > 0.01

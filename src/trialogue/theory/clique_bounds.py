@@ -10,10 +10,10 @@ import math
 from typing import NamedTuple
 
 import torch
-from scipy.special import gammaln
 
 from trialogue.data.ising import Ising
 from trialogue.errors import InputError, whole_number
+from trialogue.theory.clique_chains import log_binomial
 
 
 class CliqueAssumption(NamedTuple):
@@ -103,7 +103,7 @@ def hitting_bound(
     _positive("excess", excess)
     _positive("clique_field", clique_field)
     _risk(delta)
-    covered = _log_binomial(sites - clique, block_size - clique) - _log_binomial(sites, block_size)
+    covered = float(log_binomial(sites - clique, block_size - clique) - log_binomial(sites, block_size))
     # Divided by the numerator, so that nothing overflows.
     others = math.exp(-2 * clique_field) + math.exp(
         clique * math.log(2) + math.log1p(-(2.0 ** (1 - clique))) - 2 * (excess + clique_field)
@@ -222,7 +222,3 @@ def _positive(field: str, value: float) -> None:
 def _risk(delta: float) -> None:
     if not 0 < delta < 1:
         raise InputError("delta", delta, "use a probability between 0 and 1")
-
-
-def _log_binomial(n: int, k: int) -> float:
-    return float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))

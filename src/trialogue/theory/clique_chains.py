@@ -36,7 +36,7 @@ def block_chain(sites: int, clique: int, coupling: float, field: float, block_si
         ups = np.arange(size + 1)
         kept = np.arange(clique - size + 1)
         total = 2 * (kept[:, None] + ups) - clique
-        weights = _log_binomial(size, ups) + coupling * total**2 / 2 + field * total
+        weights = log_binomial(size, ups) + coupling * total**2 / 2 + field * total
         law = weights - logsumexp(weights, axis=1, keepdims=True)
         for up in range(clique + 1):
             inside = np.arange(max(0, size - (clique - up)), min(up, size) + 1)
@@ -115,7 +115,8 @@ def _visits(log_matrix: Array, target: NDArray[np.bool_], steps: int) -> Array:
     return np.minimum(power[:, target].sum(1), 1.0)
 
 
-def _log_binomial(size: int, ups: NDArray[np.integer]) -> Array:
+def log_binomial(size: int, ups: NDArray[np.integer] | int) -> Array:
+    """log of `size` choose `ups`, elementwise."""
     coefficient: Array = gammaln(size + 1) - gammaln(ups + 1) - gammaln(size - ups + 1)
     return coefficient
 
@@ -123,7 +124,7 @@ def _log_binomial(size: int, ups: NDArray[np.integer]) -> Array:
 def _log_binomial_law(size: int, log_odds: float) -> Array:
     ups = np.arange(size + 1)
     log_up, log_down = -np.logaddexp(0, -log_odds), -np.logaddexp(0, log_odds)
-    return _log_binomial(size, ups) + ups * log_up + (size - ups) * log_down
+    return log_binomial(size, ups) + ups * log_up + (size - ups) * log_down
 
 
 def _checked(sites: int, clique: int, coupling: float, field: float) -> tuple[int, int]:
