@@ -157,7 +157,7 @@ def test_every_way_to_run_out_of_memory_is_named(
         raise error
 
     monkeypatch.setattr(run, "generate", exhausted)
-    assert "with 8 rows of up to 26" in say(*PROMPT, "--n", "8").err
+    assert "with 8 rows of up to 259 tokens" in say(*PROMPT, "--n", "8").err
     assert "with 16 rows" in say(*PROMPT, "--n", "100").err
     assert "try --batch-size 4, or a smaller" in say(*PROMPT, "--n", "8", "--batch-size", "100").err
     assert "1 rows of" in (told := say(*PROMPT).err)
