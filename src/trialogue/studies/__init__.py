@@ -22,7 +22,10 @@ GROUP = "trialogue.studies"
 BUILT_IN: dict[str, str] = {
     "constrained-law": "trialogue.studies.constrained_law",
     "dyck-backtracking": "trialogue.studies.dyck_backtracking",
+    "ising-masking": "trialogue.studies.ising_masking",
+    "ising-sampling": "trialogue.studies.ising_sampling",
     "mixing-and-learning": "trialogue.studies.mixing_and_learning",
+    "parallel-gap": "trialogue.studies.parallel_gap",
     "test-cases": "trialogue.studies.test_cases",
 }
 """Module by name of study."""
