@@ -1,0 +1,304 @@
+"""Measurements of the study `parallel-gap` on cliques: exact chains of the number of up spins, and whole samplers."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trialogue.data import Ising
+from trialogue.errors import InputError
+from trialogue.inference import BlockGibbs, IndependentParallel, hitting_times
+from trialogue.oracles import Chain
+from trialogue.randomness import seed_of
+from trialogue.studies.parallel_gap_rows import CORRECTED, GIBBS, PARALLEL, STATED
+from trialogue.theory.clique_bounds import (
+    clique_assumption,
+    hitting_bound,
+    least_block_size,
+    least_parameters,
+    one_step_corollary,
+    stuck_bound,
+)
+from trialogue.theory.clique_chains import (
+    block_chain,
+    escape_probability,
+    hitting_probability,
+    log_hitting_times,
+    parallel_chain,
+)
+
+SIMULATED_SITES = 1000
+"""Larger models are not simulated: their sites apart from the clique are drawn one by one."""
+SIMULATED_STEPS = 1000
+"""Longer runs are not simulated."""
+NAMED = (
+    (5, 3, 3, 0.5, 0.1),
+    (5, 3, 4, 0.5, 0.1),
+    (6, 4, 5, 0.2, 0.05),
+    (6, 6, 6, 0.01, 0.2),
+    (8, 8, 8, 0.001, 1e-4),
+)
+"""Instances (sites, clique, k, J_0, h on every site) of Proposition 4.1.4; the last breaks eq. (4.49) as printed."""
+DELTAS = (0.5, 0.1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instance:
+    """Corollary 4.1.1 with risk `delta` and M = `steps`, on a clique of `clique` of `sites` spins.
+
+    The clique's field, J_0 and k are the least that Assumptions 4.1.6 and 4.1.7 allow; fields are equal inside the
+    clique and zero outside. Raises `InputError` where the clique is smaller than they allow.
+    """
+
+    delta: float
+    steps: int
+    clique: int
+    sites: int
+
+    def __post_init__(self) -> None:
+        one_step_corollary(
+            self.sites,
+            self.clique,
+            self.block_size,
+            self.excess,
+            self.clique_field,
+            delta=self.delta,
+            steps=self.steps,
+        )
+
+    @property
+    def label(self) -> str:
+        """How tables call it."""
+        return f"δ = {self.delta:g}, M = {self.steps:g}, |C| = {self.clique}, N = {self.sites}"
+
+    @property
+    def block_size(self) -> int:
+        """k."""
+        return least_block_size(self.sites, self.clique, self.delta)
+
+    @property
+    def excess(self) -> float:
+        """J_0."""
+        return least_parameters(self.clique, delta=self.delta, steps=self.steps).excess
+
+    @property
+    def clique_field(self) -> float:
+        """h_G."""
+        return least_parameters(self.clique, delta=self.delta, steps=self.steps).clique_field
+
+    @property
+    def field(self) -> float:
+        """h of each spin of the clique."""
+        return self.clique_field / self.clique
+
+    @property
+    def coupling(self) -> float:
+        """J, so that J - ||h||_1 is J_0."""
+        return self.excess + self.clique_field
+
+    @property
+    def start(self) -> int:
+        """The most spins of the clique that are up where the sum of its spins is at most -2."""
+        return self.clique // 2 - 1
+
+    def model(self) -> Ising:
+        """The model that is sampled from."""
+        field = torch.zeros(self.sites, dtype=torch.float64)
+        field[: self.clique] = self.field
+        return Ising.clique(self.sites, self.clique, self.coupling, field)
+
+
+def one_step_rows(instances: Sequence[Instance]) -> Iterator[dict[str, Any]]:
+    """Corollary 4.1.1: chances from the worst start, with what the corollary promises."""
+    for one in instances:
+        theory = one_step_corollary(
+            one.sites,
+            one.clique,
+            one.block_size,
+            one.excess,
+            one.clique_field,
+            delta=one.delta,
+            steps=one.steps,
+        )
+        blocks = block_chain(one.sites, one.clique, one.coupling, one.field, one.block_size)
+        parallel = parallel_chain(one.clique, one.coupling, one.field)
+        arrives = float(np.exp(blocks[: one.start + 1, -1]).min())
+        leaves = float(hitting_probability(parallel, one.steps)[: one.start + 1].max())
+        yield {
+            "kind": "one step",
+            "instance": one.label,
+            "delta": one.delta,
+            "block_size": one.block_size,
+            "arrives": arrives,
+            "promised": theory.hitting_rate,
+            "stuck": 1 - leaves,
+            "both": arrives * (1 - leaves),
+            "stuck_exponent": theory.stuck_exponent,
+            "stuck_exponent_needed": math.log(4 * one.steps / one.delta),
+            "log_steps": float(log_hitting_times(parallel)[one.start]),
+        }
+
+
+def hitting_rows() -> Iterator[dict[str, Any]]:
+    """Proposition 4.1.4 on a grid: the chance to be in R_1 after a step, at worst, beside its bounds."""
+    grid = [
+        (sites, clique, size, excess, field)
+        for (sites, clique), excess, field in product(
+            ((6, 4), (8, 5), (10, 6), (12, 8)), (0.1, 0.5, 2.0), (0.01, 0.1)
+        )
+        for size in range(clique, sites + 1)
+    ]
+    for sites, clique, size, excess, field in (*NAMED, *grid):
+        coupling = excess + sites * field
+        found = clique_assumption(Ising.clique(sites, clique, coupling, field))
+        matrix = block_chain(sites, clique, coupling, field, size)
+        covered = math.comb(sites - clique, size - clique) / math.comb(sites, size)
+        top = math.exp(2 * (found.excess + found.clique_field))
+        for delta in DELTAS:
+            bound = hitting_bound(sites, clique, size, found.excess, found.clique_field, delta)
+            yield {
+                "kind": "hitting",
+                "sites": sites,
+                "clique": clique,
+                "block_size": size,
+                "excess": excess,
+                "field": field,
+                "delta": delta,
+                "rate": float(np.exp(matrix[:, -1]).min()),
+                "bound": bound.rate,
+                "bound_body": covered * top / (top + math.exp(2 * found.excess + 2 * clique - 2)),
+                "bound_proof": covered * top / (top + math.exp(2 * found.excess) + 2 * clique - 2),
+                "steps": bound.steps,
+                "reached": float(hitting_probability(matrix, bound.steps).min()),
+            }
+
+
+def stuck_rows() -> Iterator[dict[str, Any]]:
+    """Proposition 4.1.5, corrected and as printed: the chance to keep sum_C x_i <= -2 for T steps, at worst."""
+    for clique, excess, delta in product((10, 20, 40), (1.0, 2.0, 4.0), DELTAS):
+        bound = stuck_bound(clique, excess, delta)
+        yield {"assumption": CORRECTED, **_stuck(clique, excess, 0.01, delta, bound.exponent, bound.steps)}
+    for excess in (1e-4, 1e-3, 5e-3):
+        exponent = (math.tanh(excess) - 1) ** 2
+        steps = math.floor(0.74 / 2 * math.exp(exponent))
+        yield {"assumption": STATED, **_stuck(2, excess, 1e-6, 0.74, exponent, steps)}
+
+
+def _stuck(
+    clique: int, excess: float, field: float, delta: float, exponent: float, steps: int
+) -> dict[str, Any]:
+    matrix = parallel_chain(clique, excess + clique * field, field)
+    return {
+        "kind": "stuck",
+        "clique": clique,
+        "excess": excess,
+        "delta": delta,
+        "stuck_exponent": exponent,
+        "steps": steps,
+        "stuck": 1 - float(escape_probability(matrix, clique // 2 - 1, steps).max()),
+    }
+
+
+def growth_rows() -> Iterator[dict[str, Any]]:
+    """Expected steps to R_1 as the clique grows, at h_G and J_0 of delta = 0.1.
+
+    k-Gibbs starts with no spin up, the others with as many as a sum of at most -2 allows.
+    """
+    for clique in (4, 6, 8, 12, 16, 24, 32, 44, 60, 75):
+        least = least_parameters(clique, delta=0.1, steps=1)
+        coupling, field = least.excess + least.clique_field, least.clique_field / clique
+        yield {
+            "kind": "growth",
+            "clique": clique,
+            "log_steps_gibbs": float(
+                log_hitting_times(block_chain(clique, clique, coupling, field, clique))[0]
+            ),
+            "log_steps_single": float(
+                log_hitting_times(block_chain(clique, clique, coupling, field, 1))[clique // 2 - 1]
+            ),
+            "log_steps_parallel": float(
+                log_hitting_times(parallel_chain(clique, coupling, field))[clique // 2 - 1]
+            ),
+        }
+
+
+def simulated_rows(
+    instances: Sequence[Instance], runs: int, seeds: Sequence[int]
+) -> Iterator[dict[str, Any]]:
+    """Whole samplers, one row per seed: shares of `runs` runs that visit R_1 in time, with the exact chances."""
+    for one in instances:
+        if one.sites > SIMULATED_SITES or one.steps > SIMULATED_STEPS:
+            continue
+        blocks = block_chain(one.sites, one.clique, one.coupling, one.field, one.block_size)
+        parallel = parallel_chain(one.clique, one.coupling, one.field)
+        model, start = one.model(), one.start
+        for chain, budget, exact in (
+            (BlockGibbs(one.block_size), 1, float(np.exp(blocks[start, -1]))),
+            (IndependentParallel(), one.steps, float(hitting_probability(parallel, one.steps)[start])),
+        ):
+            name = GIBBS if isinstance(chain, BlockGibbs) else PARALLEL
+            common = {
+                "kind": "simulated",
+                "instance": one.label,
+                "chain": name,
+                "delta": one.delta,
+                "exact": exact,
+            }
+            for seed, share in _shares(chain, model, one.clique, start, budget, runs, seeds, one.label):
+                yield {**common, "seed": seed, "reached": share}
+    for sites, clique, size, excess, field in NAMED[:4]:
+        coupling = excess + sites * field
+        found = clique_assumption(Ising.clique(sites, clique, coupling, field))
+        for delta in DELTAS:
+            budget = hitting_bound(sites, clique, size, found.excess, found.clique_field, delta).steps
+            matrix = block_chain(sites, clique, coupling, field, size)
+            label = f"N = {sites}, |C| = {clique}, k = {size}, T = {budget}"
+            model = Ising.clique(sites, clique, coupling, field)
+            shares = _shares(BlockGibbs(size), model, clique, 0, budget, runs, seeds, label)
+            for seed, share in shares:
+                yield {
+                    "kind": "simulated hitting",
+                    "instance": label,
+                    "delta": delta,
+                    "seed": seed,
+                    "reached": share,
+                    "exact": float(hitting_probability(matrix, budget)[0]),
+                }
+
+
+def _shares(
+    chain: Chain[Any],
+    model: Ising,
+    clique: int,
+    up: int,
+    budget: int,
+    runs: int,
+    seeds: Sequence[int],
+    label: str,
+) -> Iterator[tuple[int, float]]:
+    """For each seed the share of runs from `up` up spins that visit R_1 within `budget` steps."""
+
+    def in_larger_mode(tokens: Tensor) -> Tensor:
+        return (tokens[:, :clique] == 1).all(1)
+
+    if not 0 <= up < clique:
+        raise InputError("up", up, f"start outside of R_1, with fewer than {clique} up spins")
+    start = torch.zeros(len(seeds) * runs, model.sites, dtype=torch.int64)
+    start[:, :up] = 1
+    found = hitting_times(
+        chain,
+        model,
+        start=start,
+        target=in_larger_mode,
+        budget=budget,
+        seed=seed_of(0, "parallel-gap", label, type(chain).__name__),
+        # A run's stream is named by its seed, whatever other seeds are run beside it.
+        chain_ids=torch.cat([seed * runs + torch.arange(runs) for seed in seeds]),
+    )
+    reached = (~found.censored).double().view(-1, runs).mean(1)
+    yield from zip(seeds, reached.tolist(), strict=True)
