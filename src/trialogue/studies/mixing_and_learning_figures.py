@@ -39,10 +39,10 @@ def _draw(rows: DataFrame) -> Drawing:
     for marker, label in (("o", "over directions: best constant / C"), ("x", "Tr Γ / (C Tr I⁻¹)")):
         left.plot([], [], marker, ms=5, color="#444444", label=label)
     shown = [name.removeprefix("k = ").replace(" ", "\n") for name in names]
-    left.set_xticks(places, shown)
+    left.set_xticks(places, shown, fontsize=8)
     left.set(ylim=(0, 1.08), xlabel="masked sites k, or mask law")
     left.set_title("Share of the bound C I⁻¹ that Γ takes up", fontsize=10, loc="left")
-    left.legend(fontsize=8, loc="lower right")
+    drawing.legend(fontsize=8, loc="outside lower center", ncols=len(scales) + 3)
     right.set(xscale="log", yscale="log", xlabel="Poincaré constant C of the chain", ylabel="Tr Γ")
     right.set_title("What is slow to sample is costly to learn", fontsize=10, loc="left")
     for marker, label in (("o", "k random sites"), ("s", names[-2]), ("^", names[-1])):

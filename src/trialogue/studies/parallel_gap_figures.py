@@ -26,6 +26,7 @@ def _draw(rows: DataFrame) -> Drawing:
     left.set(yscale="symlog", xlabel="size of the clique |C|", ylabel="log10 of the expected steps")
     left.set_title("From the smaller mode's side to R_1, exact", fontsize=10, loc="left")
     left.legend(fontsize=8)
+    middle.margins(y=0.25)
     sizes = network_sizes(rows)
     names = [*(f"{size} sites" for size in sizes), f"{sizes[-1]} sites,\nparallel"]
     groups = [*(networks(rows, GIBBS, size) for size in sizes), networks(rows, PARALLEL)]
@@ -49,7 +50,7 @@ def _draw(rows: DataFrame) -> Drawing:
         axes.legend(fontsize=8, loc="upper left")
     middle.set_title("One step imitated: KL from the step's law (nats)", fontsize=10, loc="left")
     right.set_title("The same in total variation", fontsize=10, loc="left")
-    right.set(ylim=(0, 1.15))
+    right.set(ylim=(0, 1.25))
     for axes in (left, middle, right):
         axes.grid(color="#dddddd", lw=0.6)
         axes.set_axisbelow(True)

@@ -1,0 +1,217 @@
+"""The bound of the chain on learning, the monotone gain of masking more, and the study end to end in miniature."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from trialogue.data import Ising
+from trialogue.errors import InputError
+from trialogue.ledger import load_rows
+from trialogue.ledger.claims import evaluate
+from trialogue.ledger.figures import svg
+from trialogue.ledger.tables import sheet
+from trialogue.studies import find, mixing_and_learning
+from trialogue.studies.execution import execute
+from trialogue.studies.mixing_and_learning import (
+    PRESETS,
+    STUDY,
+    Config,
+    bound_of,
+    bound_rows,
+    classes_of_pairs,
+    more_rows,
+    parts,
+)
+from trialogue.studies.mixing_and_learning_models import random_family, random_ising, random_law
+from trialogue.studies.mixing_and_learning_rows import ADAPTIVE, WEIGHTED
+from trialogue.theory import covariance_bound
+from trialogue.theory.block_laws import BlockLaw, block_law
+from trialogue.theory.covariance_bound import CovarianceBound, bound_covariance
+from trialogue.theory.mixing import poincare_constant
+
+SMOKE = PRESETS["smoke"]
+SMALL = Config(sites=4, couplings=(0.4,), models=2, seeds=(0,))
+
+
+def test_known_constants_and_traces() -> None:
+    model = Ising.clique(4, 4, coupling=0.3, field=0.0)
+    found = [bound_of(model, block_law(4, 2, block_size=size)) for size in (1, 2, 3, 4)]
+    assert [one["constant"] for one in found] == pytest.approx((14.6987, 5.5516, 2.5172, 1), abs=1e-4)
+    assert [one["trace"] for one in found] == pytest.approx((43.7325, 23.4621, 17.8210, 16.3272), abs=1e-4)
+
+
+def test_tightness_is_what_directions_say() -> None:
+    model, law = random_ising(4, 0.5, 0.3, 0, 0), block_law(4, 2, block_size=1)
+    one = bound_of(model, law)
+    probabilities, features = model.probabilities(), model.features(model.states())
+    relative = gamma(probabilities, features, law) @ fisher(probabilities, features)
+    direction = torch.linspace(-1, 1, features.shape[1], dtype=torch.float64) + 0.1
+    # Power iteration finds the direction in which Gamma is largest beside I^-1.
+    for _ in range(3000):
+        direction = relative @ direction
+        direction = direction / direction.norm()
+    score = features @ direction
+    rate = variance(probabilities, score) / mean_conditional_variance(probabilities, score)
+    assert rate == pytest.approx(one["best"], rel=1e-9)
+    assert one["tightness"] <= 1 + 1e-12
+
+
+def variance(probabilities: Tensor, values: Tensor) -> float:
+    return float(probabilities @ (values - probabilities @ values) ** 2)
+
+
+def mean_conditional_variance(probabilities: Tensor, values: Tensor) -> float:
+    """E Var(values | all sites but one), one of four sites at random, straight from its definition."""
+    total = 0.0
+    for site in range(4):
+        law = probabilities.view((2,) * 4).movedim(site, 0).reshape(2, -1)
+        own = values.view((2,) * 4).movedim(site, 0).reshape(2, -1)
+        mean = (law * own).sum(0) / law.sum(0)
+        total += float((law * (own - mean) ** 2).sum()) / 4
+    return total
+
+
+def fisher(probabilities: Tensor, features: Tensor) -> Tensor:
+    centred = features - probabilities @ features
+    return (probabilities[:, None] * centred).T @ centred
+
+
+def gamma(probabilities: Tensor, features: Tensor, law: BlockLaw) -> Tensor:
+    return covariance_bound.pseudolikelihood_information(probabilities, features, law).inverse()
+
+
+def test_the_chain_on_pairs_falls_apart() -> None:
+    law = random_law(4, 5, True, 0, 0)
+    apart = sum(2 ** (4 - int(block.sum())) for block in law.blocks)
+    assert classes_of_pairs(random_ising(4, 0.3, 0.3, 0, 0), law) == apart
+
+
+def theorems_hold(rows: list[dict[str, Any]]) -> bool:
+    return all(row["slack"] > -1e-10 and row["information_slack"] > -1e-10 for row in rows)
+
+
+def nearly_tight(rows: list[dict[str, Any]]) -> bool:
+    """With k at least N - 2 the bound is attained, to rounding."""
+    return all(abs(row["tightness"] - 1) < 1e-9 for row in rows if row["law"] in {"k = 2", "k = 3", "k = 4"})
+
+
+def measured() -> list[dict[str, Any]]:
+    models = [random_ising(4, 0.4, 0.3, 0, place) for place in range(2)]
+    return list(bound_rows(SMALL, models, 0))
+
+
+def test_the_theorems_hold_and_are_attained() -> None:
+    rows = measured()
+    assert {row["law"] for row in rows} == {"k = 1", "k = 2", "k = 3", "k = 4", WEIGHTED, ADAPTIVE}
+    assert theorems_hold(rows)
+    assert nearly_tight(rows)
+
+
+def _constant_of_independent_sites(probabilities: Tensor, features: Tensor, law: BlockLaw) -> CovarianceBound:
+    """The constant of a chain that does not know of the couplings."""
+    own = bound_covariance(probabilities, features, law)
+    wrong = float(law.sites / law.blocks[0].sum())
+    covariance, inverse = gamma(probabilities, features, law), fisher(probabilities, features).inverse()
+    return own._replace(constant=wrong, slack=float(torch.linalg.eigvalsh(wrong * inverse - covariance)[0]))
+
+
+def _larger_constant(probabilities: Tensor, features: Tensor, law: BlockLaw) -> CovarianceBound:
+    own = bound_covariance(probabilities, features, law)
+    return own._replace(constant=1.01 * own.constant)
+
+
+@pytest.mark.parametrize("broken", [_constant_of_independent_sites, _larger_constant])
+def test_another_constant_is_noticed(
+    broken: Callable[..., CovarianceBound], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mixing_and_learning, "bound_covariance", broken)
+    rows = measured()
+    assert not (theorems_hold(rows) and nearly_tight(rows))
+
+
+def test_the_constant_of_the_unweighted_chain_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unweighted(probabilities: Tensor, law: BlockLaw) -> Tensor:
+        even = torch.full_like(law.given, 1 / len(law.blocks))
+        return covariance_bound.block_dynamics(probabilities, dataclasses.replace(law, given=even))
+
+    model = random_ising(4, 0.4, 0.3, 0, 0)
+    law = block_law(4, 2, blocks=[[0], [1], [2], [3]], weights=[0.7, 0.1, 0.1, 0.1])
+    right = bound_of(model, law)["slack"]
+    monkeypatch.setattr(
+        covariance_bound,
+        "poincare_constant",
+        lambda _: poincare_constant(unweighted(model.probabilities(), law)),
+    )
+    assert right > -1e-10
+    assert bound_of(model, law)["slack"] < -1e-3
+
+
+@pytest.mark.parametrize("families", [random_ising, random_family])
+def test_masking_more_is_no_worse_but_not_strictly_better(families: Callable[..., Any]) -> None:
+    ising = families is random_ising
+    models = [
+        random_ising(4, 0.4, 0.3, 0, place) if ising else random_family(4, 0, place) for place in range(3)
+    ]
+    rows = list(more_rows(models))
+    assert [row["masked"] for row in rows] == [1, 2, 3]
+    assert all(row["smallest"] > -1e-10 and row["identity"] < 1e-12 for row in rows)
+    assert all(row["trace_drop"] > 1e-6 for row in rows)
+    if ising:
+        assert rows[-1]["rank_most"] == 4
+        assert abs(rows[-1]["smallest_most"]) < 1e-12
+
+
+def test_models_of_a_place_share_their_normal_numbers() -> None:
+    weak, strong = (random_ising(4, scale, 0.3, 5, 2) for scale in (0.1, 0.4))
+    assert torch.allclose(4 * weak.coupling, strong.coupling)
+    assert torch.equal(weak.field, strong.field)
+    assert not torch.equal(weak.field, random_ising(4, 0.1, 0.3, 5, 3).field)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    execute(STUDY, SMOKE, folder)
+    return folder
+
+
+def test_every_part_claim_table_and_figure_has_rows(results: Path) -> None:
+    rows = load_rows(STUDY.folder(SMOKE, results))
+    assert set(rows.part) == set(parts(SMOKE))
+    for claim in STUDY.claims:
+        estimates = list(claim.estimate(rows))
+        assert len(estimates) == (1 if claim.unit == "exact" else len(SMOKE.seeds)), claim.id
+        assert all(map(math.isfinite, estimates)), claim.id
+    assert {verdict.answer for verdict in evaluate(STUDY.claims, rows, preset="smoke")} == {"not tested"}
+    for table in STUDY.tables:
+        assert len(sheet(table, rows).lines) >= SMOKE.sites
+    assert svg(STUDY.figures[0], rows).startswith("<?xml")
+    assert find("mixing-and-learning") is STUDY
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("sites", 1),
+        ("sites", 9),
+        ("couplings", ()),
+        ("couplings", (-0.1,)),
+        ("couplings", (math.inf,)),
+        ("field", math.nan),
+        ("field", -1.0),
+        ("blocks", 1),
+        ("models", 0),
+        ("seeds", ()),
+        ("seeds", (1, 1)),
+        ("seeds", (-1,)),
+    ],
+)
+def test_a_field_out_of_range_is_named(field: str, value: Any) -> None:
+    with pytest.raises(InputError, match=f"^{field}="):
+        dataclasses.replace(Config(), **{field: value})
