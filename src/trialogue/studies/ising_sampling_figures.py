@@ -56,9 +56,9 @@ FIGURES = (
     Figure(
         name="hitting-times",
         caption="Figure 4.3, with the independent parallel sampler, which the thesis leaves out. Left: simulated means "
-        "with bars of half a standard deviation over ten chains, lines and dashes are exact. Right: the exact "
-        "expectations that the budget hides. At J <= 2 independent parallel is as fast as 1-Gibbs, at J >= 5 neither "
-        "arrives, and blocks that can hold the clique (k >= 4) always do.",
+        "with bars of half a standard deviation over ten chains; lines and dashes are exact. Right: the exact "
+        "expectations that the budget hides. At J <= 2 independent parallel takes fewer steps than 1-Gibbs (each "
+        "redraws all spins), at J >= 5 neither arrives, and blocks that can hold the clique (k >= 4) nearly always do.",
         draw=_draw,
     ),
 )
