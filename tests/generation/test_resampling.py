@@ -30,7 +30,12 @@ def test_resampling_draws_by_weight(say: Say, tmp_path: Path) -> None:
     told = say(*options)
     assert told.code == 0, told.err
     assert re.search(r"300 samples, 300 accepted, effective sample size [\d.]+, ", told.err)
-    weighted = say(*options[:-1]).lines
+    assert say(*options, "--out", "r.jsonl").code == 0
+    weighted, kept = (
+        [json.loads(line) for line in (tmp_path / name).read_text(encoding="utf-8").splitlines()]
+        for name in ("r.weighted.jsonl", "r.jsonl")
+    )
+    assert (len(weighted), [line["text"] for line in kept]) == (300, [line["text"] for line in told.lines])
     weights = torch.tensor(
         [line["log_weight"] for line in sorted(weighted, key=lambda line: line["sample"])]
     ).softmax(0)
@@ -41,11 +46,6 @@ def test_resampling_draws_by_weight(say: Say, tmp_path: Path) -> None:
     chi = ((counts[used] - expected) ** 2 / expected).sum()
     assert chi < used.sum() + 6 * math.sqrt(2 * used.sum())
     assert len({line["log_weight"] for line in told.lines}) == 1
-    assert say(*options, "--out", "r.jsonl").code == 0
-    assert (tmp_path / "r.jsonl").read_text(encoding="utf-8").count("\n") == 300
-    assert (tmp_path / "r.weighted.jsonl").read_text(encoding="utf-8").count("\n") == 300
-    kept = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [line["text"] for line in kept] == [line["text"] for line in told.lines]
 
 
 def test_a_file_of_another_run_is_not_written_over(say: Say, tmp_path: Path) -> None:

@@ -4,15 +4,14 @@ import json
 import os
 import pty
 import signal
-import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import trialogue
 from generation.command import PROMPT, SLOW, Say, content, start
 from models.tiny_pretrained import tiny_oracle
 from trialogue.generation import run, streaming
@@ -92,13 +91,24 @@ def test_ctrl_c_keeps_what_is_there(model: str, tmp_path: Path) -> None:
     assert out == ""
 
 
-def test_a_reader_that_leaves_is_no_error(model: str, tmp_path: Path) -> None:
-    process = start(tmp_path, "--model", model, *SLOW[:-2])
-    assert process.stdout is not None
-    assert json.loads(process.stdout.readline())["accepted"]
-    process.stdout.close()
-    _, err = process.communicate(timeout=60)
-    assert err == ""
+def test_a_reader_that_leaves_is_no_error(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    first: list[dict[str, object]] = []
+
+    def read() -> None:
+        with os.fdopen(reading) as lines:
+            first.append(json.loads(lines.readline()))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with os.fdopen(writing, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        told = say(*SLOW[:-2])
+        # As a process does when it ends.
+        stream.flush()
+    reader.join()
+    assert first[0]["accepted"]
+    assert (told.code, told.err) == (1, "")
 
 
 def test_the_text_is_streamed(say: Say) -> None:
@@ -108,32 +118,16 @@ def test_the_text_is_streamed(say: Say) -> None:
     assert told.err.startswith(told.lines[0]["text"] + "\n1 sample, accepted, ")
 
 
-def test_on_a_terminal_the_text_is_all_that_standard_output_shows(model: str, tmp_path: Path) -> None:
+def test_on_a_terminal_the_text_is_all_that_standard_output_shows(
+    say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
     terminal, end = pty.openpty()
-    try:
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "trialogue.cli",
-                "generate",
-                "--model",
-                model,
-                *PROMPT,
-                "--stream",
-                "--max-new-tokens=6",
-            ],
-            cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": str(Path(trialogue.__file__).parents[1])},
-            stdout=end,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        _, err = process.communicate(timeout=120)
-        shown = os.read(terminal, 10_000).decode()
-    finally:
-        os.close(end)
-        os.close(terminal)
+    with os.fdopen(terminal, "rb", buffering=0) as screen, os.fdopen(end, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        told = say(*PROMPT, "--stream", "--max-new-tokens=6")
+        shown = b""
+        while not shown.endswith(b"\n"):
+            shown += screen.read(10_000)
     text = generate(tiny_oracle(), ["the cat"], max_new_tokens=6).texts()[0]
-    assert err.startswith("1 sample, accepted, ")
-    assert shown.replace("\r\n", "\n") == text.translate(streaming._PRINTABLE) + "\n"
+    assert told.err.startswith("1 sample, accepted, ")
+    assert shown.decode().replace("\r\n", "\n") == text.translate(streaming._PRINTABLE) + "\n"
