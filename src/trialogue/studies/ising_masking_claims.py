@@ -5,6 +5,7 @@ Claims and thresholds were fixed before the reported run; the pilot is a run of 
 
 from collections.abc import Callable, Sequence
 
+import pandas as pd
 from pandas import DataFrame, Series
 
 from trialogue.ledger import Claim, Pilot
@@ -117,7 +118,8 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
 
     def within(rows: DataFrame) -> "Series[float]":
         shares = [fits(rows, coupling, size, least=LARGE) for size in (1, 2, 3, 4)]
-        return sum(share.groupby("seed").within_trace.mean() for share in shares) / len(shares)
+        means = [share.groupby("seed").within_trace.mean() for share in shares]
+        return pd.concat(means).groupby(level="seed").mean()
 
     direction = "larger k, lower error"
     return (

@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing
@@ -31,7 +32,7 @@ def _draw(rows: DataFrame, coupling: float) -> Drawing:
         left.plot(n, limits["one"].loc[size] / (parameters * n), "-", lw=1, color=color)
         for masks, marker in (("one", "o"), ("all", "x")):
             scaled = scaled_error(rows, coupling, size, masks, least=0).groupby("n")
-            half = 2 * scaled.std() / np.sqrt(scaled.count())
+            half: Any = 2 * scaled.std() / np.sqrt(scaled.count())
             right.errorbar(n * shift, scaled.mean(), half, fmt=marker, ms=5, color=color, lw=1)
             right.axhline(limits[masks].loc[size], color=color, lw=1, ls="-" if masks == "one" else ":")
     left.plot([], [], "-", lw=1, color="#444444", label="exact, Tr Γ / (n parameters)")

@@ -11,7 +11,7 @@ _SIMULATED = "simulated"
 
 def _steps(rows: DataFrame) -> DataFrame:
     """Expected steps, the same cut at the budget, and the simulated mean of the latter."""
-    expected, cut = np.exp(exact(rows, "log_expected")), exact(rows, "mean")
+    expected, cut = exact(rows, "log_expected").apply(np.exp), exact(rows, "mean")
     ours = simulated(rows, "mean").groupby("coupling").mean()
     lines = {}
     for coupling in expected.index:

@@ -213,15 +213,15 @@ def more_rows(models: list[Any]) -> Iterator[dict[str, Any]]:
             }
             for name, value in values.items():
                 found[step].setdefault(name, []).append(value)
-    for step, values in enumerate(found):
+    for step, lists in enumerate(found):
         yield {
             "masked": step + 1,
             "parameters": features.shape[1],
-            "smallest": min(values["smallest"]),
-            "smallest_most": max(values["smallest"]),
-            "trace_drop": min(values["trace_drop"]),
-            "rank_most": max(values["rank"]),
-            "identity": max(values["identity"]),
+            "smallest": min(lists["smallest"]),
+            "smallest_most": max(lists["smallest"]),
+            "trace_drop": min(lists["trace_drop"]),
+            "rank_most": max(lists["rank"]),
+            "identity": max(lists["identity"]),
         }
 
 

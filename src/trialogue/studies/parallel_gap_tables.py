@@ -1,6 +1,8 @@
 """Tables of the study `parallel-gap`: the instances of the corollary, bounds beside exact numbers, networks."""
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 from pandas import DataFrame
 
@@ -8,11 +10,16 @@ from trialogue.ledger import Table
 from trialogue.studies.parallel_gap_rows import GIBBS, PARALLEL, kind, network_sizes, networks
 
 
+def _records(rows: DataFrame) -> Iterator[Any]:
+    """The rows one by one, with their columns as attributes: what a column holds is not known to types."""
+    yield from rows.itertuples()
+
+
 def _one_step(rows: DataFrame) -> DataFrame:
     chosen, ours = kind(rows, "one step"), kind(rows, "simulated")
     shares = ours.groupby(["instance", "chain"]).reached.mean()
     lines = {}
-    for one in chosen.itertuples():
+    for one in _records(chosen):
         lines[one.instance] = {
             "k": int(one.block_size),
             "k-Gibbs in R_1 after one step": one.arrives,
@@ -29,7 +36,7 @@ def _one_step(rows: DataFrame) -> DataFrame:
 def _hitting(rows: DataFrame) -> DataFrame:
     chosen = kind(rows, "hitting").head(10)
     lines = {}
-    for one in chosen.itertuples():
+    for one in _records(chosen):
         sizes = f"N = {one.sites:g}, |C| = {one.clique:g}, k = {one.block_size:g}"
         lines[f"{sizes}, J_0 = {one.excess:g}, h = {one.field:g}, δ = {one.delta:g}"] = {
             "exact": one.rate,
@@ -44,7 +51,7 @@ def _hitting(rows: DataFrame) -> DataFrame:
 
 def _stuck(rows: DataFrame) -> DataFrame:
     lines = {}
-    for one in kind(rows, "stuck").itertuples():
+    for one in _records(kind(rows, "stuck")):
         lines[f"{one.assumption}, |C| = {one.clique:g}, J_0 = {one.excess:g}, δ = {one.delta:g}"] = {
             "c_stuck": one.stuck_exponent,
             "T": int(one.steps),
