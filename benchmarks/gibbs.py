@@ -1,0 +1,168 @@
+"""Gibbs sampling of Ising and Potts models, in site updates per core-second, beside other packages.
+
+All run on one thread, a few seconds each, and count CPU time. Beside its speed stands what each got right: on the ring
+(J = 1, no field, beta = 0.5) the mean of x_i x_(i+1), on the Potts chain (random energies of windows) the mean energy
+of a window, against the exact value, in standard errors over independent chains. More than six is marked wrong: on
+this ring, Metropolis in fixed order is not ergodic. `--peers` names a Python that has some of dwave-samplers, openjij,
+thrml, peapods and mcising; by default this one is asked.
+
+    python benchmarks/gibbs.py [--peers /path/to/python]
+"""
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+from trialogue.data import Ising
+from trialogue.inference import Gibbs, run_chain
+from trialogue.inference.chains.chain import KERNELS
+from trialogue.inference.chains.contexts import window_contexts
+from trialogue.inference.chains.heat_bath import HeatBath
+from trialogue.inference.chains.multispin import Multispin
+from trialogue.inference.chains.sweeps import Simulation
+from trialogue.randomness import generator
+
+SITES, BETA = 1000, 0.5
+VOCAB, WIDTH = 10, 3
+WRONG = 6
+PEERS = Path(__file__).with_name("gibbs_peers.py")
+
+
+class Row(NamedTuple):
+    """One contender: site updates, CPU seconds, and one mean per independent chain."""
+
+    name: str
+    updates: int
+    seconds: float
+    means: Tensor
+    asked: str = ""
+
+
+def ring() -> Ising:
+    coupling = torch.zeros(SITES, SITES, dtype=torch.float64)
+    site = torch.arange(SITES)
+    coupling[site, (site + 1) % SITES] = BETA
+    return Ising(coupling + coupling.T, torch.zeros(SITES))
+
+
+def ring_means(tokens: Tensor) -> Tensor:
+    spins = 2.0 * tokens - 1
+    return (spins * spins.roll(1, 1)).mean(1)
+
+
+def exact_ring() -> float:
+    t = math.tanh(BETA)
+    return (t + t ** (SITES - 1)) / (1 + t**SITES)
+
+
+def window_means(tokens: Tensor, energy: Tensor) -> Tensor:
+    return energy[tokens[:, :-2], tokens[:, 1:-1], tokens[:, 2:]].mean(1)
+
+
+def exact_window(energy: Tensor) -> float:
+    """Mean energy of a window, from the derivative of log Z by transfer matrices over pairs of sites."""
+    scale = torch.ones((), dtype=torch.float64, requires_grad=True)
+    message = torch.zeros(VOCAB, VOCAB, dtype=torch.float64)
+    for _ in range(SITES - WIDTH + 1):
+        message = (message[:, :, None] - scale * energy).logsumexp(0)
+    (slope,) = torch.autograd.grad(message.logsumexp((0, 1)), scale)
+    return -float(slope) / (SITES - WIDTH + 1)
+
+
+def simulated(
+    name: str, simulation: Simulation, chains: int, sweeps: int, means: Callable[[Tensor], Tensor], asked: str
+) -> Row:
+    simulation.advance(sweeps)
+    began = time.process_time()
+    simulation.advance(sweeps)
+    seconds = time.process_time() - began
+    return Row(name, chains * SITES * sweeps, seconds, means(simulation.tokens), asked)
+
+
+def stepped(name: str, model: Ising, chains: int, sweeps: int) -> Row:
+    """`run_chain`; its first sweeps are part of the time."""
+    start = torch.randint(2, (chains, SITES), generator=generator(1, "start"))
+    began = time.process_time()
+    run = run_chain(Gibbs("sweep"), model, start=start, steps=sweeps)
+    return Row(name, chains * SITES * sweeps, time.process_time() - began, ring_means(run.tokens))
+
+
+def ours_on_ring() -> list[Row]:
+    model = ring()
+    rows = [
+        simulated("heat bath", HeatBath(model, 2048, 1), 2048, 400, ring_means, ">= 400"),
+        simulated("multispin", Multispin(model, 8192, 1), 8192, 1000, ring_means, "towards 10000"),
+        stepped("run_chain(Gibbs('sweep'))", model, 64, 1000),
+    ]
+    kernel = KERNELS.pop((Gibbs, Ising))
+    rows.append(stepped("the same, step by step", model, 512, 10))
+    KERNELS[Gibbs, Ising] = kernel
+    return rows
+
+
+def peers_on_ring(python: str) -> tuple[list[Row], list[str]]:
+    """Rows of what `python` has, and a line for each of what is missing."""
+    command = [python, str(PEERS), str(SITES), str(BETA)]
+    rows, missing = [], []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if not line.startswith("{"):
+                continue
+            answer = json.loads(line)
+            if "missing" in answer:
+                missing.append(f"{answer['name']}: {answer['missing']}")
+            else:
+                means = torch.tensor(answer["means"], dtype=torch.float64)
+                rows.append(Row(answer["name"], answer["updates"], answer["seconds"], means))
+    return rows, missing
+
+
+def print_rows(console: Console, title: str, rows: list[Row], exact: float) -> None:
+    columns = ("", "M updates / core-s", "asked", "measured", f"exact {exact:.4f}: standard errors", "")
+    table = Table(*columns, title=title)
+    for row in rows:
+        mean, error = float(row.means.mean()), float(row.means.std()) / math.sqrt(len(row.means))
+        distance = (mean - exact) / error if error else math.copysign(math.inf, mean - exact)
+        speed = f"{row.updates / row.seconds / 1e6:.3g}"
+        verdict = "right" if abs(distance) < WRONG else "wrong"
+        table.add_row(row.name, speed, row.asked, f"{mean:.4f}", f"{distance:+.1f}", verdict)
+    console.print(table)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--peers", metavar="PYTHON", default=sys.executable, help="a Python that has the others"
+    )
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    console = Console()
+    rows, missing = peers_on_ring(arguments.peers)
+    print_rows(console, f"Ising ring, N = {SITES}, beta = {BETA}", ours_on_ring() + rows, exact_ring())
+    for line in missing:
+        console.print(line)
+    energy = torch.randn([VOCAB] * WIDTH, generator=generator(1, "energy"), dtype=torch.float64) / 2
+    simulation = HeatBath(window_contexts(energy, SITES), 1024, 1)
+    row = simulated("heat bath", simulation, 1024, 300, lambda tokens: window_means(tokens, energy), ">= 200")
+    print_rows(
+        console, f"Potts chain, N = {SITES}, V = {VOCAB}, windows of {WIDTH}", [row], exact_window(energy)
+    )
+
+
+if __name__ == "__main__":
+    main()
