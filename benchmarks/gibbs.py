@@ -131,7 +131,7 @@ def peers_on_ring(python: str) -> tuple[list[Row], list[str]]:
 
 def print_rows(console: Console, title: str, rows: list[Row], exact: float) -> None:
     table = Table(title=f"{title}; exact {exact:.4f}")
-    table.add_column(no_wrap=True)
+    table.add_column()
     for column in ("M updates/s", "asked", "measured", "errors", ""):
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
