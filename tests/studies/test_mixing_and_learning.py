@@ -31,9 +31,10 @@ from trialogue.studies.mixing_and_learning import (
 from trialogue.studies.mixing_and_learning_models import random_family, random_ising, random_law
 from trialogue.studies.mixing_and_learning_rows import ADAPTIVE, WEIGHTED
 from trialogue.theory import covariance_bound
-from trialogue.theory.block_laws import BlockLaw, block_law
+from trialogue.theory.block_laws import BlockLaw, block_dynamics, block_law
 from trialogue.theory.covariance_bound import CovarianceBound, bound_covariance
 from trialogue.theory.mixing import poincare_constant
+from trialogue.theory.pseudolikelihood import pseudolikelihood_information
 
 SMOKE = PRESETS["smoke"]
 SMALL = Config(sites=4, couplings=(0.4,), models=2, seeds=(0,))
@@ -83,7 +84,7 @@ def fisher(probabilities: Tensor, features: Tensor) -> Tensor:
 
 
 def gamma(probabilities: Tensor, features: Tensor, law: BlockLaw) -> Tensor:
-    return covariance_bound.pseudolikelihood_information(probabilities, features, law).inverse()
+    return pseudolikelihood_information(probabilities, features, law).inverse()
 
 
 def test_the_chain_on_pairs_falls_apart() -> None:
@@ -138,7 +139,7 @@ def test_another_constant_is_noticed(
 def test_the_constant_of_the_unweighted_chain_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def unweighted(probabilities: Tensor, law: BlockLaw) -> Tensor:
         even = torch.full_like(law.given, 1 / len(law.blocks))
-        return covariance_bound.block_dynamics(probabilities, dataclasses.replace(law, given=even))
+        return block_dynamics(probabilities, dataclasses.replace(law, given=even))
 
     model = random_ising(4, 0.4, 0.3, 0, 0)
     law = block_law(4, 2, blocks=[[0], [1], [2], [3]], weights=[0.7, 0.1, 0.1, 0.1])

@@ -43,7 +43,9 @@ NAMED = (
     (6, 6, 6, 0.01, 0.2),
     (8, 8, 8, 0.001, 1e-4),
 )
-"""Instances (sites, clique, k, J_0, h in the clique) of Proposition 4.1.4; the last breaks eq. (4.49) in print."""
+"""Instances (sites, clique, k, J_0, h of the clique's spins) of Proposition 4.1.4; the last breaks eq. (4.49) in print."""
+OUTSIDE = 0.01
+"""The field of each other spin, there and on the grid."""
 DELTAS = (0.5, 0.1)
 
 
@@ -108,7 +110,7 @@ class Instance:
 
     def model(self) -> Ising:
         """The model that is sampled from."""
-        return _clique(self.sites, self.clique, self.excess, self.field)
+        return _clique(self.sites, self.clique, self.excess, self.field, 0.0)[0]
 
 
 def one_step_rows(instances: Sequence[Instance]) -> Iterator[dict[str, Any]]:
@@ -152,8 +154,8 @@ def hitting_rows() -> Iterator[dict[str, Any]]:
         for size in range(clique, sites + 1)
     ]
     for sites, clique, size, excess, field in (*NAMED, *grid):
-        model = _clique(sites, clique, excess, field)
-        found, coupling = clique_assumption(model), excess + clique * field
+        model, coupling = _clique(sites, clique, excess, field, OUTSIDE)
+        found = clique_assumption(model)
         matrix = block_chain(sites, clique, coupling, field, size)
         covered = math.comb(sites - clique, size - clique) / math.comb(sites, size)
         top = math.exp(2 * (found.excess + found.clique_field))
@@ -250,8 +252,8 @@ def simulated_rows(
             for seed, share in _shares(chain, model, one.clique, start, budget, runs, seeds, one.label):
                 yield {**common, "seed": seed, "reached": share}
     for sites, clique, size, excess, field in NAMED[:4]:
-        model = _clique(sites, clique, excess, field)
-        found, coupling = clique_assumption(model), excess + clique * field
+        model, coupling = _clique(sites, clique, excess, field, OUTSIDE)
+        found = clique_assumption(model)
         for delta in DELTAS:
             budget = hitting_bound(sites, clique, size, found.excess, found.clique_field, delta).steps
             matrix = block_chain(sites, clique, coupling, field, size)
@@ -268,10 +270,12 @@ def simulated_rows(
                 }
 
 
-def _clique(sites: int, clique: int, excess: float, field: float) -> Ising:
-    """J = J_0 + ||h||_1, and `field` on each spin of the clique only."""
-    inside = (torch.arange(sites) < clique).double()
-    return Ising.clique(sites, clique, excess + clique * field, field * inside)
+def _clique(sites: int, clique: int, excess: float, field: float, outside: float) -> tuple[Ising, float]:
+    """A model with `field` on each spin of the clique and `outside` on each other, and its J = J_0 + ||h||_1."""
+    fields = torch.full((sites,), outside, dtype=torch.float64)
+    fields[:clique] = field
+    coupling = excess + clique * field + (sites - clique) * outside
+    return Ising.clique(sites, clique, coupling, fields), coupling
 
 
 def _shares(

@@ -91,13 +91,13 @@ def _by_size(rows: DataFrame, how: str) -> DataFrame:
 
 def _products(rows: DataFrame) -> DataFrame:
     lines = {}
-    for one in kind(rows, "two modes").itertuples():
+    for one in _records(kind(rows, "two modes")):
         lines[f"two equal modes, {one.sites:g} sites"] = {
             "KL": one.best_divergence,
             "TV of the same": one.likely_variation,
             "least TV": one.best_variation,
         }
-    for one in kind(rows, "kernel").itertuples():
+    for one in _records(kind(rows, "kernel")):
         lines[f"{one.chain}, {one.sites:g} sites"] = {"KL": one.divergence, "TV of the same": one.variation}
     return DataFrame.from_dict(lines, orient="index")
 
