@@ -43,7 +43,7 @@ NAMED = (
     (6, 6, 6, 0.01, 0.2),
     (8, 8, 8, 0.001, 1e-4),
 )
-"""Instances (sites, clique, k, J_0, h of the clique's spins) of Proposition 4.1.4; the last breaks eq. (4.49) in print."""
+"""Instances (sites, clique, k, J_0, h of the clique) of Proposition 4.1.4; the last breaks eq. (4.49) as printed."""
 OUTSIDE = 0.01
 """The field of each other spin, there and on the grid."""
 DELTAS = (0.5, 0.1)
