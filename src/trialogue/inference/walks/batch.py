@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from trialogue.inference.walks import kernels
+from trialogue.inference.walks.answers import Answers, Laws
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.tree import Memory, NodeTable, PrefixTree
 from trialogue.oracles import Autoregressive, Context, ends
@@ -54,6 +55,7 @@ class Knowledge:
     def __init__(self, vocab_size: int, memory: int) -> None:
         self.tree = PrefixTree(vocab_size)
         self.memory = Memory(self.tree, memory)
+        self.answers = Answers(self.tree, memory)
         self.leaders = NodeTable(self.tree, -1, torch.int64)
         self.asked = NodeTable(self.tree, False, torch.bool)
         self.stopped = NodeTable(self.tree, _UNKNOWN, torch.int8)
@@ -115,13 +117,23 @@ class Batch:
     def log_probs(self, rows: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Ask for the next-token law (n, vocab) of each row, cut to `lengths` (n,): one query per row asked."""
         features = self._features(rows, lengths, counting=True)
-        context = self._current_context
-        answers = context.log_probs(features).to(self.tokens.device)
+        lengths = self._chosen(self.lengths, rows) if lengths is None else lengths
+        if features.shape[1] < self.vocab_size:
+            nodes = self._chosen(self.path, rows).gather(1, lengths[:, None])[:, 0]
+            laws = self.knowledge.answers.of(nodes, lambda asked: self._laws(features[asked]))
+        else:
+            # A head that is no larger than what it reads, or none, is applied as fast as its answers are copied.
+            laws = self._laws(features)
         if self._scored:
-            lengths = self._chosen(self.lengths, rows) if lengths is None else lengths
-            untruncated = getattr(context, "untruncated", answers).to(self.tokens.device)
-            self._answers.append((rows, lengths, untruncated))
-        return answers
+            self._answers.append((rows, lengths, laws[-1]))
+        return laws[0]
+
+    def _laws(self, features: Tensor) -> Laws:
+        context = self._current_context
+        answers = context.log_probs(features)
+        untruncated = getattr(context, "untruncated", answers)
+        both = (answers,) if untruncated is answers else (answers, untruncated)
+        return tuple(laws.to(self.tokens.device) for laws in both)
 
     @property
     def log_prob(self) -> Tensor:

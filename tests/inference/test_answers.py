@@ -1,0 +1,116 @@
+"""Laws are remembered with their prefixes: the output head is applied once to each, and never to the wrong one."""
+
+from typing import ClassVar
+
+import pytest
+import torch
+
+from inference.random_trees import RandomTree
+from inference.stored_tree import StoredContext, StoredTree, prefix_of
+from trialogue.inference import (
+    Backtracking,
+    Rejection,
+    SequentialMonteCarlo,
+    TokenwiseRejection,
+    ValueGuided,
+    generate,
+    truncated,
+)
+from trialogue.inference.walks import answers, batch
+
+# A hidden state of 6 numbers is read by a head of 9 tokens.
+TREE = RandomTree(103, vocab=9, horizon=4, eos=2)
+# No prompt begins another, whose completions would be prefixes of their own.
+PROMPTS = [(0, 1), (1,), (0, 1)]
+RUNS = [
+    (Rejection(), TREE.judges),
+    (TokenwiseRejection("mask"), TREE.value),
+    (Backtracking(3, 2), TREE.judges),
+    (SequentialMonteCarlo(4, 1.0), TREE.value),
+    (ValueGuided(), TREE.value),
+]
+NAMES = [type(walk).__name__ for walk, _ in RUNS]
+SETTINGS = {"num_samples": 4, "max_steps": 200, "seed": 3}
+
+
+class CountedHead(StoredContext):
+    """Lists the prefixes that the head was applied to."""
+
+    applied: ClassVar[list[tuple[int, ...]]] = []
+
+    def log_probs(self, features):
+        type(self).applied += [prefix_of(row) for row in features.tolist()]
+        return super().log_probs(features)
+
+
+def run(oracle, walk, value, **settings):
+    return generate(oracle, PROMPTS, walk=walk, verifier=value, **SETTINGS, **settings)
+
+
+@pytest.mark.parametrize("memory", [1, 7, 1 << 16])
+@pytest.mark.parametrize("sharper", [False, True])
+@pytest.mark.parametrize(("walk", "value"), RUNS, ids=NAMES)
+def test_samples_and_scores_are_those_without_memory(walk, value, sharper, memory):
+    plain, stored = TREE.table(), StoredTree(TREE)
+    if sharper:
+        plain, stored = (
+            truncated(plain, temperature=0.7, top_k=5),
+            truncated(stored, temperature=0.7, top_k=5),
+        )
+    expected = run(plain, walk, value)
+    found = run(stored, walk, value, memory=memory, batch_size=3 if walk.rows_per_sample == 1 else 8)
+    assert found.sequences() == expected.sequences()
+    assert torch.equal(found.queries, expected.queries)
+    torch.testing.assert_close(found.log_prob, expected.log_prob, equal_nan=True)
+
+
+@pytest.mark.parametrize(("walk", "value"), RUNS, ids=NAMES)
+def test_the_head_is_applied_once_to_each_prefix(walk, value):
+    CountedHead.applied = []
+    taken = run(StoredTree(TREE, CountedHead), walk, value)
+    assert len(CountedHead.applied) == len(set(CountedHead.applied)) < taken.total.queries
+
+
+def test_what_does_not_fit_is_forgotten_first_in_first_out(monkeypatch):
+    monkeypatch.setattr(
+        batch, "Answers", lambda tree, limit: answers.Answers(tree, limit, most_bytes=5 * TREE.vocab * 8)
+    )
+    CountedHead.applied = []
+    walk, value = RUNS[-1]
+    taken = run(StoredTree(TREE, CountedHead), walk, value, batch_size=2)
+    assert len(set(CountedHead.applied)) < len(CountedHead.applied) < taken.total.queries
+    assert taken.sequences() == run(TREE.table(), walk, value).sequences()
+
+
+def test_a_law_of_another_prefix_is_noticed(monkeypatch):
+    """A mutant: places are not checked for whom they hold now."""
+
+    class Stale(answers.Answers):
+        def _keep(self, nodes, answered):
+            super()._keep(nodes, answered)
+            everyone = self._place_of.values
+            everyone[everyone < 0] = 0
+            self._nodes = _Anything()
+
+    class _Anything:
+        def __len__(self):
+            return 5
+
+        def __getitem__(self, places):
+            return _Equal(len(places))
+
+        def __setitem__(self, places, nodes):
+            pass
+
+    class _Equal:
+        def __init__(self, count):
+            self._count = count
+
+        def __eq__(self, nodes):
+            return torch.ones(self._count, dtype=torch.bool)
+
+        __hash__ = None
+
+    monkeypatch.setattr(batch, "Answers", Stale)
+    walk, value = RUNS[-1]
+    assert run(StoredTree(TREE), walk, value).sequences() != run(TREE.table(), walk, value).sequences()
