@@ -110,7 +110,9 @@ def largest_error(schedules: int, rows: int, steps: int = 12, **fields: object) 
 @pytest.mark.parametrize(
     ("schedules", "rows", "fields"),
     [(150, 4, {}), (40, 40, {}), (20, 5, {"positions": "linear"}), (20, 5, {"positions": "none"}), (10, 1, {}),
-     (20, 20, {"layers": 3, "heads": 1}), (10, 20, {"heads": 16, "width": 32})],
+     (20, 20, {"layers": 3, "heads": 1}), (10, 20, {"heads": 16, "width": 32}),
+     (60, 4, {"attention_window": 3}), (20, 40, {"attention_window": 2}), (20, 5, {"attention_window": 1}),
+     (20, 5, {"attention_window": 4, "positions": "none", "layers": 3}), (10, 5, {"attention_window": 20})],
 )  # fmt: skip
 def test_incremental_answers_equal_fresh_passes(schedules: int, rows: int, fields: dict[str, object]) -> None:
     assert largest_error(schedules, rows, **fields) < TOLERANCE
@@ -128,8 +130,8 @@ def _keys_not_written(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _future_seen(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def attend(self: AttentionCache, q: Tensor, k: Tensor, v: Tensor, future: Tensor | None) -> Tensor:
-        return original(self, q, k, v, None if future is None else torch.zeros_like(future))
+    def attend(self: AttentionCache, q: Tensor, k: Tensor, v: Tensor, unseen: Tensor | None) -> Tensor:
+        return original(self, q, k, v, None if unseen is None else torch.zeros_like(unseen))
 
     return attend
 
@@ -152,6 +154,14 @@ def _forked_without_order(self: AttentionCache, rows: Tensor, stop: int) -> Atte
 
 def _forked_sharing_memory(self: AttentionCache, rows: Tensor, stop: int) -> AttentionCache:
     return self
+
+
+def _seen_too_little(self: AttentionCache, first: int, last: int) -> slice:
+    return slice(0 if self._window is None else max(0, last + 1 - self._window), last + 1)
+
+
+def _everything_seen(self: AttentionCache, first: int, last: int) -> slice:
+    return slice(0, last + 1)
 
 
 MUTANTS: dict[str, tuple[str, Callable[..., object]]] = {
@@ -178,6 +188,14 @@ def test_the_check_rejects(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(AttentionCache, method, mutant)
     rows, layers = (20, 2) if "product" in name else (4, 3)
     assert largest_error(15, rows, layers=layers) > 10 * TOLERANCE
+
+
+@pytest.mark.parametrize("mutant", [_seen_too_little, _everything_seen])
+def test_the_check_rejects_another_window(
+    mutant: Callable[..., slice], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AttentionCache, "_seen", mutant)
+    assert largest_error(15, 4, attention_window=3) > 10 * TOLERANCE
 
 
 def test_rows_may_come_in_any_order() -> None:

@@ -29,6 +29,42 @@ def test_a_causal_model_does_not_look_ahead(positions: str) -> None:
         assert seen.tolist() == [other <= position for other in range(8)]
 
 
+def reach(model: Transformer, length: int = 10) -> list[list[bool]]:
+    """Which positions the answer at each position depends on, by gradients."""
+    ids = draw_ids(model, 1, length)
+    embedded: list[torch.Tensor] = []
+
+    def embed(tokens: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        embedded.append(Transformer.embed(model, tokens, positions).detach().requires_grad_())
+        return embedded[-1]
+
+    model.embed = embed  # type: ignore[method-assign]
+    logits = model(ids)
+    found = []
+    for position in range(length):
+        (gradient,) = torch.autograd.grad(logits[0, position].square().sum(), embedded, retain_graph=True)
+        found.append((gradient[0].abs().sum(-1) > 0).tolist())
+    return found
+
+
+@pytest.mark.parametrize(("layers", "window"), [(1, 1), (1, 3), (2, 1), (2, 2), (2, 4), (3, 3)])
+def test_the_receptive_field_is_what_answers_depend_on(layers: int, window: int) -> None:
+    model = small(layers=layers, attention_window=window)
+    field = model.config.receptive_field
+    assert field == 1 + layers * (window - 1)
+    expected = [[position - field < other <= position for other in range(10)] for position in range(10)]
+    assert reach(model) == expected
+    assert reach(small(layers=layers, attention_window=window + 1)) != expected
+
+
+def test_without_a_window_everything_past_is_seen() -> None:
+    model = small()
+    assert model.config.receptive_field is None
+    assert reach(model) == [[other <= position for other in range(10)] for position in range(10)]
+    ids = draw_ids(model, 2, 9)
+    torch.testing.assert_close(small(attention_window=9)(ids), model(ids), atol=1e-5, rtol=1e-5)
+
+
 def test_a_bidirectional_model_looks_everywhere_but_at_padding() -> None:
     model = small(causal=False)
     ids, lengths = draw_ids(model, 3, 9), torch.tensor([4, 9, 6])
@@ -93,12 +129,17 @@ def test_the_oracle_counts_the_end_of_sequence() -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [("vocab_size", 0), ("layers", 0), ("heads", 3), ("width", 0), ("mlp_width", -1), ("max_length", 1.5),
-     ("positions", "rotary"), ("layers", True)],
+     ("positions", "rotary"), ("layers", True), ("attention_window", 0), ("attention_window", 1.5)],
 )  # fmt: skip
 def test_a_field_out_of_range_is_named(field: str, value: object) -> None:
     with pytest.raises(InputError) as error:
         TransformerConfig(**({"vocab_size": 3, "heads": 2, "width": 8} | {field: value}))  # type: ignore[arg-type]
     assert error.value.field == ("width" if field == "heads" else field)
+
+
+def test_only_a_causal_model_has_an_attention_window() -> None:
+    with pytest.raises(InputError, match="attention_window=4: only a causal model"):
+        TransformerConfig(vocab_size=3, causal=False, attention_window=4)
 
 
 def test_linear_positions_need_a_coordinate_of_their_own() -> None:

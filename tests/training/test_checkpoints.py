@@ -1,3 +1,4 @@
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from test_loop import RECIPE, batches, network
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.training import TrainingConfig, load_model, save_model, train
+from trialogue.training.tensor_files import write_tensors
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -20,6 +22,19 @@ def test_a_model_comes_back_as_it_was(dtype: torch.dtype, positions: str, tmp_pa
         assert torch.equal(back.get_parameter(name), parameter)
         assert back.get_parameter(name).dtype == dtype
     assert [path.name for path in (tmp_path / "folder").iterdir()] == ["model.safetensors"]
+
+
+def test_a_file_from_before_attention_had_a_window_is_read(tmp_path: Path) -> None:
+    model = network()
+    config = dataclasses.asdict(model.config)
+    del config["attention_window"]
+    tensors = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    path = write_tensors(
+        tmp_path / "model.safetensors", "trialogue transformer 1", tensors, {"config": config}
+    )
+    back = load_model(path)
+    assert back.config == model.config
+    assert back.config.attention_window is None
 
 
 def _cut(content: bytes) -> bytes:

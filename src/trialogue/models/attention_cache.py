@@ -27,6 +27,12 @@ _PRODUCT_HEADS = 8
 _Stored = Callable[[int], tuple[Tensor, Tensor]]
 
 
+def attended_positions(length: int, window: int | None = None, device: torch.device | None = None) -> Tensor:
+    """Which positions (length, length) bool each position of a causal model attends to: its last `window` or all."""
+    allowed = torch.ones(length, length, dtype=torch.bool, device=device).tril()
+    return allowed if window is None else allowed.triu(1 - window)
+
+
 class _Weights(NamedTuple):
     """Parameters of a block: looking them up in modules takes as long as using them on one row.
 
@@ -89,7 +95,9 @@ class AttentionCache:
         self._flat = self._store.view(len(self._blocks), -1, self._width).unbind(0)
         self._values_offset = torch.tensor([0, rows * positions], device=device)
         self._rows = torch.arange(rows, device=device)
-        self._future = self._head.new_full((positions, positions), -torch.inf).triu(1)
+        self._window = model.config.attention_window
+        unseen = ~attended_positions(positions, self._window, device)
+        self._unseen = self._head.new_zeros(positions, positions).masked_fill_(unseen, -torch.inf)
         heads = torch.eye(self._heads, dtype=self._head.dtype, device=device)
         self._scaled_heads = heads.repeat_interleave(self._split[1], 1) / math.sqrt(self._split[1])
         self._products = device.type == "cpu" and self._heads <= _PRODUCT_HEADS
@@ -119,12 +127,13 @@ class AttentionCache:
         where = self._where(rows, stop)
         product = self._products and n >= _PRODUCT_ROWS
         attend = self._attend_by_product if product else self._attend_once
-        stored = self._stored(self._store if product else self._by_head, rows, last + 1)
-        future = None if first == last else self._future.index_select(0, stop)[:, None, : last + 1]
+        seen = self._seen(first, last)
+        stored = self._stored(self._store if product else self._by_head, rows, seen)
+        unseen = None if first == last else self._unseen.index_select(0, stop)[:, None, seen]
         kept = {0: x}
         for layer, weights in enumerate(self._blocks):
             q = self._write(layer, weights, x, where)
-            x = kept[layer + 1] = _feed(weights, x, attend(q, *stored(layer), future))
+            x = kept[layer + 1] = _feed(weights, x, attend(q, *stored(layer), unseen))
         read = kept[-1] = _normed(x, self._final_norm)
         return torch.cat([read, *(kept[layer] for layer in self._layers)], 1) if self._layers else read
 
@@ -164,20 +173,21 @@ class AttentionCache:
         tokens, start, rows = tokens[pending], start[pending], rows[pending]
         counts = stop[pending] - start
         longest, reach = int(counts.max()), int(stop[pending].max())
+        seen = self._seen(int(start.min()), reach - 1)
         offsets = torch.arange(longest, device=tokens.device)
         row, offset = (offsets < counts[:, None]).nonzero(as_tuple=True)
         positions = start[row] + offset
         slots = row * longest + offset
-        future = self._future[(start[:, None] + offsets).clamp_max(reach - 1), :reach]
+        unseen = self._unseen[(start[:, None] + offsets).clamp_max(reach - 1), seen]
         x = self._embed(self._ids(tokens[row], positions), positions)
         where = self._where(rows[row], positions)
-        stored = self._stored(self._by_head, rows, reach)
+        stored = self._stored(self._by_head, rows, seen)
         for layer, weights in enumerate(self._blocks):
             q = self._write(layer, weights, x, where)
             if layer + 1 == len(self._blocks):
                 break  # features are those of the last position, which is not among these
             padded = q.new_zeros(len(rows) * longest, self._width).index_copy_(0, slots, q)
-            attended = self._attend(padded.view(len(rows), longest, -1), *stored(layer), future)
+            attended = self._attend(padded.view(len(rows), longest, -1), *stored(layer), unseen)
             x = _feed(weights, x, attended.flatten(0, 1).index_select(0, slots))
 
     def _embed(self, ids: Tensor, positions: Tensor) -> Tensor:
@@ -209,10 +219,14 @@ class AttentionCache:
         self._flat[layer].index_copy_(0, where, keys_values.view(-1, self._width))
         return _linear(x, weights.queries)
 
-    def _stored(self, store: Tensor, rows: Tensor, reach: int) -> _Stored:
-        """Keys and values (n, ..., reach, ...) of `rows`, by layer; views where the rows are consecutive."""
+    def _seen(self, first: int, last: int) -> slice:
+        """The positions that any of the positions `first..last` attends to."""
+        return slice(0 if self._window is None else max(0, first + 1 - self._window), last + 1)
+
+    def _stored(self, store: Tensor, rows: Tensor, seen: slice) -> _Stored:
+        """Keys and values (n, ..., seen, ...) of `rows`, by layer; views where the rows are consecutive."""
         n, first = len(rows), int(rows[0])
-        store = store.narrow(-2, 0, reach)
+        store = store.narrow(-2, seen.start, seen.stop - seen.start)
         if n == 1 or torch.equal(rows, self._rows[first : first + n]):
             views = store.narrow(1, first, n).unbind(0)
             return lambda layer: (views[2 * layer], views[2 * layer + 1])
@@ -221,28 +235,28 @@ class AttentionCache:
             store[2 * layer + 1].index_select(0, rows),
         )
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, future: Tensor) -> Tensor:
-        """Attention (n, m, width) of queries (n, m, width) over keys and values (n, heads, reach, size of a head).
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, unseen: Tensor) -> Tensor:
+        """Attention (n, m, width) of queries (n, m, width) over keys and values (n, heads, seen, size of a head).
 
-        `future` (n, m, reach) is added to the scores.
+        `unseen` (n, m, seen) is added to the scores.
         """
         q = q.unflatten(2, self._split).transpose(1, 2)
-        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=future[:, None])
+        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=unseen[:, None])
         return attended.transpose(1, 2).flatten(2)
 
-    def _attend_once(self, q: Tensor, k: Tensor, v: Tensor, future: Tensor | None) -> Tensor:
-        """`_attend` with one query (n, width) per row; `future` is (n, 1, reach), or None where all is past."""
-        mask = None if future is None else future[:, None]
+    def _attend_once(self, q: Tensor, k: Tensor, v: Tensor, unseen: Tensor | None) -> Tensor:
+        """`_attend` with one query (n, width) per row; `unseen` is (n, 1, seen), or None where all is attended to."""
+        mask = None if unseen is None else unseen[:, None]
         attended = F.scaled_dot_product_attention(
             q.view(-1, self._heads, 1, self._split[1]), k, v, attn_mask=mask
         )
         return attended.view(q.shape)
 
-    def _attend_by_product(self, q: Tensor, k: Tensor, v: Tensor, future: Tensor | None) -> Tensor:
-        """`_attend_once` over keys and values (n, reach, width), all heads of a row in one matrix product."""
+    def _attend_by_product(self, q: Tensor, k: Tensor, v: Tensor, unseen: Tensor | None) -> Tensor:
+        """`_attend_once` over keys and values (n, seen, width), all heads of a row in one matrix product."""
         scores = torch.bmm(q[:, None] * self._scaled_heads, k.transpose(1, 2))
-        if future is not None:
-            scores += future
+        if unseen is not None:
+            scores += unseen
         mixed = torch.bmm(scores.softmax(-1), v).unflatten(2, self._split)
         # Every head mixed the values of all heads; its own are on the diagonal.
         return mixed.diagonal(dim1=1, dim2=2).transpose(1, 2).reshape(q.shape)

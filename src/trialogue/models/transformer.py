@@ -17,8 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from trialogue.errors import InputError
-from trialogue.models.attention_cache import AttentionCache
+from trialogue.errors import InputError, whole_number
+from trialogue.models.attention_cache import AttentionCache, attended_positions
 from trialogue.randomness import generator
 
 Positions = Literal["learned", "linear", "none"]
@@ -31,7 +31,8 @@ class TransformerConfig:
     `vocab_size` counts the tokens of the data, without BOS and EOS; `max_length` is the number of data tokens of
     the longest sequence. `positions`: "learned" adds one vector per position 0..max_length + 1; "linear" appends
     the scalar position / (max_length + 1) as the last coordinate of the embedding, whose tokens then have
-    width - 1 coordinates; "none" adds nothing.
+    width - 1 coordinates; "none" adds nothing. `attention_window` is the number of positions that a position of a
+    causal model attends to in each block, itself among them; None is all that are not in its future.
     """
 
     vocab_size: int
@@ -42,6 +43,7 @@ class TransformerConfig:
     max_length: int = 32
     positions: Positions = "learned"
     causal: bool = True
+    attention_window: int | None = None
 
     def __post_init__(self) -> None:
         for field in ("vocab_size", "layers", "heads", "width", "mlp_width", "max_length"):
@@ -54,6 +56,20 @@ class TransformerConfig:
             raise InputError("positions", self.positions, f"must be one of {', '.join(get_args(Positions))}")
         if self.positions == "linear" and self.width < 2:
             raise InputError("width", self.width, "linear positions take one coordinate: use at least 2")
+        if self.attention_window is not None:
+            whole_number("attention_window", self.attention_window, 1)
+            if not self.causal:
+                mend = "only a causal model has one: leave it out"
+                raise InputError("attention_window", self.attention_window, mend)
+
+    @property
+    def receptive_field(self) -> int | None:
+        """The number of input ids, the last one among them, that an answer depends on; None where it is not bounded.
+
+        Each block reaches `attention_window` - 1 positions further back than the one before it. Of the sequences' own
+        tokens an answer sees as many; BOS is one of the ids as long as it is that near.
+        """
+        return None if self.attention_window is None else 1 + self.layers * (self.attention_window - 1)
 
 
 class Block(nn.Module):
@@ -142,12 +158,14 @@ class Transformer(nn.Module):
             )
             raise InputError("tokens", tuple(tokens.shape), mend)
         positions = torch.arange(length, device=tokens.device)
-        mask = None
+        mask, window = None, self.config.attention_window
         if lengths is not None and not self.config.causal:
             mask = (positions < lengths[:, None])[:, None, None]
+        if window is not None:
+            mask = attended_positions(length, window, tokens.device)
         streams = [self.embed(tokens, positions)]
         for block in self.blocks:
-            streams.append(block(streams[-1], mask, self.config.causal))
+            streams.append(block(streams[-1], mask, self.config.causal and mask is None))
         return [*streams, self.final_norm(streams[-1])]
 
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
