@@ -1,0 +1,79 @@
+"""The one Potts chain that is solved by hand: neighbours that differ cost J, so that bonds are independent.
+
+V uniform patterns, windows of two tokens, E_max = J, open ends. Every bond is a wall with the same probability, which
+gives the density of walls in equilibrium where equation 5 of the document on the Potts chain gives one sign.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError, whole_number
+from trialogue.theory.domain_walls import positive_temperature
+
+
+@dataclass(frozen=True)
+class NearestNeighbourPotts:
+    """V values per site, energy `coupling` = J for every two neighbours that differ, at `temperature` T.
+
+    J may be infinite: then the chain repeats its first token for ever, at any temperature. Raises `InputError` for less
+    than two values, a negative or undefined J, and a temperature that is not positive.
+    """
+
+    vocab_size: int
+    coupling: float
+    temperature: float
+
+    def __post_init__(self) -> None:
+        """Check the three numbers."""
+        whole_number("vocab_size", self.vocab_size, 2)
+        if not self.coupling >= 0:
+            raise InputError("coupling", self.coupling, "use a number of at least 0")
+        positive_temperature(self.temperature)
+
+    @property
+    def _odds(self) -> float:
+        """(V - 1) e^{-J/T}: of a wall against none, at one bond."""
+        return (self.vocab_size - 1) * math.exp(-self.coupling / self.temperature)
+
+    @property
+    def wall_probability(self) -> float:
+        """Probability p = (V - 1) e^{-J/T} / (1 + (V - 1) e^{-J/T}) that a bond is a wall."""
+        return self._odds / (1 + self._odds)
+
+    @property
+    def decay_rate(self) -> float:
+        """log(1 + (V - 1) e^{-J/T}), by which log P(no wall) falls with every bond."""
+        return math.log1p(self._odds)
+
+    @property
+    def mean_run_length(self) -> float:
+        """1 / p, the mean length in tokens of what lies between two walls of the infinite chain."""
+        return math.inf if self._odds == 0 else 1 / self.wall_probability
+
+    @property
+    def correlation_length(self) -> float:
+        """Distance in tokens over which the correlation of two sites falls by a factor e."""
+        shared = (1 - math.exp(-self.coupling / self.temperature)) / (1 + self._odds)
+        return math.inf if shared == 1 else 0.0 if shared == 0 else -1 / math.log(shared)
+
+    def log_partition(self, length: int) -> float:
+        """log Z = log V + (L - 1) log(1 + (V - 1) e^{-J/T})."""
+        return math.log(self.vocab_size) + (whole_number("length", length, 1) - 1) * self.decay_rate
+
+    def expected_walls(self, length: int) -> float:
+        """(L - 1) p."""
+        return (whole_number("length", length, 1) - 1) * self.wall_probability
+
+    def no_wall_probability(self, length: int) -> float:
+        """(1 - p)^(L - 1)."""
+        return math.exp(-(whole_number("length", length, 1) - 1) * self.decay_rate)
+
+    def run_length_law(self, length: int) -> Tensor:
+        """P(the first token is repeated up to site r) for r = 1 .. L, (L,) float64: geometric, cut at L."""
+        bonds = torch.arange(whole_number("length", length, 1), dtype=torch.float64)
+        law = torch.exp(-self.decay_rate * bonds)
+        law[:-1] *= self.wall_probability
+        return law

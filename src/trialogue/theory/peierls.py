@@ -1,0 +1,65 @@
+"""The contrast in two dimensions: a wall has a length there, its energy grows with it, and order survives.
+
+Theorem 2.1 of the document on the Potts chain: a closed wall of perimeter P costs at least P E_min, and there are at
+most (N - 1) P^2 3^P of them, so that large walls are suppressed below T = E_min / log 3. For the Ising model with
+energy -J s s' and spins of ±1, where a wall costs E_min = 2 J per bond (the document once writes J), the argument turns
+into a bound of the magnetisation, and the magnetisation itself is known (Onsager 1944, Yang 1952). All of it speaks of
+equilibrium: how long a system takes to get there is another matter.
+"""
+
+import math
+
+from trialogue.errors import InputError, whole_number
+from trialogue.theory.domain_walls import positive_temperature
+
+
+def peierls_free_energy_bound(perimeter: int, min_energy: float, temperature: float, patterns: int) -> float:
+    """P E_min - T log[(N - 1) P^2 3^P], a lower bound of the free energy of a wall of perimeter P (Theorem 2.1).
+
+    `min_energy` is what a unit of wall costs at least. Raises `InputError` for less than two patterns, and for numbers
+    that are not positive.
+    """
+    if whole_number("patterns", patterns, 1) < 2:
+        raise InputError("patterns", patterns, "a wall needs two or more stored patterns")
+    length = whole_number("perimeter", perimeter, 1)
+    log_walls = math.log(patterns - 1) + 2 * math.log(length) + length * math.log(3)
+    return length * _positive("min_energy", min_energy) - positive_temperature(temperature) * log_walls
+
+
+def peierls_temperature(min_energy: float) -> float:
+    """E_min / log 3, up to which `peierls_free_energy_bound` grows with the perimeter."""
+    return _positive("min_energy", min_energy) / math.log(3)
+
+
+def peierls_magnetisation_bound(temperature: float, coupling: float = 1.0) -> float:
+    """A lower bound of the spontaneous magnetisation of the Ising model on the square lattice, at least -1.
+
+    1 - 2 P(a site lies within a wall), where at most (P / 2) 3^(P - 1) walls of perimeter P = 4, 6, .. enclose the site
+    and each has probability at most e^{-2 J P / T}. The sum converges below `peierls_temperature` of 2 J; the bound is
+    positive up to about three quarters of it.
+    """
+    ratio = 9 * math.exp(-4 * _positive("coupling", coupling) / positive_temperature(temperature))
+    if ratio >= 1:
+        return -1.0
+    enclosed = (ratio / (1 - ratio) ** 2 - ratio) / 3
+    return max(-1.0, 1 - 2 * enclosed)
+
+
+def critical_temperature(coupling: float = 1.0) -> float:
+    """T_c = 2 J / log(1 + sqrt 2) of the Ising model on the square lattice."""
+    return 2 * _positive("coupling", coupling) / math.log1p(math.sqrt(2))
+
+
+def onsager_magnetisation(temperature: float, coupling: float = 1.0) -> float:
+    """(1 - sinh(2 J / T)^-4)^(1/8) below T_c and 0 above: what a site of the infinite lattice keeps."""
+    if positive_temperature(temperature) >= critical_temperature(coupling):
+        return 0.0
+    exponent = 2 * coupling / temperature
+    # sinh^-4 of a large number is smaller than what 1 can be told apart from.
+    return (1 - math.sinh(min(exponent, 100.0)) ** -4) ** 0.125
+
+
+def _positive(field: str, value: float) -> float:
+    if not 0 < value < math.inf:
+        raise InputError(field, value, "use a finite number above 0")
+    return float(value)
