@@ -1,0 +1,130 @@
+"""Integer arithmetic that counts what it does: primality tests, multiplications, and the steps of factoring.
+
+Primality is sympy's `isprime`; factoring is trial division, or Pollard's rho (1975) as sympy runs it.
+"""
+
+import math
+from dataclasses import dataclass, fields
+from typing import Literal, get_args
+
+import numpy as np
+from sympy import isprime, pollard_rho
+
+from trialogue.errors import InputError
+
+Factoring = Literal["pollard-rho", "trial-division"]
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class Operations:
+    """Numbers of operations.
+
+    `factoring_steps` are trial divisions, or iterations of Pollard's map (three per turn of the tortoise).
+    `primes_read` counts entries of lists of primes, which are not of polynomial size.
+    """
+
+    primality_tests: int = 0
+    multiplications: int = 0
+    factorings: int = 0
+    factoring_steps: int = 0
+    primes_read: int = 0
+
+    def __sub__(self, other: "Operations") -> "Operations":
+        return Operations(
+            *(getattr(self, field.name) - getattr(other, field.name) for field in fields(Operations))
+        )
+
+
+class Arithmetic:
+    """A computer whose `cost` says what has been asked of it so far; `factoring` names its routine.
+
+    Raises `InputError` for an unknown routine.
+    """
+
+    def __init__(self, factoring: Factoring = "pollard-rho") -> None:
+        if factoring not in get_args(Factoring):
+            raise InputError("factoring", factoring, f"use one of {', '.join(get_args(Factoring))}")
+        self.factoring: Factoring = factoring
+        self._tests = self._products = self._factorings = self._steps = self._read = 0
+
+    @property
+    def cost(self) -> Operations:
+        """Operations so far."""
+        return Operations(self._tests, self._products, self._factorings, self._steps, self._read)
+
+    def is_prime(self, number: int) -> bool:
+        """Whether `number` is prime: one test."""
+        self._tests += 1
+        return bool(isprime(number))
+
+    def product(self, first: int, second: int) -> int:
+        """The product: one multiplication."""
+        self._products += 1
+        return first * second
+
+    def quotient(self, number: int, divisor: int) -> int:
+        """The whole part of the quotient, which counts as one multiplication."""
+        self._products += 1
+        return number // divisor
+
+    def read(self, primes: int) -> None:
+        """Count so many entries of a list of primes."""
+        self._read += primes
+
+    def factor(self, semiprime: int) -> tuple[int, int]:
+        """The two prime factors, the smaller first.
+
+        Raises `InputError` where `semiprime` is not the product of two primes, or, for trial division, takes more
+        than 63 bits.
+        """
+        if self.factoring == "trial-division" and semiprime >= 1 << 63:
+            raise InputError(
+                "semiprime", semiprime, "trial division takes numbers below 2^63: use pollard-rho"
+            )
+        self._factorings += 1
+        first = _square_root(semiprime)
+        if first is None:
+            first = self._divide(semiprime) if self.factoring == "trial-division" else self._rho(semiprime)
+        if first is None or not (isprime(first) and isprime(semiprime // first)):
+            raise InputError("semiprime", semiprime, "give a product of two primes")
+        second = semiprime // first
+        return min(first, second), max(first, second)
+
+    def _divide(self, number: int) -> int | None:
+        """The smallest factor by dividing by 2, 3, 5, 7, 9, ..., one step each; None for primes and below 4."""
+        self._steps += 1
+        if number < 4 or number % 2 == 0:
+            return 2 if number >= 4 else None
+        root = math.isqrt(number)
+        for start in range(3, root + 1, 2 * _CHUNK):
+            divisors = np.arange(start, min(start + 2 * _CHUNK, root + 1), 2)
+            exact = np.flatnonzero(number % divisors == 0)
+            if exact.size:
+                self._steps += int(exact[0]) + 1
+                return int(divisors[exact[0]])
+            self._steps += len(divisors)
+        return None
+
+    def _rho(self, number: int) -> int | None:
+        """A factor by Pollard's rho with the maps x^2 + a for a = 1, 2, ..., number - 3 until one finds it."""
+        if number < 4 or isprime(number):
+            return None
+        if number % 2 == 0:
+            return 2
+
+        def iterate(x: int, constant: int) -> int:
+            self._steps += 1
+            return (x * x + constant) % number
+
+        # sympy counts nothing, and draws the constants of its later tries itself: it gets one try at a time.
+        for constant in range(1, number - 2):
+            found = pollard_rho(number, retries=0, F=lambda x, own=constant: iterate(x, own))
+            if found is not None:
+                return int(found)
+        return None
+
+
+def _square_root(number: int) -> int | None:
+    root = math.isqrt(max(number, 0))
+    return root if root > 1 and root * root == number else None

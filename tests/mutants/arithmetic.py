@@ -1,0 +1,77 @@
+"""Oracles of numbers broken on purpose."""
+
+import numpy as np
+
+from trialogue.data.arithmetic import SemiprimeTuples
+from trialogue.data.hidden_streams import HiddenStream
+from trialogue.data.random_primes import RandomPrimes
+from trialogue.data.twenty_questions import TwentyQuestions
+from trialogue.data.weighted_prefixes import number_of
+
+
+class UnorderedPairs(SemiprimeTuples):
+    """Weighs every product once, although most products belong to two pairs."""
+
+    def _product_weights(self, prefix):
+        products = {number_of(row[:4]) for row in self.states().tolist()}
+        rows = [f"{number:04d}" for number in products]
+        start = "".join(map(str, prefix))
+        return [float(sum(row.startswith(f"{start}{digit}") for row in rows)) for digit in range(10)]
+
+
+class OneOrderOfFactors(SemiprimeTuples):
+    """Writes the smaller factor first."""
+
+    def weights(self, prefix):
+        weights = super().weights(prefix)
+        if self.order == "product-first" and 2 * self.digits <= len(prefix) < 3 * self.digits:
+            first = next(digit for digit, weight in enumerate(weights) if weight)
+            return [weight * (digit == first) for digit, weight in enumerate(weights)]
+        return weights
+
+
+class LeadingZeros(SemiprimeTuples):
+    """Takes primes of fewer digits too, with zeros before them."""
+
+    def _prime_weights(self, prefix):
+        weights = list(super()._prime_weights(prefix))
+        return [1.0, *weights[1:]] if not prefix else weights if prefix[0] else [0, 0, 1, 1, 0, 1, 0, 1, 0, 0]
+
+
+class CarelessProduct(SemiprimeTuples):
+    """Loses the carry into the digit before the last two."""
+
+    def weights(self, prefix):
+        weights = super().weights(prefix)
+        if self.order == "factors-first" and len(prefix) == 4 * self.digits - 3:
+            return list(np.roll(weights, 1))
+        return weights
+
+
+class CompositePrimes(RandomPrimes):
+    """Weighs all odd numbers alike at the last digit."""
+
+    def weights(self, prefix):
+        if len(prefix) == self.digits - 1:
+            return [0, 1, 0, 1, 0, 0, 0, 1, 0, 1]
+        return super().weights(prefix)
+
+
+class ForgetfulStream(HiddenStream):
+    """Reads the first half of what is hidden twice, in place of the second."""
+
+    def weights(self, prefix):
+        half = self.hidden // 2
+        return super().weights((*prefix[:half], *prefix[:half], *prefix[2 * half :]))
+
+
+class LastAnswerOnly(TwentyQuestions):
+    """Remembers the last answer and forgets those before."""
+
+    def weights(self, prefix):
+        if not prefix:
+            return super().weights(prefix)
+        asked, last = self._asked(prefix), self._asked(prefix[:-1])
+        fitting = [answers for answers in self._answers if answers[last] == prefix[-1]]
+        yes = sum(answers[asked] for answers in fitting)
+        return [float(len(fitting) - yes), float(yes)]
