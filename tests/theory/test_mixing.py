@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from theory.random_models import SIX_BLOCKS, random_ising, random_simplex
 from trialogue.data.ising import Ising
 from trialogue.errors import InputError
-from trialogue.inference import BlockGibbs, IndependentParallel
+from trialogue.inference import BlockGibbs, Gibbs, IndependentParallel
 from trialogue.inference.laws import transition_matrix
 from trialogue.theory.block_laws import block_dynamics, block_law, joint_block_dynamics
 from trialogue.theory.mixing import (
@@ -75,6 +75,15 @@ def test_stationary_law_keeps_small_probabilities():
     matrix[np.diag_indices(size)] = 1 - matrix.sum(1)
     law = stationary_law(matrix)
     np.testing.assert_allclose(law[1:] / law[:-1], ratio, rtol=1e-9)
+
+
+@pytest.mark.parametrize("field", [30.0, 100.0, 200.0])
+def test_probabilities_too_small_for_a_float(field):
+    """Four spins that are nearly independent in a field: C = 4 and ten steps, though p(- - - -) underflows."""
+    model = Ising.clique(4, 4, coupling=0.3, field=field)
+    torch.testing.assert_close(stationary_law(Gibbs(), model), model.probabilities(), rtol=1e-10, atol=0)
+    assert poincare_constant(Gibbs(), model) == pytest.approx(4, rel=1e-12)
+    assert mixing_time(Gibbs(), model) == powers_until_mixed(transition_matrix(Gibbs(), model), 0.25) == 10
 
 
 def test_states_left_for_good_have_no_mass():
@@ -164,6 +173,16 @@ def test_chi_square_decays_within_its_bound(discrete):
     torch.testing.assert_close(decay.values, decay.bounds, rtol=1e-6, atol=0)
 
 
+@pytest.mark.parametrize("discrete", [False, True])
+def test_chi_square_decays_also_beside_states_left_for_good(discrete):
+    """On the states that stay, {1, 2}, this is a chain of two states with 1/C = 3/4."""
+    matrix = [[0.5, 0.25, 0.25], [0.0, 0.5, 0.5], [0.0, 0.25, 0.75]]
+    decay = chi_square_decay(matrix, torch.tensor([0.0, 1.0, 0.0]), [0, 1, 2], discrete=discrete)
+    torch.testing.assert_close(decay.values, decay.bounds, rtol=1e-10, atol=0)
+    left = chi_square_decay(matrix, torch.tensor([1.0, 0.0, 0.0]), [1], discrete=discrete)
+    assert left.values.tolist() == [math.inf]
+
+
 def test_chi_square_of_laws_without_common_support():
     half = torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64)
     assert chi_square(half, half) == 0
@@ -205,6 +224,23 @@ FLIP = two_states(1.0, 1.0)
             "whole",
         ),
         (lambda: chi_square_decay(two_states(0.2, 0.2), torch.tensor([1.0, 0.0]), [-1]), "times"),
+        (lambda: chi_square_decay(two_states(0.2, 0.2), torch.tensor([1.0, 0.0]), [math.nan]), "times"),
+        (
+            lambda: chi_square_decay(
+                two_states(0.2, 0.2), torch.tensor([1.0, 0.0]), [math.inf], discrete=True
+            ),
+            "times",
+        ),
+        (lambda: poincare_constant(two_states(0.2, 0.2), Ising.clique(1, 1, 0.0, 0.0)), "model='Ising'"),
+        (lambda: dirichlet_form(two_states(0.2, 0.2), torch.zeros(3), torch.zeros(2)), "f="),
+        (lambda: dirichlet_form(two_states(0.2, 0.2), torch.zeros(2), torch.zeros(3)), "g="),
+        (
+            lambda: dirichlet_form(
+                two_states(0.2, 0.2), torch.zeros(2), torch.zeros(2), torch.full((4,), 0.25)
+            ),
+            "law",
+        ),
+        (lambda: reversibility_gap(two_states(0.2, 0.2), law=torch.full((4,), 0.25)), "law"),
         (
             lambda: chi_square_decay(
                 0.5 * torch.eye(3) + 0.5 * torch.eye(3).roll(1, 0),

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
+from scipy.special import logsumexp
 from torch import Tensor
 
 from trialogue.errors import InputError
@@ -25,18 +26,19 @@ _LONGEST = 2**43
 
 
 def stationary_law(transitions: Any, model: Any = None) -> Tensor:
-    """The stationary law (states,) of a chain, each probability to full relative precision.
+    """The stationary law (states,) of a chain; small probabilities are as precise as their logarithms.
 
-    By elimination without subtraction (Grassmann, Taksar and Heyman 1985). States that the chain leaves for good
-    have probability zero. Raises `InputError` where several closed classes make it not unique.
+    By elimination without subtraction (Grassmann, Taksar and Heyman 1985), in logarithms. States that the chain leaves
+    for good have probability zero. Raises `InputError` where several closed classes make it not unique.
     """
     matrix = _matrix(transitions, model)
-    return torch.from_numpy(_stationary(matrix, _closed_class(matrix)))
+    return torch.from_numpy(np.exp(_log_stationary(matrix, _closed_class(matrix))))
 
 
 def reversibility_gap(transitions: Any, model: Any = None, *, law: Tensor | None = None) -> float:
     """Largest |mu(x) P(x, y) - mu(y) P(y, x)|, zero for a reversible chain; mu is stationary unless `law` is given."""
-    matrix, law = _matrix(transitions, model), _given_or_stationary(transitions, model, law)
+    matrix = _matrix(transitions, model)
+    law = _given_or_stationary(matrix, law)
     flow = law.numpy()[:, None] * matrix
     return float(np.abs(flow - flow.T).max())
 
@@ -46,9 +48,11 @@ def dirichlet_form(transitions: Any, f: Tensor, g: Tensor, law: Tensor | None = 
 
     For a reversible chain it is 1/2 sum_{x,y} mu(x) P(x, y) (f(x) - f(y)) (g(x) - g(y)).
     """
-    matrix = torch.from_numpy(_matrix(transitions, None))
-    law = _given_or_stationary(transitions, None, law)
-    return float((law * f.double()) @ (g.double() - matrix @ g.double()))
+    matrix = _matrix(transitions, None)
+    for name, function in (("f", f), ("g", g)):
+        _require_shape(name, function, (len(matrix),))
+    law = _given_or_stationary(matrix, law)
+    return float((law * f.double()) @ (g.double() - torch.from_numpy(matrix) @ g.double()))
 
 
 def poincare_constant(transitions: Any, model: Any = None) -> float:
@@ -62,13 +66,14 @@ def poincare_constant(transitions: Any, model: Any = None) -> float:
     members = _closed_class(matrix)
     if len(members) == 1:
         raise InputError("transitions", 1, "one recurrent state leaves no variance: use a larger chain")
-    law = _stationary(matrix, members)[members]
-    scale = np.sqrt(law)
-    scaled = scale[:, None] * matrix[np.ix_(members, members)] / scale
-    laplacian = -(scaled + scaled.T) / 2
-    # The sum of what leaves keeps its relative precision where 1 - P(x, x) would not.
+    log_law = _log_stationary(matrix, members)[members]
     off = matrix[np.ix_(members, members)].copy()
     np.fill_diagonal(off, 0.0)
+    # In logarithms: the probabilities themselves may be too small for a float where their ratios count.
+    with np.errstate(divide="ignore"):
+        scaled = np.exp(np.log(off) + (log_law[:, None] - log_law) / 2)
+    laplacian = -(scaled + scaled.T) / 2
+    # The sum of what leaves keeps its relative precision where 1 - P(x, x) would not.
     np.fill_diagonal(laplacian, off.sum(1))
     gap = float(np.linalg.eigvalsh(laplacian)[1])
     if gap < _SMALLEST_GAP:
@@ -93,7 +98,7 @@ def mixing_time(transitions: Any, model: Any = None, *, eps: float = 0.25) -> fl
     period = ergodicity(torch.from_numpy(matrix)).period
     if period > 1:
         raise InputError("transitions", period, "the chain is periodic with this period and never mixes")
-    law = _stationary(matrix, members)
+    law = np.exp(_log_stationary(matrix, members))
     if 1 - law.min() <= eps:
         return 0.0
     # Powers of P - 1 mu^T are P^t - 1 mu^T without the eigenvalue one, whose rounding errors would add up.
@@ -139,7 +144,8 @@ def chi_square_decay(
 
     In continuous time (jumps at rate one) the bound is e^{-2t/C} chi^2(p_0, mu). With `discrete` steps it is
     (1 - 1/C)^{2t} chi^2(p_0, mu), which needs a reversible P without negative eigenvalues, as block dynamics are:
-    raises `InputError` otherwise, for times that are negative or no whole steps, and as `poincare_constant`.
+    raises `InputError` otherwise, for times that are negative, not finite or no whole steps, and as
+    `poincare_constant`.
     """
     matrix = torch.from_numpy(_matrix(transitions, None))
     law, constant = stationary_law(matrix), poincare_constant(matrix)
@@ -149,17 +155,16 @@ def chi_square_decay(
         _require_positive(matrix, law)
     values, bounds = [], []
     for time in times:
-        if time < 0 or (discrete and time != int(time)):
-            raise InputError(
-                "times", time, "use whole numbers of steps" if discrete else "use no negative time"
-            )
+        if not 0 <= time < math.inf or (discrete and time != int(time)):
+            mend = "use whole numbers of steps" if discrete else "use finite times that are not negative"
+            raise InputError("times", time, mend)
         if discrete:
             power = torch.linalg.matrix_power(matrix, int(time))
             bounds.append((1 - 1 / constant) ** (2 * time) * initial)
         else:
             power = torch.linalg.matrix_exp(time * (matrix - torch.eye(len(law))))
             bounds.append(math.exp(-2 * time / constant) * initial)
-        values.append(float(((start @ power - law) ** 2 / law).sum()))
+        values.append(chi_square(start @ power, law))
     return Decay(*(torch.tensor(one, dtype=torch.float64) for one in (list(times), values, bounds)))
 
 
@@ -177,10 +182,8 @@ def block_dirichlet_form(probabilities: Tensor, law: BlockLaw, f: Tensor, g: Ten
     For f and g of X alone, repeated over blocks, this is the Dirichlet form of the X-marginal chain, and for a law
     that does not depend on the state the identity of Definition 4.1.6.
     """
-    shape = (law.states, len(law.blocks))
     for name, function in (("f", f), ("g", g)):
-        if function.shape != shape:
-            raise InputError(name, tuple(function.shape), f"use the shape {shape}")
+        _require_shape(name, function, (law.states, len(law.blocks)))
     probabilities = law_of_states(probabilities, law.states)
     covariance = 0.0
     for block, (states, weights, conditionals) in enumerate(law.fibres(probabilities)):
@@ -200,9 +203,14 @@ def block_dirichlet_form(probabilities: Tensor, law: BlockLaw, f: Tensor, g: Ten
 
 
 def _matrix(transitions: Any, model: Any) -> NDArray[np.float64]:
+    given = isinstance(transitions, Tensor | np.ndarray | list)
+    if given and model is not None:
+        raise InputError(
+            "model", type(model).__name__, "a transition matrix needs none: give a chain with it"
+        )
     if model is not None:
         transitions = transition_matrix(transitions, model)
-    elif not isinstance(transitions, Tensor | np.ndarray | list):
+    elif not given:
         raise InputError("model", None, f"give the model that {type(transitions).__name__} runs on")
     matrix: NDArray[np.float64] = torch.as_tensor(transitions, dtype=torch.float64).numpy()
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
@@ -216,10 +224,15 @@ def _matrix(transitions: Any, model: Any) -> NDArray[np.float64]:
     return matrix
 
 
-def _given_or_stationary(transitions: Any, model: Any, law: Tensor | None) -> Tensor:
+def _given_or_stationary(matrix: NDArray[np.float64], law: Tensor | None) -> Tensor:
     if law is None:
-        return stationary_law(transitions, model)
-    return law_of_states(law, len(law), "law")
+        return stationary_law(matrix)
+    return law_of_states(law, len(matrix), "law")
+
+
+def _require_shape(field: str, function: Tensor, shape: tuple[int, ...]) -> None:
+    if function.shape != shape:
+        raise InputError(field, tuple(function.shape), f"use the shape {shape}")
 
 
 def _closed_class(matrix: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -236,17 +249,21 @@ def _closed_class(matrix: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.flatnonzero(label == closed[0])
 
 
-def _stationary(matrix: NDArray[np.float64], members: NDArray[np.intp]) -> NDArray[np.float64]:
+def _log_stationary(matrix: NDArray[np.float64], members: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Logarithms (states,) of the stationary law on the closed class `members`, minus infinity elsewhere."""
     work = matrix[np.ix_(members, members)].copy()
-    for last in range(len(members) - 1, 0, -1):
-        work[:last, last] /= work[last, :last].sum()
-        work[:last, :last] += np.outer(work[:last, last], work[last, :last])
-    mass = np.ones(len(members))
+    log_in = np.full(work.shape, -np.inf)
+    with np.errstate(divide="ignore"):
+        for last in range(len(members) - 1, 0, -1):
+            leaves = work[last, :last].sum()
+            log_in[:last, last] = np.log(work[:last, last]) - np.log(leaves)
+            work[:last, :last] += np.outer(work[:last, last], work[last, :last] / leaves)
+    log_mass = np.zeros(len(members))
     for state in range(1, len(members)):
-        mass[state] = mass[:state] @ work[:state, state]
-    law = np.zeros(len(matrix))
-    law[members] = mass / mass.sum()
-    return law
+        log_mass[state] = logsumexp(log_mass[:state] + log_in[:state, state])
+    log_law = np.full(len(matrix), -np.inf)
+    log_law[members] = log_mass - logsumexp(log_mass)
+    return log_law
 
 
 def _distance(difference: NDArray[np.float64]) -> float:
@@ -256,7 +273,8 @@ def _distance(difference: NDArray[np.float64]) -> float:
 def _require_positive(matrix: Tensor, law: Tensor) -> None:
     if reversibility_gap(matrix, law=law) > 1e-12:
         raise InputError("discrete", True, "the bound on steps needs a reversible chain")
-    scale = law.sqrt()
-    lowest = float(torch.linalg.eigvalsh(scale[:, None] * matrix / scale)[0])
+    support = law > 0
+    scale = law[support].sqrt()
+    lowest = float(torch.linalg.eigvalsh(scale[:, None] * matrix[support][:, support] / scale)[0])
     if lowest < -1e-10:
         raise InputError("transitions", lowest, "the bound on steps needs eigenvalues that are not negative")
