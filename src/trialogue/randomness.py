@@ -121,7 +121,11 @@ def no_choice() -> InputError:
 
 
 @compiled
-def _next_uniform(keys: NDArray[np.int64], counters: NDArray[np.int64], row: int) -> float:
+def next_uniform(keys: NDArray[np.int64], counters: NDArray[np.int64], row: int) -> float:
+    """The next number in [0, 1) of stream `row`: what compiled loops draw instead of `Streams.uniform`.
+
+    `keys` and `counters` (rows,) are those of `Streams`; the row's counter moves on by one.
+    """
     counters[row] += 1
     bits = mix(np.uint64(keys[row]) + np.uint64(counters[row]) * GAMMA)
     return np.float64(bits >> np.uint64(11)) * 2.0**-53
@@ -132,7 +136,7 @@ def _uniforms(
     keys: NDArray[np.int64], counters: NDArray[np.int64], rows: NDArray[np.int64], out: NDArray[np.float64]
 ) -> None:
     for index in range(len(rows)):
-        out[index] = _next_uniform(keys, counters, rows[index])
+        out[index] = next_uniform(keys, counters, rows[index])
 
 
 @compiled
@@ -145,7 +149,7 @@ def _draw(
 ) -> int:
     smallest = 0
     for index in range(len(rows)):
-        out[index] = _invert(_next_uniform(keys, counters, rows[index]), weights[index])
+        out[index] = _invert(next_uniform(keys, counters, rows[index]), weights[index])
         smallest = min(smallest, out[index])
     return smallest
 

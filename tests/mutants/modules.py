@@ -1,6 +1,7 @@
 """Modules of the package with some of their lines changed."""
 
 import inspect
+import re
 from types import ModuleType
 from typing import Any
 
@@ -17,8 +18,8 @@ def altered(module: ModuleType, *changes: tuple[str, str], interpreted: bool = T
     decorator = (
         "def compiled(function): return function" if interpreted else "from numba import njit as compiled"
     )
-    line = "from trialogue.compilation import compiled"
-    assert line in source
+    lines = re.findall(r"^from trialogue\.compilation import .*\bcompiled\b.*$", source, re.MULTILINE)
+    assert len(lines) == 1
     names: dict[str, Any] = {"__name__": f"altered.{module.__name__}"}
-    exec(compile(source.replace(line, decorator), module.__name__, "exec"), names)
+    exec(compile(source.replace(lines[0], f"{lines[0]}\n{decorator}"), module.__name__, "exec"), names)
     return names

@@ -330,7 +330,7 @@ def test_what_is_refused_is_what_has_no_estimate() -> None:
         ({"blocks": [[0], [1]]}, r"blocks=\[2\]: these sites are never masked"),
         ({"blocks": [[0], [1, 2]], "weights": [1, 0]}, r"blocks=\[1, 2\]: these sites are never masked"),
         ({"blocks": [[0], [1, 3]]}, "blocks=3: name sites from 0 to 2"),
-        ({"blocks": [[0, 1, 2], []]}, "at least one site in every block"),
+        ({"blocks": [[0, 1, 2], []]}, "a block is one or more different sites"),
         ({"blocks": [[0], [1, 2]], "weights": [1, -1]}, "weights=-1.0: use finite probabilities"),
         ({"blocks": [[0], [1, 2]], "weights": [1]}, r"weights=\(1, 1\): use the shape"),
         ({"masks": torch.ones(2, 3)}, "masks=.*use bools of the shape"),

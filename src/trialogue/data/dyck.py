@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.data.dyck_kernels import DyckError, State, draw, match, over_rows, scan, thresholds
+from trialogue.compilation import over_rows
+from trialogue.data.dyck_kernels import DyckError, State, draw, match, scan, thresholds
 from trialogue.errors import InputError
 from trialogue.oracles import Decoding, PrefixOracle
 from trialogue.randomness import seed_of

@@ -6,15 +6,10 @@ column per type that may be opened, plus a last column for closing the innermost
 """
 
 import enum
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
 
-import numba
 import numpy as np
-import torch
 
-Function = TypeVar("Function", bound=Callable[..., object])
+from trialogue.compilation import compiled
 
 
 class State(enum.IntEnum):
@@ -50,33 +45,6 @@ class DyckError(enum.IntEnum):
     """A bracket closes with another type than the innermost open one."""
     NOT_A_BRACKET = 6
     """A token that is neither a bracket nor the end of sequence."""
-
-
-def compiled(function: Function) -> Function:
-    """Compile for one thread, without the interpreter's lock, and keep the machine code on disk."""
-    kernel: Function = numba.njit(cache=True, nogil=True)(function)
-    return kernel
-
-
-# Tokens: half a millisecond of work, against a tenth of that to hand it to a thread.
-_BLOCK = 1 << 17
-
-
-def over_rows(kernel: Callable[..., None], rows: int, width: int, *arguments: object) -> None:
-    """Call `kernel(first, last, *arguments)` on blocks that cover `rows` rows of `width` tokens.
-
-    Runs on `torch.get_num_threads()` threads.
-    """
-    # Not numba's parallel loops: their pools abort the process after a fork or when two threads call.
-    step = max(1, _BLOCK // max(1, width))
-    blocks = [(first, min(first + step, rows)) for first in range(0, rows, step)]
-    threads = min(torch.get_num_threads(), len(blocks))
-    if threads < 2:
-        kernel(0, rows, *arguments)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(lambda block: kernel(*block, *arguments), blocks):
-            pass
 
 
 # Every operand is uint64: numba turns a mixture of int64 and uint64 into float64.

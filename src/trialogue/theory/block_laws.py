@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
+from trialogue.oracles import Blocks, block_masks
 
-Blocks = Tensor | Sequence[Sequence[int]]
 AdaptiveLaw = Callable[[Tensor], Tensor] | Tensor
 _MOST_BLOCKS = 100_000
 _SUM = 1e-6  # what single precision leaves; the rest is divided out
@@ -103,23 +103,8 @@ def uniform_blocks(sites: int, block_size: int) -> Tensor:
 
 
 def as_blocks(blocks: Blocks, sites: int) -> Tensor:
-    """Blocks as (blocks, sites) bool, from such a tensor or from lists of sites.
-
-    Raises `InputError` where a block is empty or names a site that does not exist, or a site is in no block.
-    """
-    if isinstance(blocks, Tensor) and blocks.dtype == torch.bool:
-        if blocks.ndim != 2 or blocks.shape[1] != sites:
-            raise InputError("blocks", tuple(blocks.shape), f"use the shape (blocks, {sites})")
-        masks = blocks
-    else:
-        masks = torch.zeros(len(blocks), sites, dtype=torch.bool)
-        for row, block in enumerate(blocks):
-            for site in block:
-                if not 0 <= int(site) < sites:
-                    raise InputError("blocks", int(site), f"name sites from 0 to {sites - 1}")
-                masks[row, int(site)] = True
-    if not len(masks) or not bool(masks.any(1).all()):
-        raise InputError("blocks", masks.int().tolist(), "every block needs at least one site")
+    """Blocks as (blocks, sites) bool; raises `InputError` wherever `block_masks` does, and for a site in no block."""
+    masks = block_masks(blocks, sites)
     _covering(masks, torch.ones(len(masks), dtype=torch.bool))
     return masks
 

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.theory.block_laws import AdaptiveLaw, BlockLaw, Blocks, block_dynamics, block_law
+from trialogue.oracles import Blocks
+from trialogue.theory.block_laws import AdaptiveLaw, BlockLaw, block_dynamics, block_law
 from trialogue.theory.mixing import poincare_constant
 from trialogue.theory.pseudolikelihood import (
     ExponentialFamily,

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import Blocks, whole_sequences
 from trialogue.randomness import Choose, Streams, generator, seed_of
-from trialogue.theory.block_laws import Blocks, as_blocks
+from trialogue.theory.block_laws import as_blocks
 
 _BATCHES = 20
 _NUMBERS_AT_ONCE = 2_000_000

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.theory.block_laws import AdaptiveLaw, BlockLaw, Blocks, block_law, law_of_states
+from trialogue.oracles import Blocks
+from trialogue.theory.block_laws import AdaptiveLaw, BlockLaw, block_law, law_of_states
 
 _MOST_WORK = 1e12  # states * blocks * parameters ** 2
 

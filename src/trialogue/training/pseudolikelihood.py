@@ -17,6 +17,7 @@ from torch import Tensor
 
 from trialogue.data.ising import Ising
 from trialogue.errors import InputError, whole_number
+from trialogue.oracles import Blocks, block_masks
 from trialogue.randomness import generator
 from trialogue.training.block_conditionals import BlockConditionals, Floats, MaskLaw
 from trialogue.training.masking import uniform_masks
@@ -51,7 +52,7 @@ def fit_pseudolikelihood(
     samples: Tensor,
     block_size: int | None = None,
     *,
-    blocks: Tensor | Sequence[Sequence[int]] | None = None,
+    blocks: Blocks | None = None,
     weights: Tensor | Sequence[float] | None = None,
     law: Callable[[Tensor], Tensor] | None = None,
     masks: Tensor | None = None,
@@ -93,7 +94,7 @@ class _Masks(NamedTuple):
 def _draw_masks(
     tokens: Tensor,
     block_size: int | None,
-    blocks: Tensor | Sequence[Sequence[int]] | None,
+    blocks: Blocks | None,
     weights: Tensor | Sequence[float] | None,
     law: Callable[[Tensor], Tensor] | None,
     masks: Tensor | None,
@@ -120,7 +121,7 @@ def _draw_masks(
             raise InputError("block_size", size, f"there are {sites} sites: use at most {sites}")
         return _Masks(uniform_masks(n, sites, size, seed, "pseudolikelihood", "masks"), None)
     assert blocks is not None
-    choices = _as_masks(blocks, sites)
+    choices = block_masks(blocks, sites)
     if law is None:
         given = torch.ones(len(choices)) if weights is None else torch.as_tensor(weights)
         given = _probabilities("weights", given.double()[None], (1, len(choices)))[0]
@@ -135,23 +136,6 @@ def _draw_masks(
     given = _probabilities("law", law(tokens), (n, len(choices)))
     _covering("blocks", choices[(given > 0).any(0)])
     return _Masks(choices[torch.multinomial(given, 1, generator=random)[:, 0]], probability)
-
-
-def _as_masks(blocks: Tensor | Sequence[Sequence[int]], sites: int) -> Tensor:
-    """Blocks as (blocks, sites) bool."""
-    if isinstance(blocks, Tensor) and blocks.dtype == torch.bool:
-        masks = blocks
-    else:
-        masks = torch.zeros(len(blocks), sites, dtype=torch.bool)
-        for row, block in enumerate(blocks):
-            for site in block:
-                if not 0 <= int(site) < sites:
-                    raise InputError("blocks", int(site), f"name sites from 0 to {sites - 1}")
-                masks[row, int(site)] = True
-    if masks.ndim != 2 or masks.shape[1] != sites or not len(masks) or not bool(masks.any(1).all()):
-        mend = f"use the shape (blocks, {sites}), with at least one site in every block"
-        raise InputError("blocks", tuple(masks.shape), mend)
-    return masks
 
 
 def _probabilities(field: str, values: Tensor, shape: tuple[int, int]) -> Tensor:

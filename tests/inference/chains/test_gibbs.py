@@ -58,6 +58,14 @@ def test_block_dynamics_is_the_weighted_mean(weights):
     close(transition_matrix(BlockDynamics(BLOCKS, weights), MODEL), sum(parts) / sum(weights or (1, 1, 1)))
 
 
+def test_blocks_are_sites_or_masks():
+    masks = torch.tensor(
+        [[True, True, False, False], [False, False, True, False], [False, True, False, True]]
+    )
+    assert BlockDynamics(masks) == BlockDynamics(BLOCKS) == BlockDynamics([list(block) for block in BLOCKS])
+    assert AdaptiveBlockDynamics(masks, adaptive_law) == AdaptiveBlockDynamics(BLOCKS, adaptive_law)
+
+
 def adaptive_law(tokens):
     first, last = tokens[:, 0].double(), tokens[:, 3].double()
     return torch.stack((1 + first, 2 - last, 1 + 3 * first * last), 1).log().softmax(1)
@@ -156,12 +164,17 @@ TOKENS = torch.zeros(2, 4, dtype=torch.int64)
         (lambda: BlockDynamics(()), r"blocks=\[\]"),
         (lambda: BlockDynamics(((0, 0),)), r"blocks=\(0, 0\)"),
         (lambda: BlockDynamics(((),)), r"blocks=\(\)"),
-        (lambda: BlockDynamics(((0, -1),)), r"blocks=\(0, -1\)"),
+        (lambda: BlockDynamics(((0, -1),)), "blocks=-1: use at least 0"),
+        (lambda: BlockDynamics(((0, 0.5),)), "blocks=0.5: use a whole number"),
+        (lambda: BlockDynamics(torch.tensor([True, False])), r"blocks=\(2,\): use the shape \(blocks, N\)"),
         (lambda: BlockDynamics(BLOCKS, (1.0, 2.0)), "weights=.*give 3 non-negative"),
         (lambda: BlockDynamics(BLOCKS, (0.0, 0.0, 0.0)), "weights="),
         (lambda: BlockDynamics(BLOCKS, (1.0, float("nan"), 1.0)), "weights="),
         (lambda: BlockDynamics(BLOCKS, (1.0, -1.0, 1.0)), "weights="),
-        (lambda: BlockDynamics(((0, 1), (2, 4))).init(MODEL, TOKENS), r"blocks=\(2, 4\): name sites below 4"),
+        (
+            lambda: BlockDynamics(((0, 1), (2, 4))).init(MODEL, TOKENS),
+            "blocks=4: name sites from 0 to 3",
+        ),
         (lambda: BlockDynamics(((0, 1), (3,))).init(MODEL, TOKENS), "no block ever covers site 2"),
         (lambda: BlockDynamics(BLOCKS, (1, 0, 1)).init(MODEL, TOKENS), "no block ever covers site 2"),
         (

@@ -119,7 +119,7 @@ def test_the_check_passes_the_interpreted_kernel():
         ("random", [("int(uniform * sites)", "int(uniform * (sites - 1))")]),
         (
             "random",
-            [("            uniform = _next", "            uniform = uniform if not sweep else _next")],
+            [("            uniform = next", "            uniform = uniform if not sweep else next")],
         ),
         (
             "sweep",

@@ -1,7 +1,7 @@
 """Chains that redraw sites from their conditional law: heat bath, single sites and blocks drawn jointly."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -13,7 +13,7 @@ from trialogue.errors import InputError, whole_number
 from trialogue.inference.chains.chain import Memoryless, Tokens
 from trialogue.inference.chains.conditionals import Model, block_law, draw_block, site_law
 from trialogue.inference.chains.subsets import choose_site, choose_subsets
-from trialogue.oracles import sites_of
+from trialogue.oracles import block_masks, sites_of, sites_of_blocks
 from trialogue.randomness import Choose
 
 
@@ -75,35 +75,27 @@ class BlockGibbs(Memoryless):
 
 @dataclass(frozen=True)
 class _Blocks(Memoryless):
-    """A chain that redraws one of a fixed collection of `blocks`, each a collection of sites."""
+    """A chain that redraws one of a fixed collection of `blocks`, each a collection of sites; or (blocks, N) bool."""
 
     blocks: tuple[tuple[int, ...], ...]
 
     def __post_init__(self) -> None:
-        """Keep the blocks as tuples; raise `InputError` for an empty collection or block and for repeated sites."""
-        object.__setattr__(self, "blocks", tuple(tuple(map(int, block)) for block in self.blocks))
-        if not self.blocks:
-            raise InputError("blocks", [], "give at least one block")
-        for block in self.blocks:
-            if not block or min(block) < 0 or len(set(block)) < len(block):
-                raise InputError("blocks", block, "a block is one or more different sites, counted from 0")
+        """Keep the blocks as tuples of sites; raise `InputError` wherever `sites_of_blocks` does."""
+        object.__setattr__(self, "blocks", sites_of_blocks(self.blocks))
 
     def init(self, model: Model, tokens: Tensor) -> Tokens:
         """Raise `InputError` unless the blocks that may be drawn cover every site, and no other."""
-        sites = set(range(tokens.shape[1]))
-        for block in self.blocks:
-            if not sites.issuperset(block):
-                raise InputError("blocks", block, f"name sites below {len(sites)}")
-        missed = sites.difference(*(block for block in self._drawn()))
+        masks = _masks(self.blocks, tokens.shape[1])
+        missed = (~masks[self._drawn()].any(0)).nonzero()[:, 0].tolist()
         if missed:
             raise InputError(
-                "blocks", self.blocks, f"no block ever covers site {min(missed)}: it would never move"
+                "blocks", self.blocks, f"no block ever covers site {missed[0]}: it would never move"
             )
         return super().init(model, tokens)
 
-    def _drawn(self) -> Sequence[tuple[int, ...]]:
-        """The blocks of positive probability."""
-        return self.blocks
+    def _drawn(self) -> Tensor:
+        """Which blocks (blocks,) bool may be drawn at all."""
+        return torch.ones(len(self.blocks), dtype=torch.bool)
 
     def _chosen(self, index: Tensor, sites: int) -> Tensor:
         """The blocks that `index` (rows,) names, as (rows, N) bool."""
@@ -112,18 +104,15 @@ class _Blocks(Memoryless):
 
 @lru_cache(maxsize=16)
 def _masks(blocks: tuple[tuple[int, ...], ...], sites: int) -> Tensor:
-    masks = torch.zeros(len(blocks), sites, dtype=torch.bool)
-    for mask, block in zip(masks, blocks, strict=True):
-        mask[list(block)] = True
-    return masks
+    return block_masks(blocks, sites)
 
 
 @dataclass(frozen=True)
 class BlockDynamics(_Blocks):
     """Weighted block dynamics: block K with probability p_K (proportional to `weights`), then X_K ~ p(. | X_-K).
 
-    Definition 4.1.6 of the thesis. `blocks` are collections of sites, `weights` one non-negative number for each (by
-    default all equal). Raises `InputError` for blocks that never cover a site.
+    Definition 4.1.6 of the thesis. `blocks` are collections of sites, or (blocks, N) bool, and `weights` one
+    non-negative number for each (by default all equal). Raises `InputError` for blocks that never cover a site.
     """
 
     heat_bath = True
@@ -144,15 +133,16 @@ class BlockDynamics(_Blocks):
                 f"give {len(self.blocks)} non-negative finite weights, not all zero: one for each block",
             )
 
-    def _drawn(self) -> Sequence[tuple[int, ...]]:
-        weights = self.weights or (1.0,) * len(self.blocks)
-        return [block for block, weight in zip(self.blocks, weights, strict=True) if weight > 0]
+    def _drawn(self) -> Tensor:
+        return self._weights() > 0
+
+    def _weights(self) -> Tensor:
+        return torch.tensor(self.weights or (1.0,) * len(self.blocks), dtype=torch.float64)
 
     def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
         """Redraw one block."""
         tokens = state.tokens
-        weights = torch.tensor(self.weights or (1.0,) * len(self.blocks), dtype=torch.float64)
-        index = choose(weights.log().expand(len(tokens), -1), torch.arange(len(tokens)))
+        index = choose(self._weights().log().expand(len(tokens), -1), torch.arange(len(tokens)))
         return Tokens(draw_block(model, tokens, self._chosen(index, tokens.shape[1]), choose))
 
 

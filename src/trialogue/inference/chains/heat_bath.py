@@ -10,9 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.compilation import compiled
+from trialogue.compilation import compiled, over_rows
 from trialogue.data import Ising
-from trialogue.data.dyck_kernels import over_rows
 from trialogue.inference.chains.contexts import ALIAS_BITS, Contexts, ising_contexts
 from trialogue.randomness import GAMMA, Streams, mix, seed_of
 

@@ -11,12 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.compilation import compiled
+from trialogue.compilation import compiled, over_rows
 from trialogue.data import Ising
-from trialogue.data.dyck_kernels import over_rows
 from trialogue.inference.chains.chain import KERNELS, Advance, Tokens
 from trialogue.inference.chains.gibbs import Gibbs
-from trialogue.randomness import Streams, _next_uniform
+from trialogue.randomness import Streams, next_uniform
 
 MAX_SITES = 4096
 """For models of more sites no matrix of couplings is made: steps go by `Gibbs.step`."""
@@ -53,12 +52,12 @@ def step_rows(
     for row in range(first, last):
         spins = tokens[row]
         for update in range(updates):
-            uniform = 0.0 if sweep else _next_uniform(keys, counters, row)
+            uniform = 0.0 if sweep else next_uniform(keys, counters, row)
             site = update % sites if sweep else min(int(uniform * sites), sites - 1)
             local = 0.0
             for place in range(begin[site], begin[site + 1]):
                 local += couplings[place] * (2 * spins[neighbours[place]] - 1)
-            uniform = _next_uniform(keys, counters, row)
+            uniform = next_uniform(keys, counters, row)
             spins[site] = drawn_token(uniform, 2 * (local + field[site]))
 
 

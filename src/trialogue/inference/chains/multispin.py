@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from torch import Tensor
 
+from trialogue.compilation import over_rows
 from trialogue.data import Ising
-from trialogue.data.dyck_kernels import over_rows
 from trialogue.errors import InputError
 from trialogue.inference.chains.contexts import SiteClass, neighbourhoods
 from trialogue.inference.chains.heat_bath import spread

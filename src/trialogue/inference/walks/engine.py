@@ -26,8 +26,8 @@ from trialogue.inference.walks.prompts import (
     stopping,
 )
 from trialogue.inference.walks.samples import Cost, Samples, Trace
-from trialogue.inference.walks.walk import StateT, Walk, join, take
-from trialogue.oracles import Autoregressive, Verifier
+from trialogue.inference.walks.walk import Walk, join, take
+from trialogue.oracles import Autoregressive, StateT, Verifier
 from trialogue.randomness import Streams
 
 VerifierLike = Verifier | Callable[[tuple[int, ...]], float | bool]

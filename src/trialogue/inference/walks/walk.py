@@ -5,21 +5,15 @@ an ancestor, continue from another row of its group, wait, or stop. `step` says 
 engine applies it, counts, and comes back. A walk contains no loop over tokens, no counting and no printing.
 """
 
-from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.oracles import Decoding
+from trialogue.oracles import Decoding, StateT
 from trialogue.randomness import Choose, no_choice
-
-StateT = TypeVar("StateT", bound=tuple[Tensor, ...])
-"""What a walk keeps per row: a NamedTuple of row-leading tensors, gathered along `Moves.source`.
-
-A field `log_weight` is reported as the log-weight of the sample.
-"""
 
 
 class NoState(NamedTuple):
@@ -37,7 +31,10 @@ class Memoryless:
 
 @runtime_checkable
 class Walk(Protocol[StateT]):
-    """A sampler on the tree of prefixes."""
+    """A sampler on the tree of prefixes.
+
+    The engine gathers its state along `Moves.source`, and reports a field `log_weight` of it as that of the sample.
+    """
 
     @property
     def rows_per_sample(self) -> int:
