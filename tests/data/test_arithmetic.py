@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 import torch
 from sympy import isprime, primerange
-
 from tests.mutants.arithmetic import CarelessProduct, LeadingZeros, OneOrderOfFactors, UnorderedPairs
+
 from trialogue.data.arithmetic import PAIR_DIGITS, SemiprimeTuples
 from trialogue.data.metered_arithmetic import Arithmetic
 from trialogue.errors import InputError
@@ -135,7 +135,8 @@ def test_a_sample_depends_on_its_number_and_the_seed_alone(digits: int) -> None:
     assert drawn.shape == (6, 4 * digits)
     for number, p, q in tuples.decode(drawn):
         assert number == p * q
-        assert isprime(p) and isprime(q)
+        assert isprime(p)
+        assert isprime(q)
         assert len(str(p)) == len(str(q)) == digits
 
 

@@ -1,0 +1,63 @@
+"""Polynomials with integer roots against numpy and enumeration."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from trialogue.data.integer_polynomials import RootedPolynomials
+from trialogue.errors import InputError
+from trialogue.inference import Ancestral, generate
+from trialogue.inference.laws import exact_law, total_variation
+
+ORDERS = ("coefficients-first", "roots-first")
+
+
+def brute_force(degree: int, largest: int, order: str, offset: int) -> dict[tuple[int, ...], float]:
+    choices = list(itertools.product(range(-largest, largest + 1), repeat=degree))
+    law = {}
+    for roots in choices:
+        coefficients = np.poly(roots).round().astype(int)[1:].tolist()
+        parts = [*coefficients, *roots] if order == "coefficients-first" else [*roots, *coefficients]
+        law[tuple(part + offset for part in parts)] = 1 / len(choices)
+    return law
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(("degree", "largest"), [(1, 2), (2, 3), (3, 2)])
+def test_the_oracle_has_the_exact_law(degree: int, largest: int, order: str) -> None:
+    polynomials = RootedPolynomials(degree, largest, order)
+    truth = brute_force(degree, largest, order, polynomials.offset)
+    law = exact_law(Ancestral(), polynomials).probabilities
+    assert total_variation(law, truth) < 1e-12
+    assert set(map(tuple, polynomials.states().tolist())) == set(truth)
+    assert polynomials.probabilities().tolist() == pytest.approx([1 / len(truth)] * len(truth))
+    # One order for the roots, as of a player who sorts them, is another law.
+    if degree > 1:
+        kept = {x: p for x, p in truth.items() if x[degree:] == tuple(sorted(x[degree:]))}
+        total = sum(kept.values())
+        assert total_variation(law, {x: p / total for x, p in kept.items()}) > 0.1
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_samples(order: str) -> None:
+    polynomials = RootedPolynomials(3, 4, order)
+    drawn = polynomials.sample(300, seed=1)
+    assert bool(polynomials.valid(drawn).all())
+    assert torch.equal(polynomials.sample(10, seed=1), drawn[:10])
+    _, roots = polynomials.decode(drawn)
+    assert sorted(roots.unique().tolist()) == list(range(-4, 5))
+    assert bool(polynomials.valid(generate(polynomials, num_samples=20).tokens).all())
+    shifted = drawn.clone()
+    shifted[:, -1] = (shifted[:, -1] + 1) % polynomials.vocab_size
+    assert not bool(polynomials.valid(shifted).any())
+
+
+def test_bad_input() -> None:
+    with pytest.raises(InputError, match=r"^order='backwards'"):
+        RootedPolynomials(2, 3, "backwards")
+    with pytest.raises(InputError, match=r"^degree=8: 5764801 choices of roots"):
+        RootedPolynomials(8, 3)
+    with pytest.raises(InputError, match=r"^largest=0"):
+        RootedPolynomials(2, 0)

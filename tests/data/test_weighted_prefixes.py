@@ -1,0 +1,44 @@
+"""Laws given as lists of sequences."""
+
+import math
+
+import pytest
+import torch
+
+from trialogue.data.weighted_prefixes import Listed, decimal_edges
+from trialogue.errors import InputError
+from trialogue.inference import Ancestral, generate
+from trialogue.inference.laws import exact_law
+
+
+def test_a_listed_law_is_the_law_of_its_oracle() -> None:
+    sequences = torch.tensor([[0, 1, 2], [0, 2, 2], [0, 1, 2], [2, 0, 0], [1, 1, 1]])
+    law = Listed(sequences, torch.tensor([1.0, 2.0, 3.0, 2.0, 0.0]), 3)
+    truth = {(0, 1, 2): 0.5, (0, 2, 2): 0.25, (2, 0, 0): 0.25}
+    assert exact_law(Ancestral(), law).probabilities == pytest.approx(truth)
+    assert dict(zip(map(tuple, law.states().tolist()), law.probabilities().tolist(), strict=True)) == truth
+    assert law.next_log_probs(torch.tensor([[0, 1]]), torch.tensor([1]))[0].exp().tolist() == pytest.approx(
+        [0, 2 / 3, 1 / 3]
+    )
+    with pytest.raises(InputError, match=r"^tokens=\(1,\): no sequence"):
+        generate(law, [[1]])
+
+
+def test_intervals_of_numbers_that_continue_a_prefix() -> None:
+    assert list(decimal_edges((), 1)) == list(range(11))
+    assert list(decimal_edges((4, 2), 4)) == [4200 + 10 * digit for digit in range(11)]
+
+
+@pytest.mark.parametrize(
+    ("sequences", "weights", "told"),
+    [
+        (torch.zeros(0, 2, dtype=torch.int64), torch.ones(0), r"^sequences=\(0, 2\)"),
+        (torch.tensor([[3]]), torch.ones(1), "^sequences=3: use tokens from 0 to 2"),
+        (torch.tensor([[1]]), torch.ones(2), r"^weights=\[1.0, 1.0\]: give 1 non-negative"),
+        (torch.tensor([[1]]), torch.tensor([math.nan]), r"^weights=\[nan\]"),
+        (torch.tensor([[1]]), torch.zeros(1), "^weights=0.0"),
+    ],
+)
+def test_bad_input(sequences, weights, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        Listed(sequences, weights, 3)
