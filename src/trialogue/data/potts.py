@@ -8,7 +8,7 @@ pseudo-convolutional Hamiltonians of Definition 1.3 of the document on Potts cha
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 import torch
 from scipy.sparse import csr_array
@@ -18,14 +18,29 @@ from trialogue.data.potts_couplings import coupling_strengths
 from trialogue.data.potts_law import PottsLaw
 from trialogue.data.potts_messages import Messages, require_fitting, window_numbers
 from trialogue.data.potts_patterns import StoredPatterns
-from trialogue.data.potts_sampling import sample
 from trialogue.data.potts_spectrum import correlation_length
 from trialogue.data.potts_walls import Walls
 from trialogue.errors import InputError, whole_number
 from trialogue.oracles import whole_sequences
 
-_TEMPERATURES = 4
-"""Messages of so many temperatures are kept: they serve all lengths."""
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class _Recent(Generic[Key, Value]):
+    """The values asked for last, so that messages and tables are made once."""
+
+    def __init__(self, most: int = 4) -> None:
+        self._values: OrderedDict[Key, Value] = OrderedDict()
+        self._most = most
+
+    def get(self, key: Key, make: Callable[[], Value]) -> Value:
+        if key not in self._values:
+            self._values[key] = make()
+        self._values.move_to_end(key)
+        if len(self._values) > self._most:
+            self._values.popitem(last=False)
+        return self._values[key]
 
 
 class PottsChain:
@@ -51,7 +66,8 @@ class PottsChain:
             raise InputError("energies", float(wrong[0]), "give finite energies of at least 0")
         self.energies = table.clone()
         self._stored = None if patterns is None else StoredPatterns(patterns, self.window, self.vocab_size)
-        self._messages: OrderedDict[float, Messages] = OrderedDict()
+        self._messages: _Recent[float, Messages] = _Recent()
+        self._laws: _Recent[tuple[int, float], PottsLaw] = _Recent()
 
     @classmethod
     def from_patterns(
@@ -103,26 +119,22 @@ class PottsChain:
 
     def at(self, length: int, temperature: float) -> PottsLaw:
         """The law of sequences of `length` tokens: an energy (H / T), a masked oracle, and joint draws of blocks."""
-        messages = self.messages(temperature)
-        return PottsLaw(messages, self._windows(length) + self.window - 1)
+        sites, messages = self._windows(length) + self.window - 1, self.messages(temperature)
+        return self._laws.get((sites, float(temperature)), lambda: PottsLaw(messages, sites))
 
     def messages(self, temperature: float) -> Messages:
-        """The transfer-matrix messages at a temperature, with log-weights -E / T."""
-        kept = self._messages.get(temperature)
-        if kept is None:
-            if not (math.isfinite(temperature) and temperature > 0):
-                raise InputError("temperature", temperature, "use a finite number above 0")
-            log_weights = -self.energies / temperature
-            if not bool(torch.isfinite(log_weights).all()):
-                raise InputError(
-                    "temperature", temperature, f"E / T overflows: the largest energy is {self.max_energy}"
-                )
-            kept = Messages(log_weights)
-            self._messages[temperature] = kept
-            if len(self._messages) > _TEMPERATURES:
-                self._messages.popitem(last=False)
-        self._messages.move_to_end(temperature)
-        return kept
+        """The transfer-matrix messages at a temperature, with log-weights -E / T; they serve all lengths."""
+        if not (math.isfinite(temperature) and temperature > 0):
+            raise InputError("temperature", temperature, "use a finite number above 0")
+        return self._messages.get(float(temperature), lambda: Messages(self._log_weights(temperature)))
+
+    def _log_weights(self, temperature: float) -> Tensor:
+        log_weights = -self.energies / temperature
+        if not bool(torch.isfinite(log_weights).all()):
+            raise InputError(
+                "temperature", temperature, f"E / T overflows: the largest energy is {self.max_energy}"
+            )
+        return log_weights
 
     def log_partition(self, length: int, temperature: float) -> float:
         """log Z of all V^L sequences."""
@@ -184,8 +196,7 @@ class PottsChain:
 
     def sample(self, n: int, length: int, temperature: float, seed: int = 0) -> Tensor:
         """Draw `n` independent sequences (n, L) int64 exactly; sequence i depends on `seed` and i alone."""
-        number, start = whole_number("n", n, 0), whole_number("seed", seed, 0)
-        return sample(self.messages(temperature), self._windows(length), number, start)
+        return self.at(length, temperature).sample(n, seed)
 
     def coupling_matrix(self, length: int) -> csr_array:
         """The band matrix B (L, L) of equation 1, float64: how strongly pairs of sites interact.

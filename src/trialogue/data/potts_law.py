@@ -1,13 +1,17 @@
 """The law of a chain of windows of one length, with all that samplers ask of it answered by transfer matrices."""
 
 import math
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice
 
 import torch
 from torch import Tensor
 from torch.nn.functional import max_pool1d, one_hot
 
 from trialogue.data.potts_messages import Messages, window_numbers
-from trialogue.errors import InputError
+from trialogue.data.potts_sampling import Tables, alias_tables, draw_sequences
+from trialogue.errors import InputError, whole_number
 from trialogue.oracles import sites_of, whole_sequences
 from trialogue.randomness import Choose
 
@@ -109,6 +113,20 @@ class PottsLaw:
             row, column = near.drawn.nonzero().unbind(1)
             drawn[rows[row], near.sites[row, column]] = values[row, column]
         return drawn
+
+    def sample(self, n: int, seed: int = 0) -> Tensor:
+        """Draw `n` independent sequences (n, N) int64 exactly; sequence i depends on `seed` and i alone."""
+        number, start = whole_number("n", n, 0), whole_number("seed", seed, 0)
+        return draw_sequences(self.messages, self._tables or self._made(), number, self.sites, start)
+
+    @cached_property
+    def _tables(self) -> list[Tables]:
+        """The tables of all sites; none where they would not fit at once."""
+        tables = list(islice(self._made(), 3))
+        return tables if sum(len(table.offsets) for table in tables) == self.sites else []
+
+    def _made(self) -> Iterator[Tables]:
+        return alias_tables(self.messages, self.sites - self.window + 1)
 
     def _chunks(self, block: Tensor) -> list[Tensor]:
         """Rows (n,) with anything in their block, so many at once that their messages fit."""

@@ -116,14 +116,16 @@ class Messages:
         self.vocab, self.window = log_weights.shape[0], log_weights.ndim
         self.states = self.vocab ** (self.window - 1)
         self.log_weights = log_weights.reshape(-1)
-        ending = self.log_weights.view(self.states, self.vocab)
-        leading = self.log_weights.view(self.vocab, self.states)
-        self._backward = _Iterates(
-            self.states, lambda message: (leading + message).view_as(ending).logsumexp(1)
-        )
-        self._forward = _Iterates(
-            self.states, lambda message: (ending + message[:, None]).view_as(leading).logsumexp(0)
-        )
+        self._backward = _Iterates(self.states, self._step_backward)
+        self._forward = _Iterates(self.states, self._step_forward)
+
+    def _step_backward(self, message: Tensor) -> Tensor:
+        weights = self.log_weights.view(self.vocab, self.states) + message
+        return weights.view(self.states, self.vocab).logsumexp(1)
+
+    def _step_forward(self, message: Tensor) -> Tensor:
+        weights = self.log_weights.view(self.states, self.vocab) + message[:, None]
+        return weights.view(self.vocab, self.states).logsumexp(0)
 
     def log_partition(self, windows: int) -> float:
         """log Z of a chain of so many windows."""

@@ -1,0 +1,56 @@
+"""Alias tables: a draw from any finite law by one random number and one look-up (Walker 1977).
+
+Of V columns, column c keeps c if a coin is below its threshold, and else gives its alias. An entry packs both into one
+word: the threshold above, the alias in the lower bits.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trialogue.compilation import compiled
+
+
+def alias_table(law: NDArray[np.float64], coin_bits: int, alias_bits: int) -> NDArray[np.uint64]:
+    """Entries (contexts, V) of laws (contexts, V): a threshold in units of 2^-coin_bits above an alias.
+
+    Each probability is met to within V 2^-coin_bits, or the rounding of float64. V 2^coin_bits must be below 2^63.
+    """
+    vocab = law.shape[1]
+    whole = vocab << coin_bits
+    weights = np.floor(law * whole).astype(np.int64)
+    weights[np.arange(len(law)), law.argmax(1)] += whole - weights.sum(1)
+    entries = np.empty(weights.shape, np.uint64)
+    _pack(weights, entries, coin_bits, alias_bits)
+    return entries
+
+
+@compiled
+def _pack(weights: NDArray[np.int64], entries: NDArray[np.uint64], coin_bits: int, alias_bits: int) -> None:
+    """Vose's algorithm (1991) in whole numbers: rows of `weights` sum to V * 2^coin_bits, and are used up."""
+    vocab = weights.shape[1]
+    full = 1 << coin_bits
+    small, large = np.empty(vocab, np.int64), np.empty(vocab, np.int64)
+    for row in range(len(weights)):
+        weight = weights[row]
+        smalls, larges = 0, 0
+        for token in range(vocab):
+            if weight[token] < full:
+                small[smalls] = token
+                smalls += 1
+            else:
+                large[larges] = token
+                larges += 1
+        while smalls:
+            smalls -= 1
+            larges -= 1
+            below, above = small[smalls], large[larges]
+            entries[row, below] = weight[below] << alias_bits | above
+            weight[above] -= full - weight[below]
+            if weight[above] < full:
+                small[smalls] = above
+                smalls += 1
+            else:
+                larges += 1
+        # What is left is full columns: their own alias, whatever the coin.
+        for place in range(larges):
+            entries[row, large[place]] = large[place]
