@@ -1,0 +1,75 @@
+"""The stored patterns of an autoregressive model with a finite window, and how long it follows one of them.
+
+Corollary 1.2.1 of the document on Potts chains. With the constant of equation 9 chosen per context, a token costs
+nothing where it is the likeliest one, so that the patterns of energy zero are the cycles of the greedy map on the V^w
+contexts. There may be only one, and then there are no walls; a model still leaves it at a constant rate, unless it is
+certain of every token.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError, whole_number
+
+
+class GreedyPattern(NamedTuple):
+    """A cycle of the greedy map: its `tokens` (period,) int64, a context (as a number) on it, and its decay.
+
+    `decay_rate` is the mean of -log p over the cycle: P(following it for L tokens) ~ exp(-decay_rate L).
+    """
+
+    tokens: Tensor
+    context: int
+    decay_rate: float
+
+
+def greedy_patterns(log_probs: Tensor) -> list[GreedyPattern]:
+    """All cycles of the greedy map of `log_probs` (V^w, V), as `context_log_probs` gives them, in order of contexts.
+
+    Counted with their phases there are as many stored patterns as tokens in all cycles. The lowest token wins ties.
+    Raises `InputError` where the shape is not (V^w, V).
+    """
+    likeliest, token, following = _greedy_map(log_probs)
+    seen = torch.zeros(len(following), dtype=torch.int64)
+    patterns = []
+    for start in range(len(following)):
+        context = start
+        while not seen[context]:
+            seen[context] = start + 1
+            context = int(following[context])
+        if seen[context] != start + 1:
+            continue
+        cycle = [context]
+        while int(following[cycle[-1]]) != context:
+            cycle.append(int(following[cycle[-1]]))
+        seen[cycle] = len(following) + 1
+        patterns.append(GreedyPattern(token[cycle], context, -float(likeliest[cycle].mean())))
+    return patterns
+
+
+def log_survival(log_probs: Tensor, context: int, length: int) -> Tensor:
+    """log P(the first 1, .., L tokens after `context` are the greedy ones) (L,) float64.
+
+    `context` is a number below V^w. Raises `InputError` for one that is not, and as `greedy_patterns`.
+    """
+    likeliest, _, following = _greedy_map(log_probs)
+    if whole_number("context", context, 0) >= len(following):
+        raise InputError("context", context, f"there are {len(following)} contexts")
+    path = torch.empty(whole_number("length", length, 1), dtype=torch.int64)
+    for step in range(len(path)):
+        path[step] = context
+        context = int(following[context])
+    return likeliest[path].cumsum(0)
+
+
+def _greedy_map(log_probs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Of every context (V^w,): log-probability of the likeliest token, the token, and the context it leads to."""
+    contexts, vocab = log_probs.shape if log_probs.ndim == 2 else (0, 0)
+    if vocab < 2 or vocab ** round(math.log(max(1, contexts), vocab)) != contexts:
+        raise InputError("log_probs", tuple(log_probs.shape), "use the shape (V^w, V)")
+    token = log_probs.argmax(1)
+    likeliest = log_probs.double().gather(1, token[:, None])[:, 0]
+    return likeliest, token, (torch.arange(contexts) * vocab + token) % contexts

@@ -1,0 +1,218 @@
+"""The map between autoregressive models and chains of windows, both ways (Theorem 1.2 of the document on Potts chains).
+
+A model whose next token depends on the last w tokens has a Hamiltonian with windows of W = w + 1 tokens, whose
+Boltzmann law at T = 1 is the model's own (equations 7 to 10), provided that the constant of equation 9 is one number.
+The text lets every context have its own, such that its likeliest token costs nothing: that gives another law,
+proportional to the product of p(x_i | context) / max_c p(c | context). Nor is the law at another temperature what
+sampling every token at that temperature gives, whose normalisers depend on the context too.
+
+The other way, the law of a chain of windows has exact conditionals p(x_n | x_0 .. x_(n-1)), by messages from the end:
+a model with the same window, which changes along the sequence as its end comes nearer.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from trialogue.data import PottsChain
+from trialogue.errors import InputError, whole_number
+from trialogue.oracles import Autoregressive, PrefixOracle, whole_sequences
+
+Constant = Literal["global", "per-context"]
+"""The two readings of the constant in equation 9."""
+
+MAX_CONTEXTS = 2**20
+"""An oracle is asked about at most so many prefixes."""
+_ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class AutoregressiveHamiltonian:
+    """H(x) = boundary[x_0, .., x_(w-1)] + the energy of `chain` at x, for sequences of at least W = w + 1 tokens.
+
+    `chain` holds equation 9 for every token with w tokens before it; `boundary` (V,) * w is the sum of the terms of the
+    first w tokens, whose contexts are shorter. `constant` says which constant they have. With a global one, -log p(x) =
+    H(x) + `boundary_offset` + (L - w) * `offset`, and the least window, and the least beginning, cost nothing.
+    """
+
+    chain: PottsChain
+    boundary: Tensor
+    constant: Constant
+    offset: float
+    boundary_offset: float
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of tokens V."""
+        return self.chain.vocab_size
+
+    def energy(self, tokens: Tensor) -> Tensor:
+        """H(x) (rows,) float64 of `tokens` (rows, L), L at least W."""
+        first = tokens[:, : self.boundary.ndim].unbind(1)
+        return self.chain.energy(tokens) + (self.boundary[first] if first else self.boundary)
+
+    def log_partition(self, length: int, temperature: float) -> float:
+        """log Z of all V^L sequences; at T = 1, with a global constant, it is the sum of all constants."""
+        return float(_weights_of_beginnings(self, length, temperature).logsumexp(0))
+
+
+def context_log_probs(oracle: Autoregressive, context: int) -> Tensor:
+    """log p(c | the last w tokens) (V^w, V) float64 of an oracle that looks no further back than w = `context` tokens.
+
+    Contexts are in the order of `itertools.product`. Raises `InputError` for oracles that end sequences, and for those
+    that answer otherwise after one token more: they look further back, or answer by position.
+    """
+    width = whole_number("context", context, 0)
+    if oracle.eos is not None:
+        raise InputError(
+            "oracle.eos", oracle.eos, "sequences that end have no length: use an oracle without one"
+        )
+    if oracle.max_length is not None and oracle.max_length < width + 2:
+        raise InputError(
+            "oracle.max_length",
+            oracle.max_length,
+            f"whether the last {width} tokens suffice shows after {width + 1}: use longer sequences",
+        )
+    if oracle.vocab_size ** (width + 1) > MAX_CONTEXTS:
+        raise InputError(
+            "context",
+            context,
+            f"there are {oracle.vocab_size}^{width + 1} contexts to ask about: use at most {MAX_CONTEXTS}",
+        )
+    answer = _prefix_log_probs(oracle, width)
+    further = _prefix_log_probs(oracle, width + 1).view(oracle.vocab_size, *answer.shape)
+    change = float((further.exp() - answer.exp()).abs().max())
+    if change > math.sqrt(torch.finfo(answer.dtype).eps):  # networks' answers change a little with the length
+        raise InputError(
+            "context", context, f"one token further back changes a probability by {change:.2g}: use more"
+        )
+    return answer.double()
+
+
+def hamiltonian_of(
+    oracle: Autoregressive, window: int, constant: Constant = "global"
+) -> AutoregressiveHamiltonian:
+    """The Hamiltonian of an oracle whose next token depends on the last w = `window` tokens (equations 7 to 9).
+
+    Windows have W = w + 1 tokens. `constant` "global" subtracts one number from all windows and one from all
+    beginnings, so that the least of each is zero; "per-context" makes the likeliest token of every context free, as the
+    text after equation 8 has it. Raises `InputError` for a token of probability zero, whose energy is infinite (the
+    domain walls of Theorem 1.1 need E_max to be finite), and as `context_log_probs`.
+    """
+    if constant not in ("global", "per-context"):
+        raise InputError("constant", constant, 'use "global" or "per-context"')
+    width, vocab = whole_number("window", window, 0), oracle.vocab_size
+    last = -context_log_probs(oracle, width)
+    terms = [*(-_prefix_log_probs(oracle, length).double() for length in range(width)), last]
+    for length, term in enumerate(terms):
+        if not bool(torch.isfinite(term).all()):
+            context, token = (~torch.isfinite(term)).nonzero()[0].tolist()
+            prefix = tuple(whole_sequences(vocab, length)[context].tolist())
+            raise InputError(
+                "oracle",
+                f"p({token} | {prefix}) = 0",
+                "its energy would be infinite: use an oracle whose probabilities are all positive",
+            )
+    if constant == "per-context":
+        terms = [term - term.amin(1, keepdim=True) for term in terms]
+    boundary = torch.zeros(1, dtype=torch.float64)
+    for term in terms[:-1]:
+        boundary = (boundary[:, None] + term).flatten()
+    least = float(terms[-1].min()), float(boundary.min())
+    chain = PottsChain((terms[-1] - least[0]).view([vocab] * (width + 1)))
+    return AutoregressiveHamiltonian(chain, (boundary - least[1]).view([vocab] * width), constant, *least)
+
+
+class ChainConditionals(PrefixOracle):
+    """The autoregressive oracle of the law p(x) ∝ exp(-H(x) / T) on sequences of `length` tokens, exact.
+
+    Sequences are complete at `length`; there is no token that ends them. An answer looks back W - 1 tokens and costs no
+    more than its row of the energies: what is still to come was summed once, from the end.
+    """
+
+    def __init__(
+        self, chain: PottsChain | AutoregressiveHamiltonian, length: int, temperature: float
+    ) -> None:
+        inner = chain if isinstance(chain, PottsChain) else chain.chain
+        beginnings = _weights_of_beginnings(chain, length, temperature)
+        self._messages = inner.messages(temperature)
+        self.vocab_size, self.max_length = inner.vocab_size, int(length)
+        self._last, self._context = int(length) - 1, inner.window - 1
+        self._first = []
+        for known in range(self._context):
+            weights = beginnings.view(self.vocab_size**known, self.vocab_size, -1).logsumexp(2)
+            self._first.append(weights.log_softmax(1))
+
+    def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """Log-probabilities (n, V) float64 after the first `lengths` (n,), below the length, of `tokens`."""
+        answer = torch.empty(len(lengths), self.vocab_size, dtype=torch.float64)
+        places = self.vocab_size ** torch.arange(self._context - 1, -1, -1)
+        for known in lengths[lengths < self._context].unique().tolist():
+            rows = (lengths == known).nonzero()[:, 0]
+            number = (tokens[rows, :known] * places[self._context - known :]).sum(1)
+            answer[rows] = self._first[known][number]
+        rows = (lengths >= self._context).nonzero()[:, 0]
+        if len(rows):
+            begin = lengths[rows, None] - self._context
+            own = tokens[rows].gather(1, begin + torch.arange(self._context))
+            windows = (own * places).sum(1)[:, None] * self.vocab_size + torch.arange(self.vocab_size)
+            place = self._messages.backward_places(self._last - lengths[rows])
+            after = self._messages.backward_table()[place[:, None], windows % self._messages.states]
+            answer[rows] = (self._messages.log_weights[windows] + after).log_softmax(1)
+        return answer
+
+
+def autoregressive_of(
+    chain: PottsChain | AutoregressiveHamiltonian, length: int, temperature: float
+) -> ChainConditionals:
+    """The exact next-token oracle of the law of `chain` at a length and temperature, on which every walk runs.
+
+    Of an `AutoregressiveHamiltonian` with a global constant at T = 1 it is the model that it came from. Raises
+    `InputError` for a length below a window, and a temperature that is not positive.
+    """
+    return ChainConditionals(chain, length, temperature)
+
+
+def _weights_of_beginnings(
+    chain: PottsChain | AutoregressiveHamiltonian, length: int, temperature: float
+) -> Tensor:
+    """Log-weights (V^(W-1),) of the first W - 1 tokens, all that follows summed over."""
+    inner = chain if isinstance(chain, PottsChain) else chain.chain
+    messages = inner.messages(temperature)
+    if whole_number("length", length, 1) < inner.window:
+        raise InputError("length", length, f"use at least one window of {inner.window} tokens")
+    weights, scale = messages.backward(length - inner.window + 1)
+    weights = weights + scale
+    if isinstance(chain, PottsChain):
+        return weights
+    return weights - chain.boundary.flatten() / temperature
+
+
+def _prefix_log_probs(oracle: Autoregressive, length: int) -> Tensor:
+    """log p(c | prefix) (V^length, V) of all prefixes of so many tokens, in the type of the oracle's answers."""
+    return torch.cat(
+        [
+            _answers(oracle, prefixes)
+            for prefixes in whole_sequences(oracle.vocab_size, length).split(_ROWS_AT_ONCE)
+        ]
+    )
+
+
+def _answers(oracle: Autoregressive, prefixes: Tensor) -> Tensor:
+    """log p(c | prefix) (n, V) of `prefixes` (n, length)."""
+    rows, length = torch.arange(len(prefixes)), prefixes.shape[1]
+    context = oracle.open(len(prefixes), length)
+    first = getattr(context, "first", 0)
+    if length < first:
+        raise InputError("oracle", type(oracle).__name__, "it does not answer for the empty prefix")
+    with torch.no_grad():
+        features = context.features(
+            prefixes, torch.full_like(rows, first), torch.full_like(rows, length), rows
+        )
+        answer = context.log_probs(features)
+    if bool(torch.isnan(answer).any()):
+        raise InputError("oracle", math.nan, "it answers with NaN")
+    return answer.log_softmax(1)
