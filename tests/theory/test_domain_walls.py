@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from trialogue.data import PottsChain
 from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
@@ -38,9 +39,13 @@ def energy_of(energies, tokens):
     return energies[tuple(tokens.unfold(1, energies.ndim, 1).unbind(2))].sum(1)
 
 
-UNIFORM = [torch.tensor([0]), torch.tensor([1]), torch.tensor([2])]
-OVERLAPPING = [torch.tensor([0]), torch.tensor([0, 1])]
-LONG = [torch.tensor([0, 1, 2]), torch.tensor([0, 1, 1]), torch.tensor([0])]
+def storing(patterns):
+    return PottsChain(torch.zeros(3), patterns)
+
+
+UNIFORM = storing([[0], [1], [2]])
+OVERLAPPING = storing([[0, 0], [0, 1]])
+LONG = storing([[0, 1, 2], [0, 1, 1], [0, 0, 0]])
 CASES = [
     (patterns, width, length)
     for patterns in (UNIFORM, OVERLAPPING, LONG)
@@ -214,7 +219,7 @@ def test_forbidden_windows_keep_order():
     """The control: where what differs is forbidden nothing decays, and no finite energy is like that."""
     energies = torch.full((2, 2), math.inf, dtype=torch.float64)
     energies.fill_diagonal_(0.0)
-    sequences = stored_sequences(UNIFORM[:2], 9)
+    sequences = stored_sequences(UNIFORM, 9)[:2]
     assert stored_pattern_decay(energies, 0.5) == 0.0
     assert one_wall(energies, sequences, 0.5).log_weight == -math.inf
     assert stored_pattern_count(energies, 9) == 2
@@ -225,13 +230,9 @@ def test_forbidden_windows_keep_order():
 
 
 def test_stored_sequences_are_different():
-    assert stored_sequences([torch.tensor([0]), torch.tensor([0, 0]), torch.tensor([0, 1])], 4).tolist() == [
-        [0, 0, 0, 0],
-        [0, 1, 0, 1],
-        [1, 0, 1, 0],
-    ]
+    assert stored_sequences(OVERLAPPING, 4).tolist() == [[0, 0, 0, 0], [0, 1, 0, 1], [1, 0, 1, 0]]
     with pytest.raises(InputError, match=r"^patterns="):
-        stored_sequences([], 4)
+        stored_sequences(PottsChain(torch.zeros(2, 2)), 4)
 
 
 STORED = torch.tensor([[0, 0, 0], [1, 1, 1]])

@@ -10,7 +10,6 @@ Energies are the table (V,) * W of one window, in units where the temperature is
 """
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import eigs
 from torch import Tensor
 
+from trialogue.data import PottsChain
 from trialogue.errors import InputError, whole_number
 
 _DENSE_STATES = 512
@@ -83,17 +83,22 @@ def straddling_windows(length: int, window: int) -> Tensor:
     return last - first + 1
 
 
-def stored_sequences(patterns: Sequence[Tensor], length: int) -> Tensor:
-    """The different sequences (N, L) int64 that follow one of the periodic `patterns` in any phase."""
-    length = whole_number("length", length, 1)
-    sites = torch.arange(length)
-    found: dict[tuple[int, ...], None] = {}
-    for pattern in patterns:
-        for phase in range(len(pattern)):
-            found.setdefault(tuple(pattern[(sites + phase) % len(pattern)].tolist()))
-    if not found:
-        raise InputError("patterns", patterns, "give one or more, each of one token or more")
-    return torch.tensor(list(found), dtype=torch.int64)
+def stored_sequences(chain: PottsChain, length: int) -> Tensor:
+    """The different sequences (N, L) int64 that follow one of the patterns of `chain` in any phase.
+
+    Raises `InputError` for a chain that stores none.
+    """
+    if chain.patterns is None:
+        raise InputError(
+            "patterns", None, "nothing is stored: use PottsChain(energies, patterns) or from_patterns"
+        )
+    sites = torch.arange(whole_number("length", length, 1))
+    followed = [
+        tuple(pattern[(sites + phase) % len(pattern)].tolist())
+        for pattern in chain.patterns
+        for phase in range(len(pattern))
+    ]
+    return torch.tensor(list(dict.fromkeys(followed)))
 
 
 def splice_energies(energies: Tensor, patterns: Tensor) -> Tensor:
