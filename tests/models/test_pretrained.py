@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections.abc import Sequence
 
 import pytest
 import torch
@@ -77,10 +78,13 @@ def fresh(oracle: PretrainedOracle, tokens: Tensor) -> Tensor:
         return oracle.model(input_ids=tokens[None], use_cache=False).logits[0, -1].float().log_softmax(-1)
 
 
-def largest_error(oracle: PretrainedOracle, seed: int, memory: int, steps: int = 12) -> tuple[float, int]:
-    """Along a random ragged schedule of appends, rewinds, copies, packing and refilling: the greatest difference of
-    an answer from a fresh pass, and how many greedy tokens differ although the two best are 2e-3 apart.
+def largest_error(
+    oracle: PretrainedOracle, seed: int, memory: int, steps: int = 12, alphabet: Sequence[int] = range(3, 9)
+) -> tuple[float, int]:
+    """Along a random ragged schedule of appends, rewinds, copies, packing and refilling of six tokens: the greatest
+    difference of an answer from a fresh pass, and how many greedy tokens differ although the two best are 2e-3 apart.
     """
+    ids = torch.tensor(alphabet)
     draw = generator(seed, "schedule of a pretrained model")
 
     def integers(high: int, size: int) -> Tensor:
@@ -92,14 +96,14 @@ def largest_error(oracle: PretrainedOracle, seed: int, memory: int, steps: int =
         room = ROWS - len(batch.lengths)
         if room > 2:
             start = 1 + integers(6, room)
-            prompts = torch.randint(3, 9, (room, CAPACITY), generator=draw)
+            prompts = ids[torch.randint(0, 6, (room, CAPACITY), generator=draw)]
             prompts *= torch.arange(CAPACITY) < start[:, None]
             batch.add(prompts, start, start, torch.full((room,), CAPACITY))
         rows = len(batch.lengths)
         source = torch.where(integers(4, rows) == 0, integers(rows, rows), torch.arange(rows))
         held = batch.lengths[source]
         length = (held - torch.where(integers(3, rows) == 0, integers(5, rows), 0)).clamp_min(1)
-        token = torch.where((integers(6, rows) > 0) & (length < CAPACITY), 3 + integers(6, rows), -1)
+        token = torch.where((integers(6, rows) > 0) & (length < CAPACITY), ids[integers(6, rows)], -1)
         batch.apply(Moves(source, length, token, torch.zeros(rows, dtype=torch.bool)))
         asked = (integers(3, rows) > 0).nonzero()[:, 0]
         if len(asked):
@@ -131,7 +135,11 @@ def test_ragged_schedules_answer_as_fresh_passes_do(kind):
 def test_ragged_schedules_of_a_model_of_choice_answer_as_fresh_passes_do():
     oracle = load_pretrained(os.environ["TRIALOGUE_TEST_MODEL"])
     with torch.inference_mode():
-        errors = [largest_error(oracle, seed, memory=(1, 5, 4096)[seed % 3]) for seed in range(200)]
+        # Words, since control tokens amplify rounding: on them a float32 model is 1e-3 from itself with a cache.
+        words = oracle.tokenization.encode(" city river art known since the")
+        errors = [
+            largest_error(oracle, seed, memory=(1, 5, 4096)[seed % 3], alphabet=words) for seed in range(200)
+        ]
     print(f"the largest difference is {max(error for error, _ in errors):.1e}")
     assert max(error for error, _ in errors) < 1e-3
     assert sum(wrong for _, wrong in errors) == 0
