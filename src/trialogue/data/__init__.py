@@ -5,6 +5,7 @@ from trialogue.data.dyck import Dyck, DyckErrors
 from trialogue.data.dyck_kernels import DyckError
 from trialogue.data.integer_polynomials import RootedPolynomials
 from trialogue.data.ising import Ising
+from trialogue.data.pattern_corpus import PatternCorpus, maximal_length_patterns
 from trialogue.data.potts import PottsChain
 from trialogue.data.potts_law import PottsLaw
 from trialogue.data.random_primes import RandomNumbers, RandomPrimes
@@ -16,6 +17,7 @@ __all__ = [
     "DyckError",
     "DyckErrors",
     "Ising",
+    "PatternCorpus",
     "PottsChain",
     "PottsLaw",
     "RandomNumbers",
@@ -24,4 +26,5 @@ __all__ = [
     "SemiprimeTuples",
     "Table",
     "TwentyQuestions",
+    "maximal_length_patterns",
 ]

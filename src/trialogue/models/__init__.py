@@ -1,6 +1,7 @@
 """Models that answer with conditionals: networks, trained here or elsewhere."""
 
+from trialogue.models.cropped import Cropped, Endless
 from trialogue.models.masked import MaskedTransformer
 from trialogue.models.transformer import Transformer, TransformerConfig
 
-__all__ = ["MaskedTransformer", "Transformer", "TransformerConfig"]
+__all__ = ["Cropped", "Endless", "MaskedTransformer", "Transformer", "TransformerConfig"]

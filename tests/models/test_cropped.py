@@ -1,0 +1,127 @@
+"""Cropped and endless oracles against fresh passes over what they may see."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from random_transformer import small
+from torch import Tensor
+
+from models.tiny_pretrained import tiny_oracle
+from trialogue.errors import InputError
+from trialogue.inference import generate
+from trialogue.models.cropped import Cropped, Endless
+from trialogue.oracles import Autoregressive
+from trialogue.randomness import generator
+
+MODEL = small()
+
+
+def fresh(tokens: Tensor, window: int) -> Tensor:
+    """Log-law (vocab,) after the last `window` of `tokens` (length,), by a full pass."""
+    inputs = torch.cat((torch.tensor([MODEL.bos]), tokens[max(0, len(tokens) - window) :]))
+    return MODEL(inputs[None])[0, -1].log_softmax(-1).detach()
+
+
+def largest_error(oracle: Cropped, window: int) -> float:
+    tokens = torch.randint(0, 3, (40, 12), generator=generator(0, "tokens"))
+    lengths = torch.randint(0, 13, (40,), generator=generator(0, "lengths"))
+    found = oracle.next_log_probs(tokens, lengths)
+    exact = torch.stack(
+        [fresh(row[:length], window) for row, length in zip(tokens, lengths.tolist(), strict=True)]
+    )
+    return float((found - exact).abs().max())
+
+
+@pytest.mark.parametrize("window", [1, 2, 5, 11])
+def test_only_the_last_tokens_are_seen(window: int) -> None:
+    assert isinstance(Cropped(MODEL, window), Autoregressive)
+    assert largest_error(Cropped(MODEL, window), window) < 1e-5
+    assert largest_error(Cropped(MODEL, max(1, window - 1)), window) > 1e-2 or window == 1
+
+
+def _first_tokens(self: Cropped, tokens: Tensor, lengths: Tensor) -> Tensor:
+    return original(self, tokens, lengths.clamp_max(self.window))
+
+
+def _in_the_order_of_contexts(self: Cropped, tokens: Tensor, lengths: Tensor) -> Tensor:
+    return original(self, tokens, lengths).sort(0).values
+
+
+original = Cropped.next_log_probs
+
+
+@pytest.mark.parametrize("broken", [_first_tokens, _in_the_order_of_contexts])
+def test_the_check_rejects(broken: Callable[..., Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cropped, "next_log_probs", broken)
+    assert largest_error(Cropped(MODEL, 3), 3) > 1e-2
+
+
+def test_equal_contexts_are_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[int] = []
+
+    def noted(rows: int, capacity: int) -> object:
+        opened.append(rows)
+        return type(MODEL).open(MODEL, rows, capacity)
+
+    monkeypatch.setattr(MODEL, "open", noted)
+    tokens = torch.tensor([[0, 1, 2], [2, 1, 2], [1, 1, 2], [1, 2, 2]])
+    Cropped(MODEL, 2).next_log_probs(tokens, torch.full((4,), 3))
+    assert opened == [2]
+
+
+def test_a_cropped_model_goes_on_beyond_its_positions() -> None:
+    assert MODEL.max_length is not None
+    samples = generate(Endless(MODEL), [[0]], max_new_tokens=8)
+    assert int(samples.lengths) == 9
+    longer = generate(Endless(Cropped(MODEL, 4)), [[0]], max_new_tokens=50, num_samples=3)
+    assert longer.lengths.tolist() == [51] * 3
+    assert int(longer.tokens.max()) < 3
+    assert torch.equal(
+        longer.tokens, generate(Cropped(Endless(MODEL), 4), [[0]], max_new_tokens=50, num_samples=3).tokens
+    )
+
+
+def test_a_pretrained_model_is_cropped_too() -> None:
+    oracle = tiny_oracle()
+    tokens = torch.randint(3, 300, (5, 9), generator=generator(1))
+    lengths = torch.tensor([9, 4, 7, 9, 5])
+    found = Cropped(oracle, 4).next_log_probs(tokens, lengths)
+    for row, length in enumerate(lengths.tolist()):
+        own = tokens[row : row + 1, length - 4 : length]
+        context = oracle.open(1, 4)
+        answer = context.log_probs(
+            context.features(own, torch.zeros(1).long(), torch.full((1,), 4), torch.zeros(1).long())
+        )
+        torch.testing.assert_close(found[row : row + 1], answer, atol=1e-4, rtol=0)
+    assert Cropped(oracle, 4).tokenization is oracle.tokenization
+
+
+def test_without_an_end_the_others_share_its_probability() -> None:
+    tokens, rows = torch.tensor([[0, 1, 2, 0], [2, 2, 1, 1]]), torch.arange(2)
+    stop = torch.tensor([4, 2])
+    base, endless = MODEL.open(2, 4, (1,)), Endless(MODEL).open(2, 4, (1,))
+    features = base.features(tokens, stop * 0, stop, rows)
+    law = base.log_probs(features)[:, :3].softmax(1)
+    answer = endless.log_probs(endless.features(tokens, stop * 0, stop, rows))
+    torch.testing.assert_close(answer.exp(), law)
+    torch.testing.assert_close(endless.hidden(features, 1), base.hidden(features, 1))
+    forked = endless.fork(torch.tensor([1, 0]), 4)
+    again = forked.features(tokens[[1, 0]], stop[[1, 0]], stop[[1, 0]], rows)
+    torch.testing.assert_close(forked.log_probs(again), answer[[1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("field", "make"),
+    [
+        ("window", lambda: Cropped(MODEL, 0)),
+        ("window", lambda: Cropped(MODEL, 2.5)),
+        ("window", lambda: Cropped(MODEL, 12)),
+        ("eos", lambda: Endless(Endless(MODEL))),
+        ("eos", lambda: Endless(tiny_oracle())),
+    ],
+)
+def test_bad_input_is_named(field: str, make: Callable[[], object]) -> None:
+    with pytest.raises(InputError) as error:
+        make()
+    assert error.value.field == field
