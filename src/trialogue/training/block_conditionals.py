@@ -29,6 +29,7 @@ MaskLaw = Callable[[Tensor, Tensor], Tensor]
 
 _COMPLETIONS = 2**26
 _COMPLETIONS_AT_ONCE = 2**20
+_BITS_AT_ONCE = 6
 
 
 class _Contexts(NamedTuple):
@@ -73,7 +74,8 @@ class BlockConditionals:
         self._groups: list[_Contexts] = []
         for size in np.unique(sizes).tolist():
             members = np.flatnonzero(sizes == size)
-            for part in np.array_split(members, -(-(len(members) << size) // _COMPLETIONS_AT_ONCE)):
+            parts = -(-(len(members) << size) // _COMPLETIONS_AT_ONCE)
+            for part in np.array_split(members, min(parts, len(members))):
                 place = np.full(len(places), -1)
                 place[part] = np.arange(len(part))
                 own = np.flatnonzero(place[context] >= 0)
@@ -127,7 +129,6 @@ class BlockConditionals:
             covariance = moments[:, subsets[:, None] ^ subsets] - mean[:, :, None] * mean[:, None]
             inside = group.inside
             residual = np.concatenate((inside, inside[:, first] * inside[:, second]), 1) - mean[group.context]
-            outer = residual[:, :, None] * residual[:, None]
             blocks, block = np.unique(group.sites, axis=0, return_inverse=True)
             block = block.reshape(-1)
             for index, sites in enumerate(blocks):
@@ -136,7 +137,8 @@ class BlockConditionals:
                 outside = group.outside[own][:, columns.outside]
                 hessian[columns.grid] += _spread(covariance[own], group.share[own], outside, len(sites))
                 outside = group.outside[group.context[pairs]][:, columns.outside]
-                scores[columns.grid] += _spread(outer[pairs], group.pair_share[pairs], outside, len(sites))
+                gradients = _gradients(residual[pairs], outside, len(sites))
+                scores[columns.grid] += (group.pair_share[pairs][:, None] * gradients).T @ gradients
         return hessian, scores
 
     def _solve(self, parameters: Floats) -> list[Floats]:
@@ -220,10 +222,19 @@ def _contexts(
 
 
 def _transform(values: Floats) -> Floats:
-    """Hadamard transform of the rows of (c, 2^k): its matrix is the Kronecker product of two smaller ones."""
+    """Hadamard transform of the rows of (c, 2^k): its matrix is the Kronecker product of small ones."""
     k = values.shape[1].bit_length() - 1
-    left, right = _hadamard(k // 2), _hadamard(k - k // 2)
-    return (left @ values.reshape(-1, len(left), len(right)) @ right).reshape(values.shape)
+    turned = values
+    # Each product transforms the last bits and moves them to the front; in the end all are where they were.
+    for bits in _split(k):
+        turned = (turned.reshape(len(values), -1, 1 << bits) @ _hadamard(bits)).swapaxes(1, 2)
+    return turned.reshape(values.shape)
+
+
+def _split(k: int) -> list[int]:
+    """k as a sum of as few numbers of at most `_BITS_AT_ONCE` as there can be, nearly equal."""
+    parts = max(1, -(-k // _BITS_AT_ONCE))
+    return [k // parts + (part < k % parts) for part in range(parts)]
 
 
 class _Subsets(NamedTuple):
@@ -261,6 +272,16 @@ def _spread(local: Floats, weights: Floats, outside: Floats, k: int) -> Floats:
     corner = weighted[:, k:, k:].sum(0)
     mixed = mixed.reshape(size, len(corner))
     return np.block([[spins.reshape(size, size), mixed], [mixed.T, corner]])
+
+
+def _gradients(residual: Floats, outside: Floats, k: int) -> Floats:
+    """Gradients (p, q) of samples, in the order of `_Columns`; `outside` (p, N - k) spins multiply those of the block.
+
+    `residual` (p, k + pairs) is by how much the block's spins, and pairs of them, exceed their means.
+    """
+    factors = np.column_stack((np.ones(len(outside)), outside))
+    spins = residual[:, :k, None] * factors[:, None]
+    return np.concatenate((spins.reshape(len(residual), -1), residual[:, k:]), 1)
 
 
 def _distinct(*columns: Bools) -> tuple[Indices, Indices]:
