@@ -272,10 +272,10 @@ def padded(sequences: Sequence[Sequence[int]], capacity: int | None = None) -> t
     return tokens, lengths
 
 
-def whole_sequences(vocab_size: int, sites: int) -> Tensor:
+def whole_sequences(vocab_size: int, sites: int, device: torch.device | str = "cpu") -> Tensor:
     """All sequences (vocab^N, N) int64 in the order of `itertools.product`: the last site changes first."""
-    places = vocab_size ** torch.arange(sites - 1, -1, -1)
-    return torch.arange(vocab_size**sites)[:, None] // places % vocab_size
+    places = vocab_size ** torch.arange(sites - 1, -1, -1, device=device)
+    return torch.arange(vocab_size**sites, device=device)[:, None] // places % vocab_size
 
 
 def sites_of(block: Tensor) -> tuple[Tensor, Tensor]:

@@ -51,6 +51,21 @@ def mix(x: np.uint64) -> np.uint64:
     return x ^ (x >> np.uint64(31))
 
 
+_WRAPPED = 2**64
+"""Constants of 64 bits, less this, are the int64 of the same bits."""
+
+
+def numbers_of_64_bits(keys: Tensor, counters: Tensor) -> Tensor:
+    """Number `counters` of the streams `keys` (both int64, broadcast) on any device: the bits of a uint64, as int64.
+
+    Those of `Streams`, whose keys these are; in whole numbers, and so the same on every device.
+    """
+    x = keys + counters * (int(GAMMA) - _WRAPPED)
+    x = (x ^ ((x >> 30) & (2**34 - 1))) * (0xBF58476D1CE4E5B9 - _WRAPPED)
+    x = (x ^ ((x >> 27) & (2**37 - 1))) * (0x94D049BB133111EB - _WRAPPED)
+    return x ^ ((x >> 31) & (2**33 - 1))
+
+
 @compiled
 def _spread(seed: np.uint64, keys: NDArray[np.int64], out: NDArray[np.int64]) -> None:
     for index in range(len(keys)):
@@ -97,6 +112,22 @@ def _invert_rows(
     return smallest
 
 
+def inverted(uniform: Tensor, weights: Tensor) -> Tensor:
+    """What `index_of` picks by `uniform` (n,) from `weights` (n, k), on any device, in whole-tensor operations.
+
+    Sums are taken in another order, so that an index may differ where the uniform number falls within the rounding of
+    a sum. Raises `InputError` where all weights of a row are zero.
+    """
+    below = weights.double().cumsum(-1)
+    if not bool((below[:, -1] > 0).all()):
+        raise no_choice()
+    possible = weights > 0
+    beyond = possible & (below > (uniform * below[:, -1])[:, None])
+    # Of equal values `argmax` gives the first; no index is beyond where rounding lifts the target to the total.
+    last = weights.shape[-1] - 1 - possible.flip(-1).byte().argmax(-1)
+    return torch.where(beyond.any(-1), beyond.byte().argmax(-1), last)
+
+
 def _weights(log_weights: Tensor) -> Tensor:
     """Weights up to a factor per row; NaN where all are zero."""
     return (log_weights - log_weights.amax(-1, keepdim=True)).exp_()
@@ -107,6 +138,8 @@ def index_of(uniform: Tensor, log_weights: Tensor) -> Tensor:
 
     An index of weight zero is never picked. Raises `InputError` where all weights of a row are zero.
     """
+    if uniform.device.type != "cpu":
+        return inverted(uniform, _weights(log_weights))
     index = torch.empty(len(uniform), dtype=torch.int64)
     if _invert_rows(uniform.numpy(), _weights(log_weights).numpy(), index.numpy()) < 0:
         raise no_choice()
@@ -116,7 +149,9 @@ def index_of(uniform: Tensor, log_weights: Tensor) -> Tensor:
 def no_choice() -> InputError:
     """What is wrong where every option has weight zero."""
     return InputError(
-        "log_weights", -math.inf, "every choice has probability zero: give one a positive weight"
+        "log_weights",
+        -math.inf,
+        "every choice has probability zero, or one is not a number: give one a positive weight",
     )
 
 
@@ -157,22 +192,30 @@ def _draw(
 class Streams:
     """One stream per row, keyed by what the row samples and not by where it lies in the batch.
 
-    `keys` (rows,) int64 name the samples; `counters` (rows,) say how many numbers each has used.
+    `keys` (rows,) int64 name the samples; `counters` (rows,) say how many numbers each has used. Streams live where the
+    keys do and draw the same uniform numbers on every device; elsewhere than on the CPU, rows of one call must differ.
     """
 
     def __init__(self, seed: int, keys: Tensor) -> None:
-        self.keys = torch.empty_like(keys)
-        _spread(np.uint64(seed_of(seed, "streams")), keys.numpy(), self.keys.numpy())
+        own = torch.empty_like(keys, device="cpu")
+        _spread(np.uint64(seed_of(seed, "streams")), keys.cpu().numpy(), own.numpy())
+        self.keys = own.to(keys.device)
         self.counters = torch.zeros_like(keys)
 
     def uniform(self, rows: Tensor) -> Tensor:
         """The next number in [0, 1) of each row in `rows` (n,), float64."""
+        if self.keys.device.type != "cpu":
+            self.counters[rows] += 1
+            bits = numbers_of_64_bits(self.keys[rows], self.counters[rows])
+            return ((bits >> 11) & (2**53 - 1)).double() * 2.0**-53
         uniform = torch.empty(len(rows), dtype=torch.float64)
         _uniforms(self.keys.numpy(), self.counters.numpy(), rows.numpy(), uniform.numpy())
         return uniform
 
     def choose(self, log_weights: Tensor, rows: Tensor) -> Tensor:
         """Draw one index per row (`Choose`): `index_of` the next uniform number of each, in one pass."""
+        if self.keys.device.type != "cpu":
+            return inverted(self.uniform(rows), _weights(log_weights))
         index, weights = torch.empty_like(rows), _weights(log_weights)
         if _draw(self.keys.numpy(), self.counters.numpy(), rows.numpy(), weights.numpy(), index.numpy()) < 0:
             raise no_choice()
@@ -208,8 +251,9 @@ class Enumeration:
         if self._call == len(self._tape):
             self._tape.append(([0] * self._members, options))
         digits = torch.tensor(self._tape[self._call][0])
+        device, rows = rows.device, rows.cpu()
         group, member = rows // self._members, rows % self._members
-        law = log_weights.double().log_softmax(-1)
+        law = log_weights.double().log_softmax(-1).cpu()
         if bool(torch.isnan(law).any()):
             raise no_choice()
         index = digits[member]
@@ -222,7 +266,7 @@ class Enumeration:
         if self._dead is None and not bool((self._log_weight > -math.inf).any()):
             self._dead = self._call
         self._call += 1
-        return torch.where(log_p > -math.inf, index, law.argmax(-1))
+        return torch.where(log_p > -math.inf, index, law.argmax(-1)).to(device)
 
     def branches(self, run: Callable[[], Result]) -> Iterator[tuple[Tensor, Result]]:
         """Run `run` once per tape; yield the weights (groups,) float64 of its branch and what it returned."""

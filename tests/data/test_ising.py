@@ -1,6 +1,7 @@
 """Ising models: energies and laws against sums over states, structure against tables, and what is named as wrong."""
 
 import math
+import time
 from collections import Counter
 from itertools import product
 
@@ -10,6 +11,7 @@ import torch
 from inference.chains.small_models import random_ising, spins
 from inference.frequencies import l1_distance, weissman_radius
 from trialogue.data import Ising, ising
+from trialogue.data.ising_couplings import Clique
 from trialogue.errors import InputError
 from trialogue.oracles import Energy, Joint, Masked
 from trialogue.randomness import Enumeration, Streams
@@ -132,7 +134,7 @@ def drawn_law(model: Ising, tokens, block) -> dict[tuple[int, ...], float]:
 @pytest.mark.parametrize("table", [10, 0], ids=["by-table", "by-structure"])
 @pytest.mark.parametrize("name", STRUCTURED)
 def test_blocks_are_drawn_from_their_joint_law(monkeypatch, name, table):
-    monkeypatch.setattr(ising, "TABLE_SITES", table)
+    monkeypatch.setattr(ising, "COUNTED_SITES", table)
     model = MODELS[name]
     for row in (0, 3, 2**model.sites - 2):
         for bits in (1, 3, 5, 2**model.sites - 1):
@@ -164,7 +166,7 @@ def excess(model: Ising, reference: Ising) -> float:
 @pytest.mark.parametrize("table", [10, 0], ids=["by-table", "by-structure"])
 @pytest.mark.parametrize("name", MODELS)
 def test_samples_follow_the_law(monkeypatch, name, table):
-    monkeypatch.setattr(ising, "TABLE_SITES", table)
+    monkeypatch.setattr(ising, "COUNTED_SITES", table)
     assert excess(MODELS[name], MODELS[name]) < 0
 
 
@@ -175,7 +177,7 @@ def test_samples_reject_ordered_pairs():
 
 @pytest.mark.parametrize("name", ["dense", "clique"])
 def test_a_sample_depends_on_its_place_and_the_seed(monkeypatch, name):
-    monkeypatch.setattr(ising, "TABLE_SITES", 0 if name == "clique" else 10)
+    monkeypatch.setattr(ising, "COUNTED_SITES", 0 if name == "clique" else 10)
     model = MODELS[name]
     assert torch.equal(model.sample(10, 3), model.sample(50, 3)[:10])
     assert not torch.equal(model.sample(50, 3), model.sample(50, 4))
@@ -225,6 +227,30 @@ def with_entry(i, j, value):
     return matrix
 
 
+def test_a_block_of_sixteen_sites_is_drawn_from_its_table():
+    """One draw of all sites of a strong chain: the mass is on the two states that it aligns."""
+    coupling = torch.diag(torch.full((15,), 5.0), 1)
+    model = Ising(coupling + coupling.T, torch.zeros(16))
+    tokens = torch.arange(32).view(2, 16) % 2
+    drawn = model.draw_block(tokens, torch.ones(2, 16).bool(), Streams(0, torch.arange(2)).choose)
+    assert drawn.sum(1).tolist() in ([0, 16], [16, 0], [0, 0], [16, 16])
+
+
+def test_conditionals_of_a_large_clique_take_no_more_than_its_counts():
+    """1,500 equal spins, all masked: each is up with the mean share of its magnetisation, however many there are."""
+    model = Ising.clique(1500, 1500, coupling=1e-4, field=0.3)
+    tokens = torch.zeros(1, 1500, dtype=torch.int64)
+    masked = torch.ones(1, 1500, dtype=torch.bool)
+    began = time.process_time()
+    up = model.log_probs(tokens, masked)[0, :, 1].exp()
+    assert time.process_time() - began < 1.0
+    clique = Clique(masked[0], 1e-4, model.field)
+    share = (
+        clique.count_log_weights(2.0 * tokens - 1, masked).softmax(1)[0] @ torch.arange(1501).double() / 1500
+    )
+    close(up, share.expand(1500))
+
+
 @pytest.mark.parametrize(
     ("make", "named"),
     [
@@ -252,9 +278,27 @@ def with_entry(i, j, value):
             r"block=\(4,\)",
         ),
         (
-            lambda: random_ising(0, 12).draw_block(torch.zeros(1, 12).long(), torch.ones(1, 12).bool(), None),
-            r"block=12: .*2\^12 states .*ChainRule",
+            lambda: random_ising(0, 17).draw_block(torch.zeros(1, 17).long(), torch.ones(1, 17).bool(), None),
+            r"block=17: .*2\^17 states .*use smaller blocks",
         ),
+        (lambda: MODELS["dense"].energy(spins(MODELS["dense"].states())), "tokens=-1: token 0 is spin -1"),
+        (lambda: MODELS["dense"].features(torch.full((1, 5), 2)), "tokens=2"),
+        (lambda: MODELS["dense"].energy(torch.zeros(2, 4).long()), r"tokens=\(2, 4, 'cpu'\)"),
+        (lambda: MODELS["dense"].site_log_probs(torch.zeros(5).long()), r"tokens=\(5, 'cpu'\)"),
+        (
+            lambda: MODELS["dense"].log_probs(torch.zeros(1, 5).long(), torch.ones(1, 5).long()),
+            "masked=.*one bool for each token",
+        ),
+        (
+            lambda: MODELS["dense"].block_log_probs(torch.zeros(1, 5).long(), torch.ones(5).long()),
+            "block=.*one bool for each of the 5 sites",
+        ),
+        (
+            lambda: Ising(1e308 * (torch.ones(3, 3) - torch.eye(3)).double(), torch.zeros(3)),
+            "coupling=1e\\+308",
+        ),
+        (lambda: Ising.clique(5, 5, coupling=1e308, field=0.0), "coupling=1e\\+308"),
+        (lambda: Ising.clique(5, 5, coupling=None, field=0.0), "coupling=None: give one number"),
         (lambda: MODELS["dense"].sample(-1, 0), "n=-1"),
     ],
 )

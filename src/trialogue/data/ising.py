@@ -6,22 +6,23 @@ sum over i of h_i x_i), unordered pairs, as in equation (4.5) of the thesis.
 
 import math
 from functools import cached_property
-from itertools import combinations
 from typing import Self
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from trialogue.data.ising_couplings import Clique, Dense
+from trialogue.data.ising_couplings import Clique, couplings_of
 from trialogue.errors import InputError, whole_number
 from trialogue.oracles import sites_of, whole_sequences
 from trialogue.randomness import Choose, Streams, seed_of
 
 ENUMERABLE_SITES = 20
 """A model of more sites is not listed: 2^20 states of 20 spins take 160 MB."""
-TABLE_SITES = 10
+TABLE_SITES = 16
 """A block of more sites is not drawn from a table of its states."""
+COUNTED_SITES = 10
+"""A block of more sites of a clique model is drawn by the magnetisation, and not from a table."""
 
 
 class Ising:
@@ -52,8 +53,11 @@ class Ising:
                 "coupling", values, f"make it symmetric: entries ({i}, {j}) and ({j}, {i}) differ"
             )
         self.sites = len(matrix)
-        self.field = _field(field, self.sites)
-        self._couplings: Dense | Clique = _as_clique(matrix, self.field) or Dense(matrix)
+        self.field = _field(field, self.sites, matrix.device)
+        if not bool(torch.isfinite(matrix.abs().sum() + self.field.abs().sum())):
+            mend = "give couplings and fields whose sum is finite: it bounds the energy"
+            raise InputError("coupling", float(matrix.abs().max()), mend)
+        self._couplings = couplings_of(matrix, self.field)
 
     @classmethod
     def clique(cls, n: int, clique: int, coupling: float, field: Tensor | float) -> Self:
@@ -66,13 +70,29 @@ class Ising:
         sites = whole_number("n", n, 1)
         if whole_number("clique", clique, 0) > sites:
             raise InputError("clique", clique, f"use at most n={sites}")
-        if not math.isfinite(coupling):
-            raise InputError("coupling", coupling, "give a finite coupling")
+        try:
+            strength = float(coupling)
+        except (TypeError, ValueError):
+            raise InputError("coupling", coupling, "give one number") from None
+        if not math.isfinite(strength * int(clique) ** 2):
+            raise InputError("coupling", strength, "give a coupling whose sum over all pairs is finite")
         model = cls.__new__(cls)
         model.sites = sites
-        model.field = _field(torch.as_tensor(field, dtype=torch.float64), sites, one_for_all=True)
-        members = torch.arange(sites) < (clique if coupling and clique > 1 else 0)
-        model._couplings = Clique(members, float(coupling), model.field)
+        model.field = _field(field, sites, one_for_all=True)
+        members = torch.arange(sites, device=model.device) < (clique if strength and clique > 1 else 0)
+        model._couplings = Clique(members, strength, model.field)
+        return model
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model lies, and the tokens that it is asked about."""
+        return self.field.device
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same model on another device, such as "cuda"."""
+        model = type(self).__new__(type(self))
+        model.sites, model.field = self.sites, self.field.to(device)
+        model._couplings = self._couplings.to(device)
         return model
 
     @classmethod
@@ -84,8 +104,8 @@ class Ising:
             raise InputError(
                 "parameters", tuple(parameters.shape), f"{sites} sites have {pairs} pairs and {sites} fields"
             )
-        matrix = torch.zeros(sites, sites, dtype=torch.float64)
-        upper = torch.triu_indices(sites, sites, 1)
+        matrix = torch.zeros(sites, sites, dtype=torch.float64, device=parameters.device)
+        upper = torch.triu_indices(sites, sites, 1, device=parameters.device)
         matrix[upper[0], upper[1]] = parameters[:pairs]
         return cls(matrix + matrix.T, parameters[pairs:])
 
@@ -102,18 +122,34 @@ class Ising:
     @property
     def parameters(self) -> Tensor:
         """J_ij of the pairs i < j in lexicographic order, then h_i: (N(N-1)/2 + N,) float64."""
-        upper = torch.triu_indices(self.sites, self.sites, 1)
-        return torch.cat((self.coupling[upper[0], upper[1]], self.field))
+        return torch.cat((self._pairs(self.coupling), self.field))
+
+    def _pairs(self, matrix: Tensor) -> Tensor:
+        """Entries i < j of `matrix` (N, N), in lexicographic order."""
+        upper = torch.triu_indices(self.sites, self.sites, 1, device=self.device)
+        return matrix[upper[0], upper[1]]
+
+    def _spins(self, tokens: Tensor) -> Tensor:
+        """Spins (rows, N) float64 of `tokens` (rows, N); raises `InputError` where these are no states of the model."""
+        if tokens.ndim != 2 or tokens.shape[1] != self.sites or tokens.device != self.device:
+            got = (*tokens.shape, str(tokens.device))
+            mend = f"give tokens of shape (rows, {self.sites}) on the model's device, {self.device}"
+            raise InputError("tokens", got, mend)
+        wrong = tokens[(tokens != 0) & (tokens != 1)]
+        if len(wrong):
+            mend = "token 0 is spin -1 and token 1 is spin +1: give these"
+            raise InputError("tokens", wrong[0].item(), mend)
+        return _signs(tokens)
 
     def features(self, tokens: Tensor) -> Tensor:
         """What the `parameters` multiply: x_i x_j of the pairs, then x_i; (rows, N(N-1)/2 + N) float64."""
-        spins = _spins(tokens)
-        upper = torch.triu_indices(self.sites, self.sites, 1)
+        spins = self._spins(tokens)
+        upper = torch.triu_indices(self.sites, self.sites, 1, device=self.device)
         return torch.cat((spins[:, upper[0]] * spins[:, upper[1]], spins), 1)
 
     def energy(self, tokens: Tensor) -> Tensor:
         """E(x) (rows,) float64 of `tokens` (rows, N), with p(x) ∝ exp(-E(x))."""
-        spins = _spins(tokens)
+        spins = self._spins(tokens)
         return -(self._couplings.interaction(spins) + spins @ self.field)
 
     def states(self) -> Tensor:
@@ -128,7 +164,7 @@ class Ising:
                 f"2^{self.sites} states are too many to list (at most 2^{ENUMERABLE_SITES}): draw from the model, "
                 "with `sample` or `run_chain(Gibbs(), model, ...)`",
             )
-        return whole_sequences(2, self.sites)
+        return whole_sequences(2, self.sites, self.device)
 
     @cached_property
     def _log_weights(self) -> Tensor:
@@ -138,8 +174,8 @@ class Ising:
         """log Z: from the magnetisation for clique models of any size, else from all states."""
         if isinstance(self._couplings, Clique):
             apart = self.field[~self._couplings.members].abs()
-            nothing = torch.zeros(1, self.sites, dtype=torch.float64)
-            everything = torch.ones(1, self.sites, dtype=torch.bool)
+            nothing = self.field.new_zeros(1, self.sites)
+            everything = torch.ones_like(nothing, dtype=torch.bool)
             clique = self._couplings.count_log_weights(nothing, everything).logsumexp(1)
             return float(clique + (apart + torch.log1p(torch.exp(-2 * apart))).sum())
         return float(self._log_weights.logsumexp(0))
@@ -150,36 +186,39 @@ class Ising:
 
     def moments(self) -> Tensor:
         """Expectations of the `features` (N(N-1)/2 + N,) float64, from all states."""
-        return self.probabilities() @ self.features(self.states())
+        spins, law = _signs(self.states()), self.probabilities()
+        return torch.cat((self._pairs(spins.T @ (law[:, None] * spins)), law @ spins))
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
         """log p(x_i | all others) (rows, 2) float64 of one site i = `sites` (rows,) of each row."""
-        local = self._couplings.local_at(_spins(tokens), sites) + self.field[sites]
+        local = self._couplings.local_at(_signs(tokens), sites) + self.field[sites]
         return _log_probs(2 * local)
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
         """log p(x_i | all others) (rows, N, 2) float64 of every site i."""
-        return _log_probs(2 * (self._couplings.local(_spins(tokens)) + self.field))
+        return _log_probs(2 * (self._couplings.local(self._spins(tokens)) + self.field))
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
         """log p(x_i | x outside the mask) (rows, N, 2) float64 of each masked site; others are as they are.
 
-        `masked` (rows, N) bool. Raises `InputError` for masks of more than `TABLE_SITES` sites, unless the couplings
-        are a clique.
+        `masked` (rows, N) bool. Raises `InputError` for other masks, and unless the couplings are a clique, for those
+        of more than `TABLE_SITES` sites.
         """
-        spins = _spins(tokens)
+        spins = self._spins(tokens)
+        if masked.shape != tokens.shape or masked.dtype != torch.bool:
+            raise InputError("masked", (*masked.shape, masked.dtype), "give one bool for each token")
         if isinstance(self._couplings, Clique):
             odds = torch.where(
                 self._couplings.members, self._couplings.log_odds(spins, masked), 2 * self.field
             )
             answer = _log_probs(odds)
         else:
-            answer = torch.zeros(*tokens.shape, 2, dtype=torch.float64)
+            answer = spins.new_zeros(*tokens.shape, 2)
             weights, order, held = self._table(spins, masked)
             law = weights.softmax(1)
-            up = whole_sequences(2, order.shape[1]).double()
+            up = whole_sequences(2, order.shape[1], self.device).double()
             site = torch.stack((law @ (1 - up), law @ up), 2).log()
-            rows = torch.arange(len(tokens))[:, None].expand_as(order)
+            rows = torch.arange(len(tokens), device=self.device)[:, None].expand_as(order)
             answer[rows[~held], order[~held]] = site[~held]
         given = torch.nn.functional.one_hot(tokens, 2).double().log()
         return torch.where(masked[:, :, None], answer, given)
@@ -189,27 +228,27 @@ class Ising:
 
         Raises `InputError` where 2^k states are too many to list.
         """
-        if block.shape != (self.sites,):
+        if block.shape != (self.sites,) or block.dtype != torch.bool:
             raise InputError("block", tuple(block.shape), f"give one bool for each of the {self.sites} sites")
-        weights, _, _ = self._table(_spins(tokens), block.expand(len(tokens), -1), ENUMERABLE_SITES)
+        weights, _, _ = self._table(self._spins(tokens), block.expand(len(tokens), -1), ENUMERABLE_SITES)
         return weights.log_softmax(1)
 
     def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
         """Tokens (rows, N) with x_block drawn jointly given the rest; `block` (rows, N) bool, its size may differ.
 
-        Up to `TABLE_SITES` sites from a table of their states; beyond, for clique models, the sites apart from the
-        clique one by one and the clique by its magnetisation. Raises `InputError` for larger blocks otherwise.
+        From a table of their states, up to `TABLE_SITES` of them; of clique models beyond `COUNTED_SITES`, the sites
+        apart from the clique one by one and the clique by its magnetisation. Raises `InputError` for other blocks.
         """
         drawn, size = tokens.clone(), block.sum(1)
         # What a row draws, and from how many numbers, is a matter of its own block.
-        large = (size > TABLE_SITES) & isinstance(self._couplings, Clique)
+        large = (size > COUNTED_SITES) & isinstance(self._couplings, Clique)
         rows = large.nonzero()[:, 0]
         if isinstance(self._couplings, Clique) and len(rows):
             drawn[rows] = self._drawn_by_structure(self._couplings, tokens[rows], block[rows], rows, choose)
         rows = ((size > 0) & ~large).nonzero()[:, 0]
         if len(rows):
-            weights, order, held = self._table(_spins(tokens[rows]), block[rows])
-            values = whole_sequences(2, order.shape[1])[choose(weights, rows)]
+            weights, order, held = self._table(_signs(tokens[rows]), block[rows])
+            values = whole_sequences(2, order.shape[1], self.device)[choose(weights, rows)]
             drawn[rows] = drawn[rows].scatter(
                 1, order, torch.where(held, drawn[rows].gather(1, order), values)
             )
@@ -220,11 +259,11 @@ class Ising:
 
         Raises `InputError` for models too large to enumerate, unless their couplings are a clique.
         """
-        streams = Streams(seed_of(seed, "ising"), torch.arange(whole_number("n", n, 0)))
-        rows = torch.arange(n)
-        if isinstance(self._couplings, Clique) and self.sites > TABLE_SITES:
-            everything = torch.ones(n, self.sites, dtype=torch.bool)
-            down = torch.zeros(n, self.sites, dtype=torch.int64)
+        rows = torch.arange(whole_number("n", n, 0), device=self.device)
+        streams = Streams(seed_of(seed, "ising"), rows)
+        if isinstance(self._couplings, Clique) and self.sites > COUNTED_SITES:
+            down = rows.new_zeros(n, self.sites)
+            everything = torch.ones_like(down, dtype=torch.bool)
             return self._drawn_by_structure(self._couplings, down, everything, rows, streams.choose)
         if self.sites > ENUMERABLE_SITES:
             raise InputError(
@@ -257,22 +296,23 @@ class Ising:
             raise InputError(
                 "block",
                 size,
-                f"the joint law of the block would list 2^{size} states (at most 2^{most}): use smaller blocks, or "
-                "draw site after site with `ChainRule`",
+                f"the joint law of the block would list 2^{size} states (at most 2^{most}): use smaller blocks",
             )
         order, held = sites_of(block)
         local = self._couplings.local(spins * ~block) + self.field
-        up = whole_sequences(2, size)
-        values = _spins(up)
-        i, j = torch.tensor(list(combinations(range(size), 2)), dtype=torch.int64).view(-1, 2).unbind(1)
+        up = whole_sequences(2, size, self.device)
+        values = _signs(up)
+        i, j = torch.triu_indices(size, size, 1, device=self.device)
         among = self._couplings.among(order)[:, i, j]
         among = among * ~(held[:, i] | held[:, j])
         weights = (local.gather(1, order) * ~held) @ values.T + among @ (values[:, i] * values[:, j]).T
         return weights.masked_fill(held.double() @ up.double().T > 0, -math.inf), order, held
 
 
-def _field(field: Tensor, sites: int, one_for_all: bool = False) -> Tensor:
-    field = torch.as_tensor(field, dtype=torch.float64)
+def _field(
+    field: Tensor | float, sites: int, device: torch.device | None = None, one_for_all: bool = False
+) -> Tensor:
+    field = torch.as_tensor(field, dtype=torch.float64, device=device)
     if one_for_all and field.ndim == 0:
         field = field.expand(sites)
     if field.shape != (sites,):
@@ -283,15 +323,7 @@ def _field(field: Tensor, sites: int, one_for_all: bool = False) -> Tensor:
     return field
 
 
-def _as_clique(matrix: Tensor, field: Tensor) -> Clique | None:
-    """The couplings as one clique of equal couplings, where they are."""
-    members = matrix.any(1)
-    strength = float(matrix.flatten()[matrix.flatten().abs().argmax()])
-    clique = Clique(members, strength, field)
-    return clique if torch.equal(clique.matrix(), matrix) else None
-
-
-def _spins(tokens: Tensor) -> Tensor:
+def _signs(tokens: Tensor) -> Tensor:
     return 2.0 * tokens.double() - 1
 
 

@@ -18,6 +18,10 @@ class Dense:
     def __init__(self, matrix: Tensor) -> None:
         self._matrix = matrix
 
+    def to(self, device: torch.device | str) -> "Dense":
+        """The same couplings on another device."""
+        return Dense(self._matrix.to(device))
+
     def matrix(self) -> Tensor:
         """The matrix (N, N)."""
         return self._matrix
@@ -46,10 +50,14 @@ class Clique:
     """
 
     def __init__(self, members: Tensor, strength: float, field: Tensor) -> None:
-        self.members, self.strength = members, strength
+        self.members, self.strength, self._every_field = members, strength, field
         self._sites = members.nonzero()[:, 0]
         self._field = field[self._sites]
         self._alike = bool((self._field == self._field[:1]).all())
+
+    def to(self, device: torch.device | str) -> "Clique":
+        """The same couplings on another device."""
+        return Clique(self.members.to(device), self.strength, self._every_field.to(device))
 
     def matrix(self) -> Tensor:
         """The matrix (N, N)."""
@@ -86,7 +94,7 @@ class Clique:
         free = block[:, self._sites]
         size = free.sum(1).double()[:, None]
         outside = (spins[:, self._sites] * ~free).sum(1)[:, None]
-        magnetisation = 2.0 * torch.arange(len(self._sites) + 1) - size
+        magnetisation = 2.0 * torch.arange(len(self._sites) + 1, device=size.device) - size
         pairs = self.strength * (magnetisation.square() - size) / 2
         return pairs + self.strength * outside * magnetisation + self._log_sums(free)[0]
 
@@ -97,7 +105,8 @@ class Clique:
         to come.
         """
         result, free = tokens.clone(), block[:, self._sites]
-        size, ups = free.sum(1), torch.zeros(len(tokens), dtype=torch.int64)
+        size = free.sum(1)
+        ups = torch.zeros_like(size)
         some = (size > 0).nonzero()[:, 0]
         if not len(some):
             return result
@@ -130,14 +139,24 @@ class Clique:
         weights = self.count_log_weights(spins, block) - self._log_sums(free)[0]
         weights = torch.where(torch.isnan(weights), -math.inf, weights)  # counts beyond the block's
         odds = torch.zeros_like(spins)
+        if self._alike and len(self._sites):
+            # Any free member stands for all; argmax finds the first.
+            first = free.byte().argmax(1, keepdim=True)
+            odds[:, self._sites] = self._odds_of(first, free, weights)[:, None].expand(-1, len(self._sites))
+            return odds
         for place, site in enumerate(self._sites.tolist()):
-            others = free.clone()
-            others[:, place] = False
-            rest = self._log_sums(others)[0]
-            plus = (weights[:, 1:] + rest[:, :-1]).logsumexp(1) + self._field[place]
-            minus = (weights + rest).logsumexp(1) - self._field[place]
-            odds[:, site] = torch.where(free[:, place], plus - minus, 0.0)
+            odds[:, site] = self._odds_of(
+                torch.full_like(free[:, :1], place, dtype=torch.int64), free, weights
+            )
         return odds
+
+    def _odds_of(self, place: Tensor, free: Tensor, weights: Tensor) -> Tensor:
+        """Log of P(+1) over P(-1) (rows,) of one free member, `place` (rows, 1), from the `weights` of all counts."""
+        rest = self._log_sums(free.scatter(1, place, False))[0]
+        field = self._field[place[:, 0]]
+        plus = (weights[:, 1:] + rest[:, :-1]).logsumexp(1) + field
+        minus = (weights + rest).logsumexp(1) - field
+        return torch.where(free.gather(1, place)[:, 0], plus - minus, 0.0)
 
     def _log_sums(self, free: Tensor) -> Tensor:
         """Log of the sum of exp(field * spins) over the `free` (rows, members) of the last members, by count of +1.
@@ -146,12 +165,16 @@ class Clique:
         """
         members = len(self._sites)
         if self._alike:
-            size, count = free.sum(1).double()[:, None], torch.arange(members + 1).double()
+            size, count = (
+                free.sum(1).double()[:, None],
+                torch.arange(members + 1, device=free.device).double(),
+            )
             ways = torch.lgamma(size + 1) - torch.lgamma(count + 1)
             ways = ways - torch.lgamma((size - count).clamp_min(0) + 1)
-            field = self._field[0] if members else torch.zeros(())
+            field = float(self._field[0]) if members else 0.0
             return torch.where(count <= size, ways + field * (2 * count - size), -math.inf)[None]
-        sums = torch.full((members + 1, len(free), members + 1), -math.inf, dtype=torch.float64)
+        shape = (members + 1, len(free), members + 1)
+        sums = torch.full(shape, -math.inf, dtype=torch.float64, device=free.device)
         sums[members, :, 0] = 0.0
         for place in reversed(range(members)):
             after = sums[place + 1]
@@ -161,3 +184,10 @@ class Clique:
             both = torch.logaddexp(after - self._field[place], plus)
             sums[place] = torch.where(free[:, place, None], both, after)
         return sums
+
+
+def couplings_of(matrix: Tensor, field: Tensor) -> Dense | Clique:
+    """The couplings of `matrix` (N, N): as one clique of equal couplings, where they are."""
+    strength = float(matrix.flatten()[matrix.flatten().abs().argmax()])
+    clique = Clique(matrix.any(1), strength, field)
+    return clique if torch.equal(clique.matrix(), matrix) else Dense(matrix)

@@ -200,6 +200,43 @@ def test_results_do_not_alias_the_start():
     assert torch.equal(start, START)
 
 
+class Answers:
+    """An energy of spins, with what is made of it, as people write them: neither hashable nor referred to weakly."""
+
+    __slots__ = ("made",)
+    __hash__ = None
+    vocab_size, sites = 2, 4
+
+    def __init__(self, made):
+        self.made = made
+
+    def energy(self, tokens):
+        return self.made(tokens)
+
+
+class Wide(Conditionals):
+    """Answers for one token more than there are."""
+
+    def log_probs(self, tokens, masked):
+        return torch.nn.functional.pad(super().log_probs(tokens, masked), (0, 1))
+
+
+def test_models_and_chains_need_not_be_hashable():
+    class Plain(Metropolis):
+        __hash__ = None
+
+    own = Answers(lambda tokens: tokens.sum(1))
+    for chain in (Gibbs(), Metropolis(), Plain(), BlockGibbs(2)):
+        expected = run_chain(chain, Answers(lambda x: x.sum(1).double()), start=START, steps=20).tokens
+        assert torch.equal(run_chain(chain, own, start=START, steps=20).tokens, expected)
+
+
+def test_one_token_is_all_there_is():
+    alone = type("Alone", (), {"vocab_size": 1, "energy": lambda self, x: x.double().sum(1)})()
+    for chain in (Gibbs(), Metropolis(), BlockGibbs(2), IndependentParallel()):
+        assert not bool(run_chain(chain, alone, start=START, steps=3).tokens.any())
+
+
 def run(**fields):
     settings = {"chain": Gibbs(), "model": MODEL, "start": START, "steps": 2}
     return run_chain(**settings | fields)
@@ -209,7 +246,16 @@ def run(**fields):
     ("make", "named"),
     [
         (lambda: run(chain=Gibbs), r"chain='Gibbs': give an instance: Gibbs\(\)"),
+        (lambda: run(chain="gibbs"), "chain='gibbs': give a chain"),
         (lambda: run(model=object()), "model='object'"),
+        (
+            lambda: run(model=Answers(lambda x: x)),
+            r"energy=\(\d+, 4\): answer with a tensor of shape \(\d+,\)",
+        ),
+        (lambda: run(model=Wide(random_law(3, 2, 4))), r"site_log_probs=\(\d+, 4, 3\): answer with .*4, 2\)"),
+        (lambda: run(start="abc"), "start='abc': give token ids"),
+        (lambda: run(start=[[0, 1], [0]]), "start=.*give token ids"),
+        (lambda: run(chain_ids=[0.5, 1, 2]), "chain_ids=.*give 3 different whole numbers"),
         (lambda: run(steps=0), "steps=0"),
         (lambda: run(burn_in=-1), "burn_in=-1"),
         (lambda: run(thin=0), "thin=0"),

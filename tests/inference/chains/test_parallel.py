@@ -7,7 +7,7 @@ import torch
 
 from inference.chains.small_models import Conditionals, Contradictory, Energies, random_ising, random_law
 from trialogue.errors import InputError
-from trialogue.inference import BlockGibbs, ChainRule, IndependentParallel
+from trialogue.inference import AdaptiveBlockDynamics, BlockGibbs, ChainRule, IndependentParallel
 from trialogue.inference.laws import transition_matrix
 from trialogue.oracles import Joint, Masked, whole_sequences
 from trialogue.randomness import Enumeration
@@ -77,6 +77,39 @@ def test_a_block_of_k_sites_asks_k_times():
     enumeration = Enumeration(2, 1)
     next(enumeration.branches(lambda: model.draw_block(torch.zeros(2, 4).long(), block, enumeration.choose)))
     assert Counting.asked == 3
+
+
+def test_the_law_of_a_block_by_the_chain_rule():
+    """Where conditionals contradict each other, what is listed is the law of what is drawn."""
+    model = ChainRule(Contradictory(random_law(6, 2, 3), random_law(7, 2, 3)))
+    states = whole_sequences(2, 3)
+    for sites in ([1], [0, 2], [0, 1, 2]):
+        block = torch.zeros(1, 3, dtype=torch.bool)
+        block[:, sites] = True
+        listed = model.block_log_weights(states, block.expand(8, -1)).exp()
+        drawn = drawn_law(model, states[5:6], block)
+        same = (states[:, ~block[0]] == states[5, ~block[0]]).all(1)
+        for x, p in zip(states[same].tolist(), listed[same].tolist(), strict=True):
+            assert drawn[tuple(x)] == pytest.approx(p, rel=1e-11)
+
+
+def test_adaptive_blocks_of_a_masked_oracle():
+    """By the chain rule, those of the joint law that its conditionals belong to."""
+
+    def law(tokens):
+        first = (1.0 + tokens[:, 0]) / 3
+        return torch.stack((first, 1 - first), 1)
+
+    joint = random_law(5, 3, 3)
+    for blocks in (((0, 1), (1, 2)), ((0, 1, 2), (1,))):
+        chain = AdaptiveBlockDynamics(blocks, law)
+        expected = transition_matrix(chain, Energies(joint))
+        found = transition_matrix(chain, ChainRule(Conditionals(joint)))
+        torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-15)
+        with pytest.raises(InputError, match=r"block=\d: Conditionals answers for single sites.*ChainRule"):
+            transition_matrix(chain, Conditionals(joint))
+        with pytest.raises(InputError, match="order='random': the law of a block"):
+            transition_matrix(chain, ChainRule(Conditionals(joint), "random"))
 
 
 def test_the_chain_rule_is_a_masked_oracle_with_joint_draws():

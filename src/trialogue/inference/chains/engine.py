@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -10,9 +11,10 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from trialogue.data import Ising
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.chains.chain import Advance, advancing
-from trialogue.inference.chains.conditionals import Model, site_laws, vocab_of
+from trialogue.inference.chains.conditionals import Model, every_row, site_laws, vocab_of
 from trialogue.inference.laws.chains import chain_ergodicity
 from trialogue.inference.walks.walk import take
 from trialogue.oracles import Chain, Energy, Masked, whole_sequences
@@ -86,7 +88,9 @@ def run_chain(
     What a step is, the chain says: one update for random scans, N for sweeps. With `thin` the states after every so
     many steps beyond the burn-in are kept. With `until` a chain stops in the first state, after the burn-in, that
     fulfils the predicate. A chain depends on `seed`, its start and its id (its place, unless `chain_ids` says
-    otherwise), not on the other chains.
+    otherwise), not on the other chains. All runs where `start` lies, such as on a GPU: there steps are the same
+    whole-tensor operations, with the same uniform numbers (`Ising` models move by `to`; oracles answer where they are
+    asked).
 
     Chains that are not ergodic are refused wherever the states can be listed (up to `CHECKED_STATES`), unless
     `require_ergodic` is False. Raises `InputError` for that, for a field out of range, for a start outside of the
@@ -94,6 +98,8 @@ def run_chain(
     """
     if isinstance(chain, type):
         raise InputError("chain", chain.__name__, f"give an instance: {chain.__name__}()")
+    if not isinstance(chain, Chain):
+        raise InputError("chain", chain, "give a chain, such as Gibbs(): something with init and step")
     start = _checked_start(start, model)
     steps, burn_in = whole_number("steps", steps, 1), whole_number("burn_in", burn_in, 0)
     if thin is not None and whole_number("thin", thin, 1) > steps:
@@ -102,12 +108,12 @@ def run_chain(
         raise InputError(
             "thin", thin, "chains that stop at their own times keep no common samples: leave it out"
         )
-    streams = Streams(whole_number("seed", seed, 0), _ids(chain_ids, len(start)))
+    streams = Streams(whole_number("seed", seed, 0), _ids(chain_ids, len(start)).to(start.device))
     kept = [] if thin is None else [thin] * (steps // thin)
     with torch.no_grad():
         state = chain.init(model, start)
         if require_ergodic:
-            _require_ergodic(chain, model, start.shape[1])
+            _require_ergodic(chain, model, start.shape[1], start.device)
         run = _Run(advancing(chain, model), state, streams, until, trace)
         with tqdm(total=burn_in + steps, unit="step", disable=not progress, leave=False) as bar:
             run.advance(burn_in, bar)
@@ -161,10 +167,9 @@ class _Run:
     ) -> None:
         self._advance, self._state, self._streams, self._until = advance, state, streams, until
         self.tokens: Tensor = state.tokens.clone()
-        chains = len(self.tokens)
-        self.steps = torch.zeros(chains, dtype=torch.int64)
-        self.reached = torch.zeros(chains, dtype=torch.bool)
-        self._moving = torch.arange(chains)
+        self._moving = every_row(self.tokens)
+        self.steps = torch.zeros_like(self._moving)
+        self.reached = torch.zeros_like(self._moving, dtype=torch.bool)
         self._watching = False
         self._now = 0
         self._trace: list[Change] | None = [] if trace else None
@@ -202,7 +207,7 @@ class _Run:
     def _stop(self) -> None:
         if not self._watching or self._until is None:
             return
-        there = torch.as_tensor(self._until(self._state.tokens))
+        there = torch.as_tensor(self._until(self._state.tokens), device=self.tokens.device)
         if there.shape != (len(self._moving),) or there.dtype != torch.bool:
             raise InputError(
                 "until", tuple(there.shape), f"answer with one bool for each of the {len(self._moving)} rows"
@@ -217,48 +222,60 @@ class _Run:
         """Return the trace, where there is one."""
         if self._trace is None:
             return None
-        nothing = torch.zeros(0, dtype=torch.int64)
+        nothing = self.steps.new_zeros(0)
         return Change(*map(torch.cat, zip(*self._trace, Change(*[nothing] * 4), strict=False)))
 
 
 def _checked_start(start: Tensor, model: Model) -> Tensor:
     vocab, sites = vocab_of(model), getattr(model, "sites", None)
-    start = torch.as_tensor(start)
-    if start.ndim != 2 or not start.numel() or start.is_floating_point():
+    start = _whole_numbers("start", start, "give token ids of shape (chains, N), one row for each chain")
+    if start.ndim != 2 or not start.numel():
         raise InputError(
             "start", tuple(start.shape), "give token ids of shape (chains, N), one row for each chain"
         )
-    start = start.long()
     if sites not in (None, start.shape[1]):
         raise InputError("start", tuple(start.shape), f"the model has {sites} sites: give (chains, {sites})")
+    if isinstance(model, Ising) and start.device != model.device:
+        raise InputError(
+            "start", str(start.device), f"the model lies on {model.device}: move one to the other"
+        )
     wrong = start[(start < 0) | (start >= vocab)]
     if len(wrong):
         raise InputError("start", int(wrong[0]), f"use tokens below vocab_size={vocab}")
     return start
 
 
+def _whole_numbers(field: str, values: object, mend: str) -> Tensor:
+    try:
+        tensor = torch.as_tensor(values)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(field, values, mend) from None
+    if tensor.is_floating_point() or tensor.is_complex():
+        raise InputError(field, (*tensor.shape, tensor.dtype), mend)
+    return tensor.long()
+
+
 def _ids(chain_ids: Sequence[int] | Tensor | None, chains: int) -> Tensor:
     if chain_ids is None:
         return torch.arange(chains)
-    ids = torch.as_tensor(chain_ids, dtype=torch.int64)
+    ids = _whole_numbers("chain_ids", chain_ids, f"give {chains} different whole numbers").cpu()
     if ids.shape != (chains,) or len(ids.unique()) < chains or int(ids.min()) < 0:
         raise InputError("chain_ids", ids.tolist(), f"give {chains} different numbers of at least 0")
     return ids
 
 
-def _require_ergodic(chain: Chain[Any], model: Model, sites: int) -> None:
+def _require_ergodic(chain: Chain[Any], model: Model, sites: int, device: torch.device) -> None:
     vocab = vocab_of(model)
     if sites * math.log(vocab) > math.log(CHECKED_STATES) + 1e-9:
         return
     if getattr(chain, "heat_bath", False) and isinstance(model, Masked | Energy):
         # Positive conditionals let a heat bath change any site, and leave it as it is.
-        laws = site_laws(model, whole_sequences(vocab, sites))
+        laws = site_laws(model, whole_sequences(vocab, sites, device))
         if bool(torch.isfinite(laws).all()):
             return
-    checked = _ERGODIC.setdefault(model, set())
-    if (chain, sites) in checked:
+    if _found_before(chain, model, sites):
         return
-    found = chain_ergodicity(chain, model, sites=sites, max_states=CHECKED_STATES)
+    found = chain_ergodicity(chain, model, sites=sites, max_states=CHECKED_STATES, device=device)
     if not found.ergodic:
         why = (
             f"its {vocab}^{sites} states fall into {found.closed_classes} classes that it never leaves"
@@ -270,4 +287,12 @@ def _require_ergodic(chain: Chain[Any], model: Model, sites: int) -> None:
             chain,
             f"not ergodic on this model: {why}; use the heat bath, `Gibbs()`, or blocks where sites cannot move alone",
         )
-    checked.add((chain, sites))
+    with suppress(TypeError):
+        _ERGODIC.setdefault(model, set()).add((chain, sites))
+
+
+def _found_before(chain: Chain[Any], model: Model, sites: int) -> bool:
+    try:
+        return (chain, sites) in _ERGODIC.get(model, ())
+    except TypeError:  # not hashable, or without weak references: checked every time
+        return False

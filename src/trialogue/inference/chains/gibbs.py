@@ -11,7 +11,15 @@ from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.chains.chain import Memoryless, Tokens
-from trialogue.inference.chains.conditionals import Model, block_law, draw_block, site_law
+from trialogue.inference.chains.conditionals import (
+    Model,
+    block_law,
+    draw_block,
+    every_row,
+    site_law,
+    vocab_of,
+    with_block,
+)
 from trialogue.inference.chains.subsets import choose_site, choose_subsets
 from trialogue.oracles import block_masks, sites_of, sites_of_blocks
 from trialogue.randomness import Choose
@@ -37,7 +45,7 @@ class Gibbs(Memoryless):
         """Redraw one site, or each once."""
         tokens = state.tokens
         for sites in scanned(self.order, tokens, choose):
-            rows = torch.arange(len(tokens))
+            rows = every_row(tokens)
             value = choose(site_law(model, tokens, sites), rows)
             tokens = tokens.scatter(1, sites[:, None], value[:, None])
         return Tokens(tokens)
@@ -68,7 +76,7 @@ class BlockGibbs(Memoryless):
 
     def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
         """Redraw one block."""
-        rows = torch.arange(len(state.tokens))
+        rows = every_row(state.tokens)
         block = choose_subsets(state.tokens.shape[1], self.block_size, rows, choose)
         return Tokens(draw_block(model, state.tokens, block, choose))
 
@@ -99,7 +107,7 @@ class _Blocks(Memoryless):
 
     def _chosen(self, index: Tensor, sites: int) -> Tensor:
         """The blocks that `index` (rows,) names, as (rows, N) bool."""
-        return _masks(self.blocks, sites)[index]
+        return _masks(self.blocks, sites).to(index.device)[index]
 
 
 @lru_cache(maxsize=16)
@@ -142,7 +150,8 @@ class BlockDynamics(_Blocks):
     def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
         """Redraw one block."""
         tokens = state.tokens
-        index = choose(self._weights().log().expand(len(tokens), -1), torch.arange(len(tokens)))
+        weights = self._weights().log().to(tokens.device)
+        index = choose(weights.expand(len(tokens), -1), every_row(tokens))
         return Tokens(draw_block(model, tokens, self._chosen(index, tokens.shape[1]), choose))
 
 
@@ -158,24 +167,28 @@ class AdaptiveBlockDynamics(_Blocks):
     law: Callable[[Tensor], Tensor]
 
     def _log_law(self, tokens: Tensor) -> Tensor:
-        answer = torch.as_tensor(self.law(tokens), dtype=torch.float64)
+        answer = torch.as_tensor(self.law(tokens), dtype=torch.float64, device=tokens.device)
         shape = (len(tokens), len(self.blocks))
         if answer.shape != shape:
             raise InputError("law", tuple(answer.shape), f"answer with probabilities of shape {shape}")
         sums = answer.sum(1)
-        if not bool((answer >= 0).all()) or not bool(((sums - 1).abs() < 1e-6).all()):
-            raise InputError("law", answer[0].tolist(), "give non-negative probabilities that sum to one")
+        right = (answer >= 0).all(1) & ((sums - 1).abs() < 1e-6)
+        if not bool(right.all()):
+            wrong = answer[~right][0].tolist()
+            raise InputError("law", wrong, "give non-negative probabilities that sum to one")
         return answer.log().log_softmax(1)
 
     def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
         """Redraw one block."""
-        tokens, rows = state.tokens, torch.arange(len(state.tokens))
+        tokens, rows = state.tokens, every_row(state.tokens)
         index = choose(self._log_law(tokens), rows)
         sites, held = sites_of(self._chosen(index, tokens.shape[1]))
-        weights, sequences = block_law(model, tokens, sites, held)
-        chosen = index.repeat_interleave(weights.shape[1])[:, None]
-        weights = weights + self._log_law(sequences.flatten(0, 1)).gather(1, chosen).view_as(weights)
-        return Tokens(sequences[rows, choose(weights, rows)])
+
+        def tilt(sequences: Tensor, rows: Tensor) -> Tensor:
+            return self._log_law(sequences).gather(1, index[rows, None])[:, 0]
+
+        value = choose(block_law(model, tokens, sites, held, tilt), rows)
+        return Tokens(with_block(tokens, sites, held, value, vocab_of(model)))
 
 
 def checked_order(order: str) -> None:
@@ -188,5 +201,5 @@ def scanned(order: str, tokens: Tensor, choose: Choose) -> list[Tensor]:
     """The sites (rows,) of each row that one step visits, one after another."""
     rows, sites = tokens.shape
     if order == "random":
-        return [choose_site(sites, torch.arange(rows), choose)]
-    return [torch.full((rows,), site) for site in range(sites)]
+        return [choose_site(sites, every_row(tokens), choose)]
+    return [torch.full((rows,), site, device=tokens.device) for site in range(sites)]

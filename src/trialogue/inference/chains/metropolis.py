@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trialogue.inference.chains.chain import Memoryless, Tokens
-from trialogue.inference.chains.conditionals import Model, site_law
+from trialogue.inference.chains.conditionals import Model, every_row, site_law
 from trialogue.inference.chains.gibbs import checked_order, scanned
 from trialogue.randomness import Choose
 
@@ -31,7 +31,7 @@ class Metropolis(Memoryless):
         """Propose for one site, or for each once."""
         tokens = state.tokens
         for sites in scanned(self.order, tokens, choose):
-            rows = torch.arange(len(tokens))
+            rows = every_row(tokens)
             law = site_law(model, tokens, sites).double()
             own = tokens.gather(1, sites[:, None])
             proposed = _proposed(own[:, 0], law.shape[1], rows, choose)[:, None]
@@ -43,9 +43,9 @@ class Metropolis(Memoryless):
 
 
 def _proposed(own: Tensor, vocab: int, rows: Tensor, choose: Choose) -> Tensor:
-    """Another value (rows,) than `own` (rows,), all others equally likely; of two, the other one."""
-    if vocab == 2:
-        return 1 - own
-    others = torch.zeros(len(own), vocab - 1, dtype=torch.float64)
+    """Another value (rows,) than `own` (rows,), all others equally likely; of two the other one, of one the same."""
+    if vocab <= 2:
+        return vocab - 1 - own
+    others = torch.zeros(len(own), vocab - 1, dtype=torch.float64, device=own.device)
     other = choose(others, rows)
     return other + (other >= own)

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.inference.chains.chain import Memoryless, Tokens
-from trialogue.inference.chains.conditionals import Model, site_laws, vocab_of
+from trialogue.inference.chains.conditionals import Model, every_row, site_laws, vocab_of
 from trialogue.inference.chains.subsets import choose_member
-from trialogue.oracles import Masked
+from trialogue.oracles import Masked, sites_of
 from trialogue.randomness import Choose
 
 
@@ -25,7 +25,7 @@ class IndependentParallel(Memoryless):
 
     def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
         """Redraw every site."""
-        laws, rows = site_laws(model, state.tokens), torch.arange(len(state.tokens))
+        laws, rows = site_laws(model, state.tokens), every_row(state.tokens)
         values = [choose(laws[:, site], rows) for site in range(state.tokens.shape[1])]
         return Tokens(torch.stack(values, 1))
 
@@ -67,8 +67,30 @@ class ChainRule:
         while len(rows):
             masked = left[rows]
             site = choose_member(masked, rows, choose) if self.order == "random" else masked.long().argmax(1)
-            law = self.model.log_probs(tokens[rows], masked)[torch.arange(len(rows)), site]
+            law = self.model.log_probs(tokens[rows], masked)[
+                torch.arange(len(rows), device=rows.device), site
+            ]
             tokens[rows, site] = choose(law, rows)
             left[rows, site] = False
             rows = left.any(1).nonzero()[:, 0]
         return tokens
+
+    def block_log_weights(self, tokens: Tensor, block: Tensor) -> Tensor:
+        """log p(x_block | the rest) (rows,), site after site, of the `tokens` (rows, N) as they are.
+
+        For chains that need the law of a block, and not only a draw. Raises `InputError` for a random order, whose law
+        is a mixture over all orders.
+        """
+        if self.order == "random":
+            raise InputError(
+                "order", "random", 'the law of a block is listed in one order only: use "forward"'
+            )
+        sites, held = sites_of(block)
+        masked, every = block.clone(), every_row(tokens)
+        total = torch.zeros(len(tokens), dtype=torch.float64, device=tokens.device)
+        for site, absent in zip(sites.T, held.T, strict=True):
+            law = self.model.log_probs(tokens, masked)[every, site].gather(1, tokens[every, site, None])[:, 0]
+            # Given what is impossible, the oracle may answer anything.
+            total = torch.where(absent | (total == -torch.inf), total, total + law.double())
+            masked[every, site] = False
+        return total

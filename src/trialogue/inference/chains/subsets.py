@@ -20,19 +20,19 @@ def choose_subsets(sites: int, size: int, rows: Tensor, choose: Choose) -> Tenso
     and what it leaves out.
     """
     if math.comb(sites, size) <= LISTED:
-        subsets = _subsets(sites, size)
-        return subsets[choose(_even(len(rows), len(subsets)), rows)]
-    chosen = torch.zeros(len(rows), sites, dtype=torch.bool)
-    fewer, each = min(size, sites - size), torch.arange(len(rows))
+        subsets = _subsets(sites, size, rows.device)
+        return subsets[choose(_even(rows, len(subsets)), rows)]
+    chosen = torch.zeros(len(rows), sites, dtype=torch.bool, device=rows.device)
+    fewer, each = min(size, sites - size), torch.arange(len(rows), device=rows.device)
     for last in range(sites - fewer, sites):
-        site = choose(_even(len(rows), last + 1), rows)
+        site = choose(_even(rows, last + 1), rows)
         chosen[each, torch.where(chosen[each, site], last, site)] = True
     return chosen if fewer == size else ~chosen
 
 
 def choose_site(sites: int, rows: Tensor, choose: Choose) -> Tensor:
     """A uniformly random site (n,) for each of `rows` (n,)."""
-    return choose(_even(len(rows), sites), rows)
+    return choose(_even(rows, sites), rows)
 
 
 def choose_member(sets: Tensor, rows: Tensor, choose: Choose) -> Tensor:
@@ -40,11 +40,11 @@ def choose_member(sets: Tensor, rows: Tensor, choose: Choose) -> Tensor:
     return choose(sets.double().log(), rows)
 
 
-def _even(rows: int, options: int) -> Tensor:
-    return torch.zeros((), dtype=torch.float64).expand(rows, options)
+def _even(rows: Tensor, options: int) -> Tensor:
+    return torch.zeros((), dtype=torch.float64, device=rows.device).expand(len(rows), options)
 
 
 @lru_cache(maxsize=64)
-def _subsets(sites: int, size: int) -> Tensor:
-    chosen = torch.tensor(list(combinations(range(sites), size)), dtype=torch.int64)
-    return torch.zeros(len(chosen), sites, dtype=torch.bool).scatter_(1, chosen, True)
+def _subsets(sites: int, size: int, device: torch.device) -> Tensor:
+    chosen = torch.tensor(list(combinations(range(sites), size)), dtype=torch.int64, device=device)
+    return torch.zeros(len(chosen), sites, dtype=torch.bool, device=device).scatter_(1, chosen, True)

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from torch import Tensor
 
+from trialogue.data import Ising
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.chains.conditionals import Model, vocab_of
 from trialogue.oracles import Chain, Energy, whole_sequences
@@ -16,15 +17,21 @@ from trialogue.randomness import Enumeration
 
 
 def chain_transitions(
-    chain: Chain[Any], model: Model, *, sites: int | None = None, max_states: int = 4096
+    chain: Chain[Any],
+    model: Model,
+    *,
+    sites: int | None = None,
+    max_states: int = 4096,
+    device: torch.device | str | None = None,
 ) -> Tensor:
     """The matrix P(x, y) (V^N, V^N) float64 of one step of `chain` on `model`, from every branch of its own `step`.
 
     States are in the order of `itertools.product`. `sites` is N, where the model has no `sites` of its own. A chain
-    whose state is more than a function of its tokens has no such matrix. Raises `InputError` for more than
+    whose state is more than a function of its tokens has no such matrix. The steps run on `device`, by default where
+    an `Ising` model lies, the matrix is on the CPU. Raises `InputError` for more than
     `max_states` states, and where the chain cannot run.
     """
-    return _transitions(chain, model, _states(chain, model, sites, max_states))
+    return _transitions(chain, model, _states(chain, model, sites, max_states, device))
 
 
 def _transitions(chain: Chain[Any], model: Model, states: Tensor) -> Tensor:
@@ -38,11 +45,17 @@ def _transitions(chain: Chain[Any], model: Model, states: Tensor) -> Tensor:
         for weights, tokens in enumeration.branches(
             lambda: chain.step(model, state, enumeration.choose).tokens
         ):
-            matrix.index_put_((each, (tokens * places).sum(1)), weights, accumulate=True)
+            matrix.index_put_((each, (tokens.cpu() * places).sum(1)), weights, accumulate=True)
     return matrix
 
 
-def _states(chain: Chain[Any], model: Model, sites: int | None, max_states: int) -> Tensor:
+def _states(
+    chain: Chain[Any],
+    model: Model,
+    sites: int | None,
+    max_states: int,
+    device: torch.device | str | None,
+) -> Tensor:
     sites = getattr(model, "sites", None) if sites is None else sites
     if sites is None:
         raise InputError("sites", None, f"{type(model).__name__} has any number of sites: say how many")
@@ -54,7 +67,9 @@ def _states(chain: Chain[Any], model: Model, sites: int | None, max_states: int)
             f"the matrix would have {vocab}^{sites} states a side: use a smaller model, or estimate from "
             f"run_chain({type(chain).__name__}(...), model, ...)",
         )
-    return whole_sequences(vocab, sites)
+    if device is None:
+        device = model.device if isinstance(model, Ising) else "cpu"
+    return whole_sequences(vocab, sites, device)
 
 
 class Ergodicity(NamedTuple):
@@ -79,17 +94,22 @@ def ergodicity(matrix: Tensor) -> Ergodicity:
 
 
 def chain_ergodicity(
-    chain: Chain[Any], model: Model, *, sites: int | None = None, max_states: int = 4096
+    chain: Chain[Any],
+    model: Model,
+    *,
+    sites: int | None = None,
+    max_states: int = 4096,
+    device: torch.device | str | None = None,
 ) -> Ergodicity:
     """How `chain` moves among the states that `model` gives a finite energy; among all, where it has no energy.
 
     Raises `InputError` for more than `max_states` states, and where the chain cannot run.
     """
-    states = _states(chain, model, sites, max_states)
-    possible = torch.ones(len(states), dtype=torch.bool)
+    states = _states(chain, model, sites, max_states, device)
+    possible = torch.ones(len(states), dtype=torch.bool, device=states.device)
     if isinstance(model, Energy):
         possible = model.energy(states) < math.inf
-    return ergodicity(_transitions(chain, model, states[possible])[:, possible])
+    return ergodicity(_transitions(chain, model, states[possible])[:, possible.cpu()])
 
 
 def _period(graph: csr_array, members: np.ndarray[Any, np.dtype[np.int64]]) -> int:
