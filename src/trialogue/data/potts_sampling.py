@@ -18,7 +18,7 @@ from trialogue.data.alias import alias_table
 from trialogue.data.potts_messages import Messages
 from trialogue.randomness import GAMMA, Streams, mix, seed_of
 
-LANES = 128
+LANES = 64
 """Sequences per block: so many share a table while it is in the nearest cache."""
 _SITES = 64
 _MAX_ENTRIES = 2**24
@@ -104,7 +104,8 @@ def draw_tokens(
     lower, shift = (_1 << alias_bits) - _1, _64 - coin_bits
     drawn = np.zeros((reach + _SITES, LANES), np.uint64)
     key, context = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
-    where, coins, entry = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
+    column, coins = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
+    where, entry = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
     for top in range(first * LANES, min(last * LANES, len(tokens)), LANES):
         lanes = min(LANES, len(tokens) - top)
         for lane in range(lanes):
@@ -117,17 +118,18 @@ def draw_tokens(
             for place in range(sites):
                 row, leaving = drawn[reach + place], drawn[place]
                 offset, count = offsets[left + place], np.uint64(begin + left + place + 1) * GAMMA
-                # One loop each for arithmetic and for look-ups: the former become vector code.
+                # Vector code needs loops of one kind, arithmetic or look-ups, that write to no array they read.
                 for lane in range(lanes):
                     bits = mix(key[lane] + count)
-                    row[lane] = ((bits >> _32) * vocab + (((bits & _LOWER) * vocab) >> _32)) >> _32
-                    where[lane] = offset + context[lane] * vocab + row[lane]
+                    column[lane] = ((bits >> _32) * vocab + (((bits & _LOWER) * vocab) >> _32)) >> _32
+                    where[lane] = offset + context[lane] * vocab + column[lane]
                     coins[lane] = (bits * vocab) >> shift
                 for lane in range(lanes):
                     entry[lane] = entries[where[lane]]
                 for lane in range(lanes):
                     other = entry[lane] & lower
-                    row[lane] = row[lane] if coins[lane] < entry[lane] >> alias_bits else other
+                    row[lane] = column[lane] if coins[lane] < entry[lane] >> alias_bits else other
+                for lane in range(lanes):
                     context[lane] = context[lane] * vocab + row[lane] - leaving[lane] * states
             for lane in range(lanes):
                 for place in range(sites):

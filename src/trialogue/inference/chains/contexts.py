@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from torch import Tensor
 
-from trialogue.compilation import compiled
 from trialogue.data import Ising
+from trialogue.data.alias import alias_table
 from trialogue.errors import InputError, whole_number
 
 MAX_ENTRIES = 2**24
@@ -81,7 +81,7 @@ class Neighbourhoods(NamedTuple):
 
 def neighbourhoods(model: Ising) -> Neighbourhoods:
     """Neighbours and classes of the sites of `model`."""
-    coupling, fields = model.coupling.numpy(), model.field.tolist()
+    coupling, fields = model.coupling.cpu().numpy(), model.field.tolist()
     width = int((coupling != 0).sum(1).max())
     neighbours = np.repeat(np.arange(model.sites)[:, None], width, 1)
     group = np.full_like(neighbours, -1)
@@ -190,42 +190,4 @@ def _window_table(energy: Tensor, left: int, right: int) -> NDArray[np.uint32]:
 
 def packed_alias(law: NDArray[np.float64]) -> NDArray[np.uint32]:
     """Alias tables (contexts * V,) uint32 of laws (contexts, V): a threshold of 27 bits above an alias of 5."""
-    vocab = law.shape[1]
-    whole = vocab << COIN_BITS
-    weights = np.floor(law * whole).astype(np.int64)
-    weights[np.arange(len(law)), law.argmax(1)] += whole - weights.sum(1)
-    entries = np.empty(weights.shape, np.uint32)
-    _pack(weights, entries)
-    return entries.ravel()
-
-
-@compiled
-def _pack(weights: NDArray[np.int64], entries: NDArray[np.uint32]) -> None:
-    """Vose's algorithm (1991) in whole numbers: rows of `weights` sum to V * 2^27, and are used up."""
-    vocab = weights.shape[1]
-    full = 1 << COIN_BITS
-    small, large = np.empty(vocab, np.int64), np.empty(vocab, np.int64)
-    for row in range(len(weights)):
-        weight = weights[row]
-        smalls, larges = 0, 0
-        for token in range(vocab):
-            if weight[token] < full:
-                small[smalls] = token
-                smalls += 1
-            else:
-                large[larges] = token
-                larges += 1
-        while smalls:
-            smalls -= 1
-            larges -= 1
-            below, above = small[smalls], large[larges]
-            entries[row, below] = weight[below] << ALIAS_BITS | above
-            weight[above] -= full - weight[below]
-            if weight[above] < full:
-                small[smalls] = above
-                smalls += 1
-            else:
-                larges += 1
-        # What is left is full columns: their own alias, whatever the coin.
-        for place in range(larges):
-            entries[row, large[place]] = large[place]
+    return alias_table(law, COIN_BITS, ALIAS_BITS).astype(np.uint32).ravel()
