@@ -72,6 +72,8 @@ def test_runs_by_hand() -> None:
     assert first.decay_rate() == pytest.approx(-math.log(6 / 7))
     np.testing.assert_allclose(first.survival([0, 2, 3, 4, 5]), [1, 1, 0.5, 0.5, np.nan])
     assert first.restricted_mean() == pytest.approx(3.5)
+    # Where the longest run ended, none is longer.
+    assert Runs(np.array([2, 5]), np.array([False, True])).survival([4, 5, 9]).tolist() == [1, 0, 0]
 
 
 def test_starts_may_differ_and_a_prompt_has_no_walls() -> None:

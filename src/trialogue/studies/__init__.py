@@ -26,7 +26,10 @@ BUILT_IN: dict[str, str] = {
     "ising-sampling": "trialogue.studies.ising_sampling",
     "mixing-and-learning": "trialogue.studies.mixing_and_learning",
     "parallel-gap": "trialogue.studies.parallel_gap",
+    "potts-coherence": "trialogue.studies.potts_coherence",
     "test-cases": "trialogue.studies.test_cases",
+    "type-signature": "trialogue.studies.type_signature",
+    "window-coherence": "trialogue.studies.window_coherence",
 }
 """Module by name of study."""
 

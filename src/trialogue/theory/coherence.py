@@ -66,9 +66,10 @@ class Runs(NamedTuple):
         return ecdf(CensoredData(uncensored=self.lengths[self.ended], right=self.lengths[~self.ended])).sf
 
     def survival(self, lengths: ArrayLike) -> NDArray[np.float64]:
-        """Probability that a run is longer than each of `lengths`; NaN beyond the longest run that was seen."""
-        at = np.asarray(lengths, dtype=np.float64)
-        found: NDArray[np.float64] = np.where(at > self.lengths.max(), np.nan, self.curve().evaluate(at))
+        """Probability that a run is longer than each of `lengths`; NaN beyond the longest one seen, if it went on."""
+        at, curve = np.asarray(lengths, dtype=np.float64), self.curve()
+        unknown = (at > self.lengths.max()) & (curve.evaluate(self.lengths.max()) > 0)
+        found: NDArray[np.float64] = np.where(unknown, np.nan, curve.evaluate(at))
         return found
 
     def hazard(self, after: int = 0) -> float:
