@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from torch import Tensor
 
-from trialogue.data import Ising
+from trialogue.data import Ising, PottsLaw
 from trialogue.data.alias import alias_table
 from trialogue.errors import InputError, whole_number
 
@@ -95,6 +95,21 @@ def neighbourhoods(model: Ising) -> Neighbourhoods:
         kind = SiteClass(tuple(values.tolist()), tuple(counts.tolist()), fields[site])
         of_site[site] = numbers.setdefault(kind, len(numbers))
     return Neighbourhoods(neighbours, group, of_site, list(numbers))
+
+
+def contexts_of(model: Ising | PottsLaw | Contexts) -> Contexts:
+    """The tables of a model that has any: an `Ising` model, a Potts chain at a length and temperature, or tables.
+
+    Raises `InputError` for others, and for tables that are too large.
+    """
+    if isinstance(model, Contexts):
+        return model
+    if isinstance(model, Ising):
+        return ising_contexts(model)
+    if isinstance(model, PottsLaw):
+        return window_contexts(model.energies, model.sites)
+    mend = "give an Ising model, a `PottsChain.at(length, temperature)`, or `window_contexts(energy, sites)`"
+    raise InputError("model", type(model).__name__, mend)
 
 
 def ising_contexts(model: Ising) -> Contexts:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.compilation import compiled, over_rows
-from trialogue.data import Ising
-from trialogue.inference.chains.contexts import ALIAS_BITS, Contexts, ising_contexts
+from trialogue.data import Ising, PottsLaw
+from trialogue.inference.chains.contexts import ALIAS_BITS, Contexts, contexts_of
 from trialogue.randomness import GAMMA, Streams, mix, seed_of
 
 LANES = 128
@@ -130,12 +130,14 @@ def sweep_alias(
 class HeatBath:
     """`chains` independent chains on one model, each with a stream of its own, moved by sweeps of the heat bath.
 
-    `model` is an `Ising` model or a table of conditionals. Chains start at independent uniform tokens, or at `tokens`
+    `model` is one that `contexts_of` knows. Chains start at independent uniform tokens, or at `tokens`
     (chains, N). Raises `InputError` where the table would be too large.
     """
 
-    def __init__(self, model: Ising | Contexts, chains: int, seed: int, tokens: Tensor | None = None) -> None:
-        self._contexts = model if isinstance(model, Contexts) else ising_contexts(model)
+    def __init__(
+        self, model: Ising | PottsLaw | Contexts, chains: int, seed: int, tokens: Tensor | None = None
+    ) -> None:
+        self._contexts = contexts_of(model)
         self._chains, self._sites = chains, self._contexts.sites
         blocks = -(-chains // LANES)
         self._states = lane_states(seed, blocks * LANES)

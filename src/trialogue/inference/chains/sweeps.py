@@ -1,14 +1,16 @@
 """Many chains, many sweeps: samples of a model by compiled heat bath, in bulk."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
 
-from trialogue.data import Ising
+from trialogue.data import Ising, PottsLaw
 from trialogue.errors import InputError, whole_number
-from trialogue.inference.chains.contexts import Contexts
+from trialogue.inference.chains.chromatic import Chromatic
+from trialogue.inference.chains.contexts import Contexts, contexts_of
 from trialogue.inference.chains.heat_bath import HeatBath
 from trialogue.inference.chains.multispin import Multispin
 
@@ -29,36 +31,42 @@ class Simulation(Protocol):
 METHODS: dict[str, Callable[[Any, int, int, Tensor | None], Simulation]] = {
     "heat-bath": HeatBath,
     "multispin": Multispin,
+    "chromatic": Chromatic,
 }
 """Ways of running sweeps, by name; each is `METHODS[name](model, chains, seed, tokens)`."""
 
 
 def run_sweeps(
-    model: Ising | Contexts,
+    model: Ising | PottsLaw | Contexts,
     *,
     sweeps: int,
     chains: int | None = None,
     start: Tensor | None = None,
     seed: int = 0,
-    method: Literal["heat-bath", "multispin"] = "heat-bath",
+    method: Literal["heat-bath", "multispin", "chromatic"] | None = None,
+    device: torch.device | str | None = None,
 ) -> Tensor:
-    """Tokens (chains, N) int64 of independent chains after so many sweeps of heat bath, sites in order.
+    """Tokens (chains, N) int64 of independent chains after so many sweeps of the heat bath, every site once in each.
 
-    `model` is an `Ising` model, or a table of conditionals such as `window_contexts(energy, sites)`. Chains start at
-    `start` (chains, N), or `chains` of them at independent uniform tokens. Chain c depends on `seed`, its start and c,
-    neither on how many chains there are nor on the threads (`torch.get_num_threads()`). "multispin" packs 64 chains
-    into a word and computes 4096 at a time; it is the faster one for many chains on Ising models whose sites each have
-    equal couplings. To look at chains on their way, keep a `HeatBath` or `Multispin` and `advance` it; to use the
-    numbers of `run_chain`, use that.
+    `model` is an `Ising` model, a Potts chain (`PottsChain.at(length, temperature)`), or a table of conditionals, such
+    as `window_contexts(energy, sites)`. Chains start at `start` (chains, N), or `chains` of them at independent uniform
+    tokens. Chain c depends on `seed`, its start and c, neither on how many chains there are nor on the threads
+    (`torch.get_num_threads()`).
 
-    Raises `InputError` for a field out of range, a start outside of the model, and a model the method is not for.
+    On the CPU, "heat-bath" is compiled and visits the sites in order, and is what runs by default; "multispin" packs 64
+    chains into a word and computes 4096 at a time: the faster one for many chains on Ising models whose sites each have
+    equal couplings. "chromatic" draws all sites of a colour at once by whole-tensor operations, on any `device` (by
+    default that of the start, or of the Ising model), and is what runs on others than the CPU. To look at chains on
+    their way, keep a `HeatBath`, `Multispin` or `Chromatic` and `advance` it; to use the numbers of `run_chain`, use
+    that.
+
+    Raises `InputError` for a field out of range, a start outside of the model, and a model or device the method is not
+    for.
     """
-    if method not in METHODS:
+    if method is not None and method not in METHODS:
         raise InputError("method", method, f"use one of {', '.join(METHODS)}")
-    if not isinstance(model, Ising | Contexts):
-        raise InputError(
-            "model", type(model).__name__, "give an Ising model, or a table of conditionals (Contexts)"
-        )
+    if not isinstance(model, Ising):
+        model = contexts_of(model)
     vocab = model.vocab if isinstance(model, Contexts) else model.vocab_size
     if (start is None) == (chains is None):
         raise InputError(
@@ -71,7 +79,17 @@ def run_sweeps(
         wrong = start[(start < 0) | (start >= vocab)]
         if len(wrong):
             raise InputError("start", int(wrong[0]), f"use tokens below {vocab}")
+    if device is None:
+        own = model.device if isinstance(model, Ising) else torch.device("cpu")
+        device = own if start is None else start.device
+    device = torch.device(device)
+    if method is None:
+        method = "heat-bath" if device.type == "cpu" else "chromatic"
+    if method != "chromatic" and device.type != "cpu":
+        raise InputError("method", method, f'it runs on the CPU: on {device} use "chromatic"')
     number = whole_number("chains", chains, 1) if start is None else len(start)
-    simulation = METHODS[method](model, number, whole_number("seed", seed, 0), start)
+    start = None if start is None else start.to(device)
+    make = partial(Chromatic, device=device) if method == "chromatic" else METHODS[method]
+    simulation = make(model, number, whole_number("seed", seed, 0), start)
     simulation.advance(whole_number("sweeps", sweeps, 1))
     return simulation.tokens
