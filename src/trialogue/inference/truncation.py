@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
+from trialogue.inference.nucleus import nucleus
 from trialogue.oracles import Autoregressive, Context
 
 _FIRST = 256
@@ -53,6 +54,8 @@ class Truncated:
         if self.top_k is None and self.top_p == 1:
             return log_probs
         vocab = log_probs.shape[-1]
+        if vocab > 2 * _FIRST and self.top_k is None and _readable(log_probs):
+            return nucleus(log_probs, self.top_p)
         if vocab <= 2 * _FIRST:
             return self._cut(log_probs, *_ordered(log_probs))
         # Nearly always what is kept is a small part of a large vocabulary, and sorting all of it costs as much as the
@@ -83,6 +86,10 @@ class Truncated:
 
     def _cut(self, log_probs: Tensor, ordered: Tensor, order: Tensor) -> Tensor:
         return torch.empty_like(log_probs).scatter_(1, order, self._kept(ordered).log_softmax(-1))
+
+
+def _readable(log_probs: Tensor) -> bool:
+    return log_probs.device.type == "cpu" and log_probs.dtype == torch.float32
 
 
 def _ordered(log_probs: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,79 @@
+"""The smallest set of most probable tokens that reaches a probability, of large vocabularies and without sorting."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trialogue.compilation import compiled, over_rows
+
+Floats = NDArray[np.float32]
+Bits = NDArray[np.int32]
+
+_HIGH, _MIDDLE, _LOW = 12, 10, 10  # bits of a float32, in the order in which they are looked at
+
+
+def nucleus(log_probs: Tensor, top_p: float) -> Tensor:
+    """Log-probabilities (n, vocab) float32 on the CPU, cut to the nucleus of each row and renormalised.
+
+    The nucleus is the smallest set of most probable tokens whose probability reaches `top_p`, the token that reaches it
+    included; among equally probable tokens the lowest index comes first.
+    """
+    relative = log_probs - log_probs.amax(-1, keepdim=True)
+    probs, result = relative.exp().contiguous().numpy(), torch.empty_like(relative)
+    # The bits of floats that are not negative are in the order of the floats.
+    over_rows(_cut, *probs.shape, probs, probs.view(np.int32), relative.numpy(), result.numpy(), top_p)
+    return result
+
+
+@compiled
+def _cut(
+    first: int, last: int, probs: Floats, bits: Bits, relative: Floats, result: Floats, top_p: float
+) -> None:
+    vocab = probs.shape[1]
+    mass = np.empty(1 << max(_HIGH, _MIDDLE, _LOW), dtype=np.float64)
+    candidates = np.empty(vocab, dtype=np.int64)
+    narrower = np.empty(vocab, dtype=np.int64)
+    for row in range(first, last):
+        p, b = probs[row], bits[row]
+        total = 0.0
+        mass[: 1 << _HIGH] = 0.0
+        for token in range(vocab):
+            total += p[token]
+            mass[b[token] >> (_MIDDLE + _LOW)] += p[token]
+        before, reach = 0.0, top_p * total
+        bucket = (1 << _HIGH) - 1
+        while bucket > 0 and before + mass[bucket] < reach:
+            before += mass[bucket]
+            bucket -= 1
+        prefix, count = bucket, 0
+        for token in range(vocab):
+            if b[token] >> (_MIDDLE + _LOW) == prefix:
+                candidates[count] = token
+                count += 1
+        for width, below in ((_MIDDLE, _LOW), (_LOW, 0)):
+            mass[: 1 << width] = 0.0
+            for place in range(count):
+                token = candidates[place]
+                mass[(b[token] >> below) & ((1 << width) - 1)] += p[token]
+            bucket = (1 << width) - 1
+            while bucket > 0 and before + mass[bucket] < reach:
+                before += mass[bucket]
+                bucket -= 1
+            prefix = (prefix << width) | bucket
+            kept = 0
+            for place in range(count):
+                if b[candidates[place]] >> below == prefix:
+                    narrower[kept] = candidates[place]
+                    kept += 1
+            candidates, narrower, count = narrower, candidates, kept
+        # What is left ties; in the order of their indices they are taken until the set reaches `top_p`.
+        taken = 0
+        while taken < count and before < reach:
+            before += p[candidates[taken]]
+            taken += 1
+        end = candidates[taken - 1] if taken else -1
+        shift = np.float32(np.log(before))
+        for token in range(vocab):
+            inside = b[token] > prefix or (b[token] == prefix and token <= end)
+            result[row, token] = relative[row, token] - shift if inside else -np.inf
