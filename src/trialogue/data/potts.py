@@ -212,7 +212,7 @@ class PottsChain:
 
         Label p * period + f is pattern p in phase f, which predicts token P_p[(i + f) mod period] at site i; nearest
         by Hamming distance, the lowest label wins ties. The phase is counted from site 0, so that a sequence which
-        follows a pattern keeps its label.
+        follows a pattern keeps its label, unless the pattern shares a window with another or with itself.
         """
         stored = self._patterns()
         labels = stored.window_labels(whole_number("position", position, 0))
