@@ -106,5 +106,5 @@ def _colour(contexts: Contexts, sites: list[int], device: torch.device | str) ->
         contexts.offsets[sites, None].astype(np.int64),
     )
     return Colour(
-        torch.tensor(sites, device=device), *(torch.from_numpy(column).to(device) for column in columns)
+        torch.tensor(sites).to(device), *(torch.from_numpy(column).to(device) for column in columns)
     )

@@ -46,5 +46,5 @@ def _even(rows: Tensor, options: int) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _subsets(sites: int, size: int, device: torch.device) -> Tensor:
-    chosen = torch.tensor(list(combinations(range(sites), size)), dtype=torch.int64, device=device)
+    chosen = torch.tensor(list(combinations(range(sites), size)), dtype=torch.int64).to(device)
     return torch.zeros(len(chosen), sites, dtype=torch.bool, device=device).scatter_(1, chosen, True)
