@@ -1,0 +1,192 @@
+"""Contexts of pretrained models: what is evaluated together, what is kept of a pass, and what is read off it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.models.position_cache import Place, PositionCache
+from trialogue.oracles import Context
+
+if TYPE_CHECKING:
+    from trialogue.models.pretrained import PretrainedOracle
+
+_POSITIONS_AT_ONCE = 4096
+_PADDING_SHARE = 1.25
+
+
+class PretrainedContext:
+    """What the contexts of a pretrained model share: what is kept of a pass, and what is read off it.
+
+    Features are (n, width * (1 + len(layers))): the last hidden state, then those after each of `layers` blocks. A
+    model whose head does more than multiply keeps its logits in front.
+    """
+
+    first = 1
+
+    def __init__(self, oracle: PretrainedOracle, capacity: int, layers: tuple[int, ...]) -> None:
+        self._oracle, self._capacity, self._layers = oracle, capacity, layers
+        self._logits = 0 if oracle.plain_head else oracle.vocab_size
+        self.passes = 0
+
+    def log_probs(self, features: Tensor) -> Tensor:
+        """Log-probabilities (n, vocab) of the next token, in float32 (float64 for a float64 model)."""
+        oracle = self._oracle
+        logits = features[:, : self._logits] if self._logits else oracle.head(features[:, : oracle.width])
+        answers = torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
+        if oracle.other_ends and oracle.eos is not None:
+            ends = [oracle.eos, *oracle.other_ends]
+            answers[:, oracle.eos] = answers[:, ends].logsumexp(1)
+            answers[:, oracle.other_ends] = -torch.inf
+        return answers
+
+    def hidden(self, features: Tensor, layer: int) -> Tensor:
+        """Residual stream (n, width) after `layer` blocks; -1 is what the head reads."""
+        width = self._oracle.width
+        if layer == -1:
+            return features[:, self._logits : self._logits + width]
+        if layer not in self._layers:
+            raise InputError("layer", layer, f"not recorded; open the context with layers=({layer},)")
+        first = self._logits + width * (1 + self._layers.index(layer))
+        return features[:, first : first + width]
+
+    def _pass(self, ids: Tensor, last: Tensor, **settings: Any) -> Tensor:
+        """Features (n, features) at index `last` (n,) of each row of input `ids` (n, m)."""
+        oracle = self._oracle
+        states = bool(self._layers)
+        self.passes += 1
+        rows = torch.arange(len(ids), device=ids.device)
+        if oracle.plain_head:
+            answer = oracle.body(input_ids=ids, output_hidden_states=states, **settings)
+            parts = [answer.last_hidden_state[rows, last]]
+        else:
+            answer = oracle.model(input_ids=ids, output_hidden_states=True, **settings)
+            parts = [answer.logits[rows, last], answer.hidden_states[-1][rows, last]]
+        parts += [answer.hidden_states[layer][rows, last] for layer in self._layers]
+        return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
+
+    def _checked(self, stop: Tensor) -> None:
+        if int(stop.min()) < 1:
+            mend = "a pretrained model continues at least one token: begin the prompt with its BOS"
+            raise InputError("prompts", "(empty)", mend)
+        if int(stop.max()) > self._capacity:
+            mend = f"length {int(stop.max())} was asked for; open a larger context"
+            raise InputError("capacity", self._capacity, mend)
+
+    def _together(self, counts: Tensor) -> list[Tensor]:
+        """Indices of rows to evaluate together, longest first: little padding, and no pass too large to hold."""
+        order = counts.argsort(descending=True)
+        groups: list[Tensor] = []
+        begin, real = 0, 0
+        for place, count in enumerate(counts[order].tolist()):
+            longest = int(counts[order[begin]])
+            padded = longest * (place + 1 - begin)
+            if place > begin and (padded > _PADDING_SHARE * (real + count) or padded > _POSITIONS_AT_ONCE):
+                groups.append(order[begin:place])
+                begin, real = place, 0
+            real += count
+        return [*groups, order[begin:]]
+
+
+class CachedContext(PretrainedContext):
+    """A `trialogue.oracles.Context` over a cache by row and position; token i of a row is at its position i - 1."""
+
+    recomputes = False
+
+    def __init__(
+        self, oracle: PretrainedOracle, capacity: int, layers: tuple[int, ...], cache: PositionCache
+    ) -> None:
+        super().__init__(oracle, capacity, layers)
+        self._cache = cache
+        self._range = torch.arange(capacity + 1, device=oracle.device)
+
+    def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
+        """Evaluate positions `start..stop` of each row (see `trialogue.oracles.Context`)."""
+        self._checked(stop)
+        first = (start - 1).clamp_min(0)
+        counts = stop - first
+        if int(counts.max()) == 1 or len(rows) == 1:
+            return self._evaluate(tokens, first, stop, rows)
+        groups = self._together(counts)
+        parts = [self._evaluate(tokens[group], first[group], stop[group], rows[group]) for group in groups]
+        features = parts[0].new_empty(len(rows), parts[0].shape[1])
+        for group, part in zip(groups, parts, strict=True):
+            features[group.to(part.device)] = part
+        return features
+
+    def _evaluate(self, tokens: Tensor, first: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
+        """Features (n, features) after evaluating indices `first..stop - 1` of `tokens` (n, capacity)."""
+        device, counts = self._oracle.device, stop - first
+        longest, reach = int(counts.max()), int(stop.max())
+        positions = first[:, None] + torch.arange(longest)
+        ids = tokens.gather(1, positions.clamp_max(tokens.shape[1] - 1))
+        # Padding lies behind a row's last token; what it would store must not fall on what a later rewind may need.
+        kept = torch.where(positions < stop[:, None], positions, self._cache.padding)
+        consecutive = bool((rows[1:] - rows[:-1] == 1).all())
+        level = longest == 1 and int(stop.min()) == reach
+        place = Place(
+            rows.to(device),
+            kept.to(device),
+            int(rows[0]) if consecutive else -1,
+            reach - 1 if level and consecutive else -1,
+            reach,
+        )
+        # A learned table of positions ends with the longest sequence, and padding may lie behind it.
+        positions, counts = positions.minimum(stop[:, None] - 1).to(device), counts.to(device)
+        return self._pass(
+            ids.to(device),
+            counts - 1,
+            attention_mask=None if level else self._mask(positions, reach),
+            position_ids=positions,
+            past_key_values=self._cache.at(place),
+            use_cache=True,
+        )
+
+    def _mask(self, positions: Tensor, reach: int) -> Tensor:
+        """What is added to the scores (n, 1, m, reach): nothing for what is past, the least number for the rest."""
+        dtype = self._oracle.dtype
+        future = self._range[:reach] > positions[:, None, :, None]
+        return torch.zeros(future.shape, dtype=dtype, device=future.device).masked_fill_(
+            future, torch.finfo(dtype).min
+        )
+
+    def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
+        """Make positions `start..stop` of storage rows `rows` those of `source` (both (n,))."""
+        self._cache.copy(source, rows, max(start - 1, 0), stop)
+
+    def fork(self, rows: Tensor, stop: int) -> Context:
+        """Return an independent context for up to `stop` tokens whose row i starts as this one's row `rows[i]`."""
+        return CachedContext(self._oracle, stop, self._layers, self._cache.fork(rows, stop))
+
+
+class RecomputedContext(PretrainedContext):
+    """A `trialogue.oracles.Context` that keeps nothing: every question evaluates its whole prefix."""
+
+    recomputes = True
+
+    def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
+        """Evaluate the prefixes of length `stop`; `start` and `rows` do not matter."""
+        del start, rows
+        self._checked(stop)
+        features: Tensor | None = None
+        for group in self._together(stop):
+            lengths = stop[group].to(self._oracle.device)
+            ids = tokens[group, : int(lengths.max())].to(self._oracle.device)
+            # Causal: what is padding, to the right, is not seen.
+            part = self._pass(ids, lengths - 1, use_cache=False)
+            if features is None:
+                features = part.new_empty(len(stop), part.shape[1])
+            features[group.to(part.device)] = part
+        assert features is not None
+        return features
+
+    def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
+        """Nothing is kept, so nothing is copied."""
+
+    def fork(self, rows: Tensor, stop: int) -> Context:
+        """Nothing is kept, so nothing is shared."""
+        del rows
+        return RecomputedContext(self._oracle, stop, self._layers)
