@@ -16,7 +16,7 @@ from trialogue.inference import (
     generate,
     truncated,
 )
-from trialogue.inference.walks import answers, batch
+from trialogue.inference.walks import answers, knowledge
 
 # A hidden state of 6 numbers is read by a head of 9 tokens.
 TREE = RandomTree(103, vocab=9, horizon=4, eos=2)
@@ -73,7 +73,7 @@ def test_the_head_is_applied_once_to_each_prefix(walk, value):
 
 def test_what_does_not_fit_is_forgotten_first_in_first_out(monkeypatch):
     monkeypatch.setattr(
-        batch, "Answers", lambda tree, limit: answers.Answers(tree, limit, most_bytes=5 * TREE.vocab * 8)
+        knowledge, "Answers", lambda tree, limit: answers.Answers(tree, limit, most_bytes=5 * TREE.vocab * 8)
     )
     CountedHead.applied = []
     walk, value = RUNS[-1]
@@ -111,6 +111,6 @@ def test_a_law_of_another_prefix_is_noticed(monkeypatch):
 
         __hash__ = None
 
-    monkeypatch.setattr(batch, "Answers", Stale)
+    monkeypatch.setattr(knowledge, "Answers", Stale)
     walk, value = RUNS[-1]
     assert run(StoredTree(TREE), walk, value).sequences() != run(TREE.table(), walk, value).sequences()

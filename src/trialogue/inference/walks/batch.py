@@ -7,14 +7,13 @@ import torch
 from torch import Tensor
 
 from trialogue.inference.walks import kernels
-from trialogue.inference.walks.answers import Answers, Laws
+from trialogue.inference.walks.answers import Laws
+from trialogue.inference.walks.knowledge import UNKNOWN, Knowledge, Meter
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.tree import Memory, NodeTable, PrefixTree
 from trialogue.oracles import Autoregressive, Context, ends
 
 DEFAULT_MEMORY = 1 << 16
 _ROWS = 1024
-_UNKNOWN = -1
 
 Stop = Callable[[tuple[int, ...]], bool]
 """Whether a completion, given as its token ids, is complete."""
@@ -24,42 +23,6 @@ def suggested_rows(oracle: Autoregressive) -> int:
     """How many rows move at once by default: what the oracle suggests, or else 1024."""
     rows: int = getattr(oracle, "batch_size", _ROWS)
     return rows
-
-
-class Meter:
-    """Counts per row of the batch (rows,), and the passes of the oracle that rows share."""
-
-    counts = ("queries", "distinct_queries", "forward_passes", "positions", "verifier_calls")
-
-    def __init__(self, rows: int) -> None:
-        zeros = torch.zeros(rows, dtype=torch.int64)
-        self.queries, self.distinct_queries, self.verifier_calls = zeros, zeros.clone(), zeros.clone()
-        self.forward_passes, self.positions = zeros.clone(), zeros.clone()
-        self.passes = 0
-
-    def select(self, rows: Tensor) -> None:
-        """Keep the counts of `rows`."""
-        for name in self.counts:
-            setattr(self, name, getattr(self, name)[rows])
-
-    def extend(self, rows: int) -> None:
-        """Append `rows` rows that have counted nothing."""
-        zeros = torch.zeros(rows, dtype=torch.int64)
-        for name in self.counts:
-            setattr(self, name, torch.cat((getattr(self, name), zeros)))
-
-
-class Knowledge:
-    """What one run shares over all its rows: the tree, what is remembered of its nodes, and who was asked."""
-
-    def __init__(self, vocab_size: int, memory: int) -> None:
-        self.tree = PrefixTree(vocab_size)
-        self.memory = Memory(self.tree, memory)
-        self.answers = Answers(self.tree, memory)
-        self.leaders = NodeTable(self.tree, -1, torch.int64)
-        self.asked = NodeTable(self.tree, False, torch.bool)
-        self.stopped = NodeTable(self.tree, _UNKNOWN, torch.int8)
-        self.verified = NodeTable(self.tree, float("nan"), torch.float64)
 
 
 class Batch:
@@ -236,7 +199,7 @@ class Batch:
         if self._stop is None:
             return
         stopped, nodes = self.knowledge.stopped.values, self.node
-        for row in (stopped[nodes] == _UNKNOWN).nonzero()[:, 0].tolist():
+        for row in (stopped[nodes] == UNKNOWN).nonzero()[:, 0].tolist():
             completion = self.tokens[row, int(self.start[row]) : int(self.lengths[row])].tolist()
             stopped[nodes[row]] = bool(self._stop(tuple(completion)))
         self.complete |= stopped[nodes] > 0

@@ -12,8 +12,9 @@ from tqdm import tqdm
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.verifiers.function import as_verifier
 from trialogue.inference.walks.ancestral import Ancestral
-from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch, Meter, Stop, suggested_rows
+from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch, Stop, suggested_rows
 from trialogue.inference.walks.judge import Judge
+from trialogue.inference.walks.knowledge import Meter
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.prompts import (
     Prompts,
