@@ -2,6 +2,7 @@
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing
+from matplotlib.ticker import MaxNLocator
 from pandas import DataFrame
 
 from trialogue.ledger import Figure
@@ -52,6 +53,8 @@ def _limits(rows: DataFrame) -> Drawing:
     middle.set_title("The best that cheating reaches, exact", fontsize=10, loc="left")
     middle.legend(fontsize=8, loc="lower right")
     support = kind(rows, "support")
+    # Of one digit every power is one division.
+    support = support[support.digits > 1]
     for exponent, color in _BUDGETS.items():
         chosen = support[support.exponent == exponent].sort_values("digits")
         right.plot(
@@ -92,6 +95,7 @@ def _learned(rows: DataFrame) -> Drawing:
             axes.axvline(edge - 0.5, color="#8c959f", lw=0.7, ls=":")
         axes.set(xlabel="position (hidden tokens below 0)", ylabel="excess over the law (nats)")
         axes.set_title(f"Where they miss, n = {digits}", fontsize=10, loc="left")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     _grid(left, *rest)
     return drawing
 
