@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing
+from matplotlib.lines import Line2D
 from pandas import DataFrame
 
 from trialogue.ledger import Figure
@@ -34,21 +35,19 @@ def _survival(rows: DataFrame, axes: Any) -> None:
     for name in names(rows):
         own = curves[curves.model == name].groupby("token")
         mean = own.survival.mean()
-        axes.plot(mean.index, mean, "o", ms=3, color=colors[name], label=name)
+        axes.plot(mean.index, mean, "o", ms=3, color=colors[name])
         if name != UNLIMITED:
             exact = own.exact_survival.mean()
             axes.plot(exact.index, exact, lw=1, color=colors[name])
-    axes.plot([], [], lw=1, color=_GRAY, label="exact")
     axes.set(
         yscale="log", ylim=(1e-3, 1.3), xlabel="tokens generated", ylabel="share still in its first pattern"
     )
-    axes.legend(fontsize=7.5, loc="lower right")
     axes.set_title("Survival at temperature 1", fontsize=10, loc="left")
 
 
 def _by_window(rows: DataFrame, axes: Any) -> None:
     found, best, colors = rates(rows), best_rates(rows), _colors(rows)
-    axes.plot(best.index, best, "-", lw=1, color=_GRAY, label="best model with that window")
+    axes.plot(best.index, best, ":", lw=1.4, color=_GRAY)
     for name in names(rows):
         if name == UNLIMITED:
             continue
@@ -62,10 +61,10 @@ def _by_window(rows: DataFrame, axes: Any) -> None:
     unlimited = everything.late_ends.sum() / everything.late_tokens.sum()
     if unlimited > 0:
         axes.axhline(unlimited, ls="--", lw=1, color=_UNLIMITED, label="unlimited attention, measured")
-    axes.axhline(corpus(rows).rate, ls=":", lw=1, color=_GRAY, label="the corpus, by noise in the measure")
+    axes.axhline(corpus(rows).rate, lw=1, color=_GRAY, label="the corpus itself, exact: noise of the measure")
     axes.set(yscale="log", xlabel="tokens the model sees", ylabel="rate of leaving (nats per token)")
-    axes.legend(fontsize=7.5, loc="lower left")
-    axes.set_title("Networks: exact (–) and measured (•)", fontsize=10, loc="left")
+    axes.legend(fontsize=7.5, loc="center left")
+    axes.set_title("Rate by what is seen", fontsize=10, loc="left")
 
 
 def _by_temperature(rows: DataFrame, axes: Any) -> None:
@@ -76,14 +75,12 @@ def _by_temperature(rows: DataFrame, axes: Any) -> None:
         if name == UNLIMITED:
             continue
         own = means[name]
-        axes.plot(1 / np.asarray(own.index), own, "o-", ms=3.5, lw=1, color=colors[name], label=name)
+        axes.plot(1 / np.asarray(own.index), own, lw=1, color=colors[name])
         window = int(networks(rows, 1.0, name).window.iloc[0])
         ideal = best[best.window == window].set_index("temperature").rate
         if name != SLIDING and len(ideal):
             axes.plot(1 / np.asarray(ideal.index), ideal, ls=":", lw=1, color=colors[name])
-    axes.plot([], [], ls=":", lw=1, color=_GRAY, label="best model with that window")
     axes.set(yscale="log", xlabel="1 / temperature", ylabel="rate of leaving (nats per token)")
-    axes.legend(fontsize=7.5, loc="lower left")
     axes.set_title("Exact rates against temperature", fontsize=10, loc="left")
 
 
@@ -93,6 +90,13 @@ def _draw(rows: DataFrame) -> Drawing:
         draw(rows, axes)
         axes.grid(color="#dddddd", lw=0.6)
         axes.set_axisbelow(True)
+    shown = [Line2D([], [], color=color, lw=3, label=name) for name, color in _colors(rows).items()]
+    shown += [
+        Line2D([], [], color=_GRAY, marker="o", ms=3, ls="", label="measured"),
+        Line2D([], [], color=_GRAY, lw=1, label="exact"),
+        Line2D([], [], color=_GRAY, lw=1, ls=":", label="best model with that window"),
+    ]
+    drawing.legend(handles=shown, loc="outside lower center", ncols=len(shown), fontsize=8, frameon=False)
     return drawing
 
 
@@ -100,10 +104,10 @@ FIGURES = (
     Figure(
         name="coherence",
         caption="Small transformers trained on two stored patterns of period 7 with noise continue one of them. Left: "
-        "share of the texts without a domain wall, measured (points) and exact for what sees a finite window (lines), "
-        "mean over trainings. Middle: the long-run rate of leaving against the tokens that the network sees. Right: "
-        "the same against the inverse temperature; a window of 3 tokens belongs to both patterns, and cold is no "
-        "help.",
+        "share of the texts without a domain wall, measured, and exact for what sees a finite window; mean over "
+        "trainings. Middle: the long-run rate of leaving against the tokens that the network sees, for each training "
+        "(sliding attention a little to the right of its receptive field). Right: the same against the inverse "
+        "temperature; a window of 3 tokens belongs to both patterns, and cold is no help.",
         draw=_draw,
     ),
 )

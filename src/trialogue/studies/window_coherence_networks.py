@@ -1,13 +1,14 @@
 """Networks of the study `window-coherence`: trained on stored patterns, made to write, and solved exactly."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.data import PatternCorpus, maximal_length_patterns
@@ -18,9 +19,10 @@ from trialogue.studies.window_coherence_rows import SLIDING, cropped
 from trialogue.theory.coherence import coherence_of
 from trialogue.theory.domain_walls import crossing_length
 from trialogue.theory.pattern_survival import PatternSurvival
-from trialogue.theory.potts_map import hamiltonian_of
+from trialogue.theory.potts_map import AutoregressiveHamiltonian, hamiltonian_of
 from trialogue.training import TrainingConfig, train
 
+Array = NDArray[np.float64]
 _SAME_RATE = 1e-7
 
 
@@ -75,17 +77,25 @@ def tempered(log_probs: Tensor, temperature: float) -> Tensor:
     return (log_probs / temperature).log_softmax(-1)
 
 
-def rate_of(setting: Setting, log_probs: Tensor) -> float:
-    """Exact long-run decay rate (nats per token), mean over patterns, of a model with a finite window."""
+def rates_of(setting: Setting, log_probs: Tensor) -> Array:
+    """Exact long-run decay rates (patterns,), in nats per token, of a model with a finite window."""
     found = [chain.decay_rate(log_probs, tolerance=_SAME_RATE).rate for chain in chains(setting)]
-    return float(np.mean(found))
+    return np.array(found)
 
 
-def curve_of(setting: Setting, log_probs: list[Tensor]) -> list[float]:
-    """Exact survival (horizon + 1,), mean over patterns, by next-token laws for each of them (or one for all)."""
-    laws = log_probs if len(log_probs) > 1 else log_probs * len(chains(setting))
-    curves = [chain.curve(law, setting.horizon) for chain, law in zip(chains(setting), laws, strict=True)]
-    return [float(value) for value in np.mean(curves, 0)]
+def curves_of(setting: Setting, log_probs: Sequence[Tensor]) -> Array:
+    """Exact survival (patterns, horizon + 1), by the next-token laws for each pattern."""
+    curves = [
+        chain.curve(law, setting.horizon) for chain, law in zip(chains(setting), log_probs, strict=True)
+    ]
+    return np.stack(curves)
+
+
+def late_error(setting: Setting, curves: Array, rates: Array) -> float:
+    """Largest log ratio between how fast survival falls over the last measured window and the long-run rate."""
+    span = setting.measured_window
+    late = np.log(curves[:, -1 - span] / curves[:, -1]) / span
+    return float(np.abs(np.log(late / rates)).max())
 
 
 def reference_rows(
@@ -97,11 +107,11 @@ def reference_rows(
         corpus.label_log_probs(pattern * corpus.period, setting.measured_window, setting.horizon)[:, None]
         for pattern in range(len(corpus.patterns))
     ]
-    survival = curve_of(setting, itself)
+    survival = curves_of(setting, itself).mean(0)
     late = setting.measured_window
     yield {
         "kind": "corpus",
-        "survival": survival[-1],
+        "survival": float(survival[-1]),
         "rate": float(-np.log(survival[-1] / survival[late]) / (setting.horizon - late)),
     }
     for window in windows:
@@ -112,7 +122,7 @@ def reference_rows(
                 "kind": "best",
                 "window": window,
                 "temperature": temperature,
-                "rate": rate_of(setting, law),
+                "rate": float(rates_of(setting, law).mean()),
             }
 
 
@@ -175,28 +185,32 @@ def network_rows(
     if name == cropped(window or 0):
         oracle = Cropped(oracle, window or 0)
     own: dict[str, Any] = {"model": name, "seed": seed} | ({} if window is None else {"window": window})
-    log_probs = None
+    curves: dict[float, Array] = {}
     if window is not None:
-        # Single precision moves an answer with the batch, and the map asks that it does not move.
-        double = Endless(copy.deepcopy(model).double())
-        hamiltonian = hamiltonian_of(double if name == SLIDING else Cropped(double, window), window)
-        corpus, chain = setting.corpus(), hamiltonian.chain
-        log_probs = -(chain.energies + hamiltonian.offset).view(-1, corpus.vocab_size)
-        bound = crossing_length(window + 1, float(chain.energies.max()), 1.0, corpus.labels)
-        yield {
-            "kind": "bound",
-            **own,
-            "max_energy": float(chain.energies.max()),
-            "log_crossing": float(np.log(bound)),
-        }
+        hamiltonian = hamiltonian_of_network(model, name, window)
+        energies = hamiltonian.chain.energies
+        labels = setting.corpus().labels
+        most, bound = float(energies.max()), crossing_length(window + 1, float(energies.max()), 1.0, labels)
+        yield {"kind": "bound", **own, "max_energy": most, "log_crossing": float(np.log(bound))}
+        log_probs = -(energies + hamiltonian.offset).flatten(0, -2)
         for temperature in exact_temperatures:
             law = tempered(log_probs, temperature)
-            yield {"kind": "rate", **own, "temperature": temperature, "rate": rate_of(setting, law)}
+            rates = rates_of(setting, law)
+            row = {"kind": "rate", **own, "temperature": temperature, "rate": float(rates.mean())}
+            if temperature in temperatures:
+                curves[temperature] = curves_of(setting, [law] * len(rates))
+                row["late_error"] = late_error(setting, curves[temperature], rates)
+            yield row
     for temperature in (*temperatures, 0.0):
-        exact = None
-        if log_probs is not None and temperature > 0:
-            exact = curve_of(setting, [tempered(log_probs, temperature)])
+        exact = curves[temperature].mean(0) if temperature in curves else None
         yield from text_rows(setting, oracle, own | {"loss": loss}, temperature, exact)
+
+
+def hamiltonian_of_network(model: Transformer, name: str, window: int) -> AutoregressiveHamiltonian:
+    """The Potts chain that a network with a window of so many tokens is, by Theorem 1.2."""
+    # Single precision moves an answer with the batch, and the map asks that it does not move.
+    oracle = Endless(copy.deepcopy(model).double())
+    return hamiltonian_of(oracle if name == SLIDING else Cropped(oracle, window), window)
 
 
 def text_rows(
@@ -204,7 +218,7 @@ def text_rows(
     oracle: Autoregressive,
     own: dict[str, Any],
     temperature: float,
-    exact: list[float] | None,
+    exact: Array | None,
 ) -> Iterator[dict[str, Any]]:
     """Let a network continue each pattern, and measure: runs, and at temperature 1 the curve of survival."""
     measured = coherence_of(
@@ -230,8 +244,12 @@ def text_rows(
         "walls": measured.walls_per_token(),
         "late_ends": int(runs.ended[late > 0].sum()),
         "late_tokens": int(late.sum()),
-    } | ({} if exact is None else {"exact_survival": exact[-1], "exact_mean_run": float(np.sum(exact[:-1]))})
+    } | (
+        {}
+        if exact is None
+        else {"exact_survival": float(exact[-1]), "exact_mean_run": float(exact[:-1].sum())}
+    )
     if temperature == 1:
         for token in range(0, setting.horizon + 1, 3):
             row = {"kind": "curve", **own, "token": token, "survival": float(survival[token])}
-            yield row | ({} if exact is None else {"exact_survival": exact[token]})
+            yield row | ({} if exact is None else {"exact_survival": float(exact[token])})
