@@ -51,3 +51,10 @@ class HighestLabel(StoredPatterns):
             distance = sum(wrong[:, place : place + windows] for place in range(self.window))
             label = torch.where(distance == least, candidate, label)
         return label, least
+
+
+class LateMessages(Messages):
+    """Tokens know of one window less behind them."""
+
+    def backward_places(self, windows):
+        return super().backward_places((windows - 1).clamp(min=0))
