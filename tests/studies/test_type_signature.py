@@ -82,7 +82,7 @@ def test_costs_grow_in_one_order() -> None:
     assert len(cost) == 6
 
 
-QUICK = Training(1, FACTORS_FIRST, 400, 32, 32)
+QUICK = Training(1, FACTORS_FIRST, 300, 32, 32)
 
 
 def network(training: Training, seed: int = 0) -> tuple[dict[str, Any], list[dict[str, Any]]]:
