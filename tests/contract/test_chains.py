@@ -8,7 +8,7 @@ import torch
 
 from inference.chains.small_models import Conditionals, Energies, random_ising, random_law
 from inference.frequencies import l1_distance, weissman_radius
-from trialogue.data import Ising
+from trialogue.data import Ising, PottsChain
 from trialogue.inference import CHAINS, ChainRule, IndependentParallel, run_chain
 from trialogue.inference.laws import transition_matrix
 from trialogue.oracles import Chain, whole_sequences
@@ -54,6 +54,7 @@ MODELS = {
     "clique": Ising.clique(4, 3, coupling=0.4, field=torch.tensor([0.3, -0.2, 0.5, 0.1])),
     "energy": Energies(random_law(2, 3, 4)),
     "energy-of-ising": Energies(ISING.probabilities().view(2, 2, 2, 2)),
+    "potts": PottsChain(-random_law(4, 2, 3).log()).at(4, temperature=2.0),
     "masked": Conditionals(random_law(3, 2, 4)),
 }
 
