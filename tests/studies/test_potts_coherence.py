@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from trialogue.data import PottsChain
 from trialogue.errors import InputError
@@ -50,17 +49,6 @@ def test_rows_of_a_chain_are_those_of_all_its_sequences(family):
     first = next(chain_rows(family, [temperature], []))
     assert first["max_energy"] == float(chain.energies.max())
     assert first["wall_decay"] > 0 < first["ground_decay"]
-
-
-def test_a_rate_of_decay_is_that_of_the_longest_chains():
-    """Rates are read off two lengths; here is what they are from windows that share a label, as an eigenvalue."""
-    family = uniform(2, 2, 1.0, 2)
-    row = next(chain_rows(family, [0.9], []))
-    weights = (-family.chain.energies / 0.9).exp()
-    labels = family.chain.window_labels()
-    kept = [torch.linalg.eigvals(weights * (labels == label)).abs().max() for label in (0, 1)]
-    exact = math.log(float(torch.linalg.eigvals(weights).abs().max()) / float(max(kept)))
-    assert row["wall_decay"] == pytest.approx(exact, abs=1e-9)
 
 
 def test_the_control_is_certain():

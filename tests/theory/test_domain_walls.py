@@ -17,6 +17,7 @@ from trialogue.theory.domain_walls import (
     free_energy_bound,
     largest_wall_energy,
     largest_wall_entropy,
+    no_wall_decay,
     one_wall,
     splice_energies,
     stored_pattern_count,
@@ -205,6 +206,23 @@ def test_the_decay_of_ground_states_is_that_of_long_chains(patterns, width, temp
     falls = [total(free, length) - total(weights, length) for length in (2000, 2006)]
     rate = stored_pattern_decay(energies, temperature)
     assert rate == pytest.approx(-(falls[1] - falls[0]) / 6, abs=1e-6)
+    assert rate > 0
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize(
+    "chain",
+    [
+        PottsChain.from_patterns([[0], [1]], 2),
+        PottsChain.from_patterns([[0], [1], [2]], 3, 0.7),
+        PottsChain.from_patterns([[0, 1, 2], [2, 1, 0]], 2),
+        PottsChain.from_patterns([[0, 0], [0, 1]], 3),
+    ],
+)
+def test_the_decay_without_walls_is_that_of_long_chains(chain, temperature):
+    rate = no_wall_decay(chain, temperature)
+    near, far = (chain.log_no_wall_probability(length, temperature) for length in (600, 606))
+    assert rate == pytest.approx((near - far) / 6, rel=2e-3)  # labels of nearly equal rates fade slowly
     assert rate > 0
 
 

@@ -15,6 +15,7 @@ from trialogue.theory.domain_walls import (
     crossing_length,
     free_energy_bound,
     largest_wall_energy,
+    no_wall_decay,
     one_wall,
     stored_pattern_count,
     stored_pattern_decay,
@@ -26,8 +27,6 @@ Row = dict[str, Any]
 
 UNIFORM, PLANTED, PERIODIC, SHARED = "uniform", "planted", "periodic", "shared tokens"
 WIDEST = 4
-RATE_LENGTHS = (120, 240)
-"""Decay rates are differences of log P(no wall) between these lengths, which every period here divides."""
 
 
 class Family(NamedTuple):
@@ -93,13 +92,12 @@ def chain_rows(family: Family, temperatures: Sequence[float], lengths: Sequence[
     walls = family.patterns > 1
     for temperature in temperatures:
         setting = (chain.window, chain.max_energy, temperature, family.patterns)
-        near, far = (chain.log_no_wall_probability(length, temperature) for length in RATE_LENGTHS)
         yield {
             "kind": "chain",
             **common,
             "temperature": temperature,
             "ground_decay": stored_pattern_decay(energies, temperature),
-            "wall_decay": (near - far) / (RATE_LENGTHS[1] - RATE_LENGTHS[0]),
+            "wall_decay": no_wall_decay(chain, temperature),
             "wall_energy_bound": largest_wall_energy(chain.window, chain.max_energy),
             "crossing_length": crossing_length(*setting) if walls else None,
         }

@@ -105,7 +105,8 @@ def _draw_plane(rows: DataFrame) -> Drawing:
     )
     spins = kind(rows, "spins")
     for color, shape in ((_COLORS[0], PLANE), (_COLORS[1], RING)):
-        for mark, (side, own) in zip("so^", spins[spins["shape"] == shape].groupby("side"), strict=False):
+        for mark, side in zip("so^", sorted(spins.side.unique().tolist()), strict=False):
+            own = spins[(spins["shape"] == shape) & (spins.side == side)]
             found = own.groupby("temperature").magnetisation
             axes.errorbar(
                 found.mean().index,

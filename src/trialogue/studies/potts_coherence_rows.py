@@ -20,9 +20,9 @@ def by_seed(chosen: DataFrame, values: "Series[float]", how: str = "mean") -> "S
     return found
 
 
-def number_of_spins(side: object) -> str:
+def number_of_spins(side: float) -> str:
     """How many spins a torus of a side has, or a ring beside it, as labels call them."""
-    return f"{int(str(side)) ** 2} spins"
+    return f"{side**2:g} spins"
 
 
 def chain_label(patterns: float, window: float, temperature: float) -> str:

@@ -73,10 +73,12 @@ def _maps(rows: DataFrame) -> DataFrame:
 def _plane(rows: DataFrame, how: str) -> DataFrame:
     chosen = kind(rows, "spins")
     lines = {}
+    sides = sorted(chosen.side.unique().tolist())
     for temperature, group in chosen.groupby("temperature"):
         line = {"Onsager": float(group[group["shape"] == PLANE].onsager.mean())}
         for shape in (PLANE, RING):
-            for side, own in group[group["shape"] == shape].groupby("side"):
+            for side in sides:
+                own = group[(group["shape"] == shape) & (group.side == side)]
                 line[f"{shape}, {number_of_spins(side)}"] = float(own.magnetisation.agg(how))
         lines[f"T = {temperature:g} J"] = line
     return DataFrame.from_dict(lines, orient="index")

@@ -181,10 +181,31 @@ def stored_pattern_decay(energies: Tensor, temperature: float) -> float:
     is forbidden (infinite). Raises `InputError` where no sequence of energy zero can go on for ever.
     """
     table = _table(energies)
-    ground = _leading_eigenvalue((table == 0).astype(float))
+    ground = _leading_eigenvalue(_transfer_matrix((table == 0).astype(float)))
     if ground == 0:
         raise InputError("energies", float(table.min()), "no sequence of any length has energy zero")
-    return math.log(_leading_eigenvalue(np.exp(-table / positive_temperature(temperature))) / ground)
+    weights = np.exp(-table / positive_temperature(temperature))
+    return math.log(_leading_eigenvalue(_transfer_matrix(weights)) / ground)
+
+
+def no_wall_decay(chain: PottsChain, temperature: float) -> float:
+    """Rate c at which the probability of no domain wall falls, P(all windows follow one label) ~ exp(-c L), per site.
+
+    It is log(lambda / lambda_0): the leading eigenvalue of the transfer matrix, and the largest one with windows of a
+    single label alone, whose sites differ by their place in the period (per site of it). Raises `InputError` for a
+    temperature that is not positive, and for a chain that stores nothing.
+    """
+    energies = _table(chain.energies)
+    weights = np.exp(-energies / positive_temperature(temperature))
+    period = len(chain.patterns[0]) if chain.patterns else 1
+    labels = [chain.window_labels(site).numpy() for site in range(period)]
+    kept = 0.0
+    for label in np.unique(labels):
+        matrix = _transfer_matrix(weights * (labels[0] == label))
+        for of_site in labels[1:]:
+            matrix = matrix @ _transfer_matrix(weights * (of_site == label))
+        kept = max(kept, _leading_eigenvalue(matrix))
+    return math.log(_leading_eigenvalue(_transfer_matrix(weights))) - math.log(kept) / period
 
 
 def positive_temperature(temperature: float) -> float:
@@ -248,12 +269,17 @@ def _different_splices(sequences: NDArray[np.int64]) -> tuple[NDArray[np.int64],
     return others[:, 1:][kept[:, 1:]][first], departs[:, 1:][kept[:, 1:]][first]
 
 
-def _leading_eigenvalue(weights: NDArray[np.float64]) -> float:
-    """Of the transfer matrix on V^(W-1) states whose steps have these weights (V,) * W."""
+def _transfer_matrix(weights: NDArray[np.float64]) -> csr_array:
+    """The matrix of steps with these weights (V,) * W between the V^(W-1) contexts."""
     vocab = weights.shape[0]
     states = weights.size // vocab
     context, token = np.divmod(np.arange(weights.size), vocab)
-    matrix = csr_array((weights.ravel(), (context, (context * vocab + token) % states)), (states, states))
+    return csr_array((weights.ravel(), (context, (context * vocab + token) % states)), (states, states))
+
+
+def _leading_eigenvalue(matrix: csr_array) -> float:
+    """The largest modulus of an eigenvalue."""
+    states = matrix.shape[0]
     if states <= _DENSE_STATES:
         return float(np.abs(np.linalg.eigvals(matrix.toarray())).max())
     return float(np.abs(eigs(matrix, 1, which="LM", return_eigenvectors=False, v0=np.ones(states))[0]))
