@@ -185,8 +185,10 @@ def coherence_of(
 
     Patterns are tokens of the oracle's, or texts where it has a tokenization. Texts are matched byte by byte, so that
     it does not matter how the model cuts what it writes into tokens: windows, runs and rates are then in bytes of
-    UTF-8, and a pattern is repeated exactly as it is given, so that it should end with its separator. `window` is by
-    default the longest pattern's period. A text that ends by itself, or after `max_new_tokens`, is censored there.
+    UTF-8. A text is repeated exactly as it is given, and should hold the separator; most tokenizers join a space with
+    the word behind it, so that it belongs at the beginning (" red green.", as a prompt that ends with a space is one
+    that the model would not have written). `window` is by default the longest pattern's period. A text that ends by
+    itself, or after `max_new_tokens`, is censored there.
     `temperature` 0 is greedy.
 
     Raises `InputError` as `generate` and `coherence` do, and for texts where the oracle has no tokenization.
