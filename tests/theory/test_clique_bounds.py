@@ -75,6 +75,13 @@ def test_hitting_bound_on_a_grid():
         assert bound.steps == 1 or (1 - bound.rate) ** (bound.steps - 1) > delta
 
 
+def test_hitting_bound_where_2_to_the_clique_is_no_float():
+    """The whole model is a clique of 5000 and J_0 just makes up for 2^{|C|}: rate = 1 / (2 + e^{-2 h_G})."""
+    bound = hitting_bound(5000, 5000, 5000, 5000 * math.log(2) / 2 - 1.0, 1.0)
+    assert bound.rate == pytest.approx(1 / (2 + math.exp(-2)), rel=1e-9)
+    assert bound.steps == 2
+
+
 def test_printed_stuck_probabilities():
     bound = stuck_bound(10, 2.0, 0.5)
     assert (bound.exponent, bound.steps) == (pytest.approx(2.919, abs=6e-4), 4)
@@ -168,6 +175,7 @@ GIVEN = {"delta": 0.1, "steps": 100}
         (lambda: hitting_bound(5, 3, 2, 0.5, 0.1), "from clique=3 to sites=5"),
         (lambda: hitting_bound(5, 3, 6, 0.5, 0.1), "from clique=3 to sites=5"),
         (lambda: hitting_bound(5, 3, 3, 0.0, 0.1), "excess"),
+        (lambda: hitting_bound(10_000, 2000, 2000, 1.0, 1.0), "below double precision"),
         (lambda: hitting_bound(5, 3, 3, 0.5, -0.1), "clique_field"),
         (lambda: hitting_bound(5, 6, 3, 0.5, 0.1), "clique"),
         (lambda: hitting_bound(5, 3, 3, 0.5, 0.1, delta=1.0), "delta"),

@@ -170,6 +170,13 @@ def test_masking_more_rejects_blocks_that_are_not_uniform():
     assert float(torch.linalg.eigvalsh(single - uneven)[0]) < -1.0
 
 
+def test_features_of_single_precision():
+    model, law = random_ising(4), block_law(4, 2, block_size=1)
+    probabilities, features = enumerated(model)
+    single = pseudolikelihood_information(probabilities, features.float(), law)
+    assert torch.equal(single, pseudolikelihood_information(probabilities, features, law))
+
+
 def test_larger_vocabularies():
     model = random_family(3, 3, 5)
     assert information_equality(model, block_law(3, 3, block_size=2)).discrepancy < 1e-13
@@ -234,6 +241,16 @@ def test_sandwich_where_no_parameter_is_the_truth():
         (
             lambda m: pseudolikelihood_loss(m.probabilities(), torch.zeros(8), block_law(4, 2, block_size=1)),
             "log_weights",
+        ),
+        (lambda m: asymptotic_covariance(m, blocks=[[0, 1], [2, 3]], weights=["a", "b"]), "weights"),
+        (lambda m: masking_more(Ising.clique(1, 1, 0.0, 0.1)), "model"),
+        (lambda m: fisher_information(m.probabilities(), torch.zeros(8, 3)), "features"),
+        (lambda m: fisher_information(2 * m.probabilities(), torch.zeros(16, 3)), "probabilities"),
+        (
+            lambda m: pseudolikelihood_information(
+                m.probabilities(), torch.zeros(8, 3), block_law(4, 2, block_size=1)
+            ),
+            "features",
         ),
     ],
 )

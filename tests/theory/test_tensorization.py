@@ -126,6 +126,14 @@ def test_printed_sample_bounds():
     )
 
 
+def test_bounds_beyond_a_float_are_infinite():
+    many = {"sites": 400, "vocab_size": 2, "samples": 10, "delta": 0.1}
+    assert empirical_law_bound(**many) == pytest.approx(math.exp(600 * math.log(2)) / 4, rel=1e-9)
+    assert empirical_law_bound(**{**many, "sites": 800}) == math.inf
+    assert mask_average_bound(**{**many, "sites": 800}, masks=1, beta=0.1) == math.inf
+    assert sample_bound(**{**GIVEN, "sites": 800}).bound == math.inf
+
+
 def test_the_theorem_is_its_two_halves_at_half_the_risk():
     bound = sample_bound(**GIVEN)
     half = {key: GIVEN[key] for key in ("sites", "vocab_size", "samples")}

@@ -133,11 +133,14 @@ def test_the_check_rejects_broken_moments(monkeypatch: pytest.MonkeyPatch) -> No
         assert worst_differences()["scores"] > 1e-2
 
 
-@pytest.mark.parametrize("k", [0, 1, 5, 6, 7, 12, 13])
-def test_the_transform_is_the_product_with_the_hadamard_matrix(k: int) -> None:
-    values = generator(k, "values")
-    given = torch.randn(3, 1 << k, generator=values, dtype=torch.float64).numpy()
-    np.testing.assert_allclose(block_conditionals._transform(given), given @ hadamard(1 << k), atol=1e-10)
+@pytest.mark.parametrize("k", [0, 1, 2, 5, 7, 9])
+@pytest.mark.parametrize("bits", [1, 2, 6])
+def test_the_transform_is_the_product_with_the_hadamard_matrix(
+    monkeypatch: pytest.MonkeyPatch, k: int, bits: int
+) -> None:
+    monkeypatch.setattr(block_conditionals, "_BITS_AT_ONCE", bits)
+    values = torch.randn(3, 1 << k, generator=generator(k, "values"), dtype=torch.float64).numpy()
+    np.testing.assert_allclose(block_conditionals._transform(values), values @ hadamard(1 << k), atol=1e-10)
 
 
 def test_one_context_with_more_completions_than_are_kept_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,6 +309,19 @@ def test_separable_samples_are_refused_and_a_ridge_helps() -> None:
             fit_pseudolikelihood(constant, 1)
 
 
+@pytest.mark.parametrize("k", [1, 2, 4])
+@pytest.mark.parametrize("tolerance", [0.1, 1.0])
+def test_a_coarse_tolerance_is_no_reason_to_refuse(k: int, tolerance: float) -> None:
+    samples = Ising.clique(4, 4, 0.3, 0.2).sample(1000, 0)
+    assert fit_pseudolikelihood(samples, k, tolerance=tolerance).gradient_norm <= tolerance
+
+
+def test_a_tolerance_below_rounding_is_named_as_such() -> None:
+    samples = Ising.clique(4, 4, 0.3, 0.2).sample(1000, 0)
+    with pytest.raises(InputError, match="tolerance=1e-30: rounding leaves"):
+        fit_pseudolikelihood(samples, 2, tolerance=1e-30)
+
+
 def separable(samples: Tensor, masks: Tensor) -> bool:
     """Whether a direction exists along which the loss falls for ever or stays: by linear programming."""
     sites = samples.shape[1]
@@ -351,9 +367,16 @@ def test_what_is_refused_is_what_has_no_estimate() -> None:
         ({"blocks": [[0], [1, 3]]}, "blocks=3: name sites from 0 to 2"),
         ({"blocks": [[0, 1, 2], []]}, "a block is one or more different sites"),
         ({"blocks": [[0], [1, 2]], "weights": [1, -1]}, "weights=-1.0: use finite probabilities"),
-        ({"blocks": [[0], [1, 2]], "weights": [1]}, r"weights=\(1, 1\): use the shape"),
+        ({"blocks": [[0], [1, 2]], "weights": [1]}, r"weights=\(1,\): use the shape"),
         ({"masks": torch.ones(2, 3)}, "masks=.*use bools of the shape"),
         ({"masks": torch.zeros(50, 3, dtype=torch.bool)}, "masks=0: every sample needs"),
+        ({"blocks": [[0], [1, 2]], "weights": [2, 3]}, "weights=5.0: probabilities sum to one"),
+        ({"blocks": [[0], [1, 2]], "weights": ["a", "b"]}, "weights=.*give probabilities"),
+        ({"blocks": [[0], [1, 2]], "law": torch.full((8, 2), 0.5)}, "law='Tensor': give a function"),
+        ({"blocks": [[0], [1, 2]], "law": lambda tokens: torch.ones(len(tokens), 2)}, "law=2.0"),
+        ({"masks": torch.ones(50, 3, dtype=torch.bool), "weights": [1.0]}, "blocks=None"),
+        ({"block_size": 1, "tolerance": math.inf}, "tolerance=inf"),
+        ({"block_size": 1, "ridge": math.inf}, "ridge=inf"),
         ({"block_size": 1, "tolerance": 0}, "tolerance=0"),
         ({"block_size": 1, "ridge": -1}, "ridge=-1"),
     ],

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
-from trialogue.oracles import Blocks, block_masks
+from trialogue.oracles import Blocks, block_masks, whole_sequences
+from trialogue.training.drawn_masks import checked_probabilities, require_covered
 
 AdaptiveLaw = Callable[[Tensor], Tensor] | Tensor
 _MOST_BLOCKS = 100_000
-_SUM = 1e-6  # what single precision leaves; the rest is divided out
 
 
 class Fibres(NamedTuple):
@@ -102,13 +102,6 @@ def uniform_blocks(sites: int, block_size: int) -> Tensor:
     return torch.zeros(count, sites, dtype=torch.bool).scatter_(1, members, True)
 
 
-def as_blocks(blocks: Blocks, sites: int) -> Tensor:
-    """Blocks as (blocks, sites) bool; raises `InputError` wherever `block_masks` does, and for a site in no block."""
-    masks = block_masks(blocks, sites)
-    _covering(masks, torch.ones(len(masks), dtype=torch.bool))
-    return masks
-
-
 def block_law(
     sites: int,
     vocab_size: int,
@@ -133,19 +126,17 @@ def block_law(
         masks = uniform_blocks(sites, block_size)
     else:
         assert blocks is not None
-        masks = as_blocks(blocks, sites)
+        masks = block_masks(blocks, sites)
     if weights is not None and law is not None:
         raise InputError("weights", weights, "give either weights or an adaptive law")
     if law is not None:
-        given = law(_every_state(sites, vocab_size)) if callable(law) else law
-        given = _probabilities("law", given, (int(vocab_size**sites), len(masks)))
+        given = law(whole_sequences(vocab_size, sites)) if callable(law) else law
+        given = checked_probabilities("law", given, (int(vocab_size**sites), len(masks)))
     elif weights is not None:
-        given = _probabilities(
-            "weights", torch.as_tensor(weights, dtype=torch.float64)[None], (1, len(masks))
-        )
+        given = checked_probabilities("weights", weights, (len(masks),))[None]
     else:
         given = torch.full((1, len(masks)), 1 / len(masks), dtype=torch.float64)
-    _covering(masks, (given > 0).any(0))
+    require_covered("blocks", masks[(given > 0).any(0)])
     return BlockLaw(masks, given, vocab_size)
 
 
@@ -194,27 +185,4 @@ def conditionals(probabilities: Tensor, law: BlockLaw) -> Tensor:
 
 def law_of_states(probabilities: Tensor, states: int, field: str = "probabilities") -> Tensor:
     """The probabilities (states,) as float64; raises `InputError` where they are not a law on that many states."""
-    return _probabilities(field, torch.as_tensor(probabilities, dtype=torch.float64)[None], (1, states))[0]
-
-
-def _every_state(sites: int, vocab_size: int) -> Tensor:
-    return torch.cartesian_prod(*[torch.arange(vocab_size)] * sites).view(-1, sites)
-
-
-def _probabilities(field: str, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    values = torch.as_tensor(values, dtype=torch.float64)
-    if values.shape != shape:
-        raise InputError(field, tuple(values.shape), f"use the shape {shape}")
-    if not bool(torch.isfinite(values).all()) or bool((values < 0).any()):
-        raise InputError(field, float(values.min()), "use finite probabilities that are not negative")
-    sums = values.sum(1)
-    worst = float(sums[(sums - 1).abs().argmax()])
-    if abs(worst - 1) > _SUM:
-        raise InputError(field, worst, "probabilities sum to one")
-    return values / sums[:, None]
-
-
-def _covering(masks: Tensor, drawn: Tensor) -> None:
-    never = torch.nonzero(~masks[drawn].any(0))[:, 0].tolist()
-    if never:
-        raise InputError("blocks", never, "these sites are in no block that is ever drawn: cover every site")
+    return checked_probabilities(field, probabilities, (states,))

@@ -7,9 +7,11 @@ J - ||h||_1 >= J_0 > 0. Exact counterparts are in `clique_chains`.
 """
 
 import math
+import sys
 from typing import NamedTuple
 
 import torch
+from scipy.special import logsumexp
 
 from trialogue.data.ising import Ising
 from trialogue.errors import InputError, whole_number
@@ -104,11 +106,13 @@ def hitting_bound(
     _positive("clique_field", clique_field)
     _risk(delta)
     covered = float(log_binomial(sites - clique, block_size - clique) - log_binomial(sites, block_size))
-    # Divided by the numerator, so that nothing overflows.
-    others = math.exp(-2 * clique_field) + math.exp(
-        clique * math.log(2) + math.log1p(-(2.0 ** (1 - clique))) - 2 * (excess + clique_field)
-    )
-    rate = math.exp(covered) / (1 + others)
+    # In logarithms, relative to the numerator: neither 2^{|C|} nor a small rate need fit into a float.
+    rest = clique * math.log(2) + math.log1p(-(2.0 ** (1 - clique))) - 2 * (excess + clique_field)
+    rate = math.exp(covered - float(logsumexp([0.0, -2 * clique_field, rest])))
+    if rate < sys.float_info.min:
+        raise InputError(
+            "clique", clique, "its bound on the rate is below double precision: use a smaller one"
+        )
     steps = 1 if rate >= 1 else math.ceil(math.log(delta) / math.log1p(-rate) - 1e-12)
     return HittingBound(rate, max(steps, 1))
 

@@ -1,7 +1,7 @@
 """Asymptotic covariances of models too large to enumerate, from samples and masks, with standard errors."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -10,8 +10,8 @@ from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
 from trialogue.oracles import Blocks, whole_sequences
-from trialogue.randomness import Choose, Streams, generator, seed_of
-from trialogue.theory.block_laws import as_blocks
+from trialogue.randomness import Choose, Streams, seed_of
+from trialogue.training.drawn_masks import DrawnMasks, StateLaw, block_probabilities, draw_masks
 
 _BATCHES = 20
 _NUMBERS_AT_ONCE = 2_000_000
@@ -61,8 +61,8 @@ def monte_carlo_covariance(
     block_size: int | None = None,
     *,
     blocks: Blocks | None = None,
-    weights: Tensor | None = None,
-    law: Callable[[Tensor], Tensor] | None = None,
+    weights: Tensor | Sequence[float] | None = None,
+    law: StateLaw | None = None,
     samples: int = 10_000,
     seed: int = 0,
     tokens: Tensor | None = None,
@@ -82,19 +82,24 @@ def monte_carlo_covariance(
     """
     if tokens is None:
         tokens = model.sample(whole_number("samples", samples, 2 * _BATCHES), seed)
+    tokens = torch.as_tensor(tokens)
     if tokens.ndim != 2 or tokens.shape[1] != model.sites or len(tokens) < 2 * _BATCHES:
         raise InputError(
             "tokens",
             tuple(tokens.shape),
             f"use the shape (samples, {model.sites}), samples {2 * _BATCHES} or more",
         )
-    masks, chosen, listed = _drawn_masks(model, tokens, block_size, blocks, weights, law, seed)
+    if tokens.is_floating_point() or bool(((tokens < 0) | (tokens >= model.vocab_size)).any()):
+        raise InputError("tokens", tokens.unique().tolist()[:4], f"use tokens 0 to {model.vocab_size - 1}")
+    tokens = tokens.long()
+    table_sites = whole_number("table_sites", table_sites, 0)
+    drawn = draw_masks(tokens, block_size, blocks, weights, law, seed, "masks")
     streams = Streams(seed_of(seed, "redraws"), torch.arange(len(tokens)))
-    if law is not None and int(listed.sum(1).max()) > table_sites:
+    if law is not None and drawn.blocks is not None and int(drawn.blocks.sum(1).max()) > table_sites:
         raise InputError("table_sites", table_sites, "an adaptive law needs every block within it")
     totals, counts = [], []
     for rows in torch.arange(len(tokens)).tensor_split(_BATCHES):
-        batch = _Batch(model, tokens[rows], masks[rows], chosen[rows], law, table_sites)
+        batch = _Batch(model, tokens[rows], drawn.taken(rows), law, table_sites)
         totals.append(batch.information(partial(_choose_for, streams, rows)))
         counts.append(len(rows))
     return _jackknife(torch.stack(totals), torch.tensor(counts, dtype=torch.float64))
@@ -111,13 +116,12 @@ class _Batch:
         self,
         model: SampledFamily,
         tokens: Tensor,
-        masks: Tensor,
-        chosen: Tensor,
-        law: Callable[[Tensor], Tensor] | None,
+        drawn: DrawnMasks,
+        law: StateLaw | None,
         table_sites: int,
     ) -> None:
-        self._model, self._tokens, self._masks = model, tokens, masks
-        self._chosen, self._law, self._table_sites = chosen, law, table_sites
+        self._model, self._tokens, self._masks, self._drawn = model, tokens, drawn.masks, drawn
+        self._law, self._table_sites = law, table_sites
 
     def information(self, choose: Choose) -> Tensor:
         """Sum over the states of estimates of Cov(F | x_{-K}, K), (parameters, parameters)."""
@@ -152,54 +156,15 @@ class _Batch:
         completions.scatter_(2, sites.expand(*shape, size), values.expand(*shape, size))
         flat = completions.flatten(0, 1)
         log_weights = -self._model.energy(flat).double().view(shape)
-        if self._law is not None:
-            given = self._law(flat).double().view(*shape, -1)
-            log_weights += given.gather(2, self._chosen[rows].view(-1, 1, 1).expand(*shape, 1))[:, :, 0].log()
+        _, blocks, chosen = self._drawn
+        if self._law is not None and blocks is not None and chosen is not None:
+            given = block_probabilities(self._law, flat, blocks).view(*shape, -1)
+            log_weights += given.gather(2, chosen[rows].view(-1, 1, 1).expand(*shape, 1))[:, :, 0].log()
         conditionals = log_weights.softmax(1)
         features = self._model.features(flat).double().view(*shape, -1)
         features -= torch.einsum("rc,rcp->rp", conditionals, features)[:, None]
         scores = (conditionals.sqrt()[:, :, None] * features).flatten(0, 1)
         return scores.T @ scores
-
-
-def _drawn_masks(
-    model: SampledFamily,
-    tokens: Tensor,
-    block_size: int | None,
-    blocks: Blocks | None,
-    weights: Tensor | None,
-    law: Callable[[Tensor], Tensor] | None,
-    seed: int,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Masks (samples, sites), the number of each one's block (zero where blocks are not listed), blocks listed."""
-    draws = generator(seed, "masks")
-    if (block_size is None) == (blocks is None):
-        raise InputError("block_size", block_size, "give either block_size or blocks")
-    if weights is not None and law is not None:
-        raise InputError("weights", weights, "give either weights or an adaptive law")
-    if blocks is None:
-        if weights is not None or law is not None:
-            raise InputError("blocks", None, "weights and laws need listed blocks")
-        size = whole_number("block_size", block_size, 1)
-        if size > model.sites:
-            raise InputError("block_size", size, f"there are {model.sites} sites: use at most {model.sites}")
-        order = torch.rand(tokens.shape, generator=draws, dtype=torch.float64).argsort(1)
-        masks = order < size
-        return masks, torch.zeros(len(tokens), dtype=torch.int64), masks
-    listed = as_blocks(blocks, model.sites)
-    given = torch.ones(len(listed)) if weights is None else torch.as_tensor(weights)
-    given = given.double()[None].expand(len(tokens), -1) if law is None else law(tokens).double()
-    if given.shape != (len(tokens), len(listed)):
-        raise InputError(
-            "weights" if law is None else "law", tuple(given.shape), f"give {len(listed)} probabilities"
-        )
-    if not bool(torch.isfinite(given).all()) or bool((given < 0).any()) or bool((given.sum(1) <= 0).any()):
-        raise InputError("weights" if law is None else "law", float(given.min()), "use probabilities")
-    chosen = torch.multinomial(given, 1, generator=draws)[:, 0]
-    never = torch.nonzero(~listed[(given > 0).any(0)].any(0))[:, 0].tolist()
-    if never:
-        raise InputError("blocks", never, "these sites are in no block that is ever drawn: cover every site")
-    return listed[chosen], chosen, listed
 
 
 def _jackknife(totals: Tensor, counts: Tensor) -> CovarianceEstimate:

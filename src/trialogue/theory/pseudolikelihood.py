@@ -8,6 +8,7 @@ family such as `trialogue.data.Ising` and the description of a block law that `b
 """
 
 import math
+from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple, Protocol
 
@@ -76,6 +77,8 @@ def pseudolikelihood_loss(data: Tensor, log_weights: Tensor, law: BlockLaw) -> T
 
 def fisher_information(probabilities: Tensor, features: Tensor) -> Tensor:
     """I = Cov_p(F) (parameters, parameters): the Fisher information of an exponential family (Definition 4.1.1)."""
+    features = _features(features, len(probabilities))
+    probabilities = law_of_states(probabilities, len(features))
     centred = features - probabilities @ features
     return (probabilities[:, None] * centred).T @ centred
 
@@ -86,7 +89,7 @@ def pseudolikelihood_information(probabilities: Tensor, features: Tensor, law: B
     Lemma 4.1.2 (weighted) and Lemma 4.3.3 (adaptive); assumes realizability: the data have the law
     `probabilities` (states,) of the model itself.
     """
-    probabilities = law_of_states(probabilities, law.states)
+    probabilities, features = law_of_states(probabilities, law.states), _features(features, law.states)
     _affordable(law, features)
     information = features.new_zeros(features.shape[1], features.shape[1])
     for states, weights, conditionals in law.fibres(probabilities):
@@ -109,7 +112,8 @@ def sandwich_covariance(
     """
     if not masks_per_sample >= 1:
         raise InputError("masks_per_sample", masks_per_sample, "use at least 1, or math.inf for all masks")
-    data = law_of_states(data, law.states, "data")
+    data, features = law_of_states(data, law.states, "data"), _features(features, law.states)
+    probabilities = law_of_states(probabilities, law.states)
     hessian, once, averaged, gradient = _score_moments(data, probabilities, features, law)
     if float(gradient.abs().max()) > 1e-6:
         raise InputError(
@@ -126,7 +130,7 @@ def asymptotic_covariance(
     block_size: int | None = None,
     *,
     blocks: Blocks | None = None,
-    weights: Tensor | None = None,
+    weights: Tensor | Sequence[float] | None = None,
     law: AdaptiveLaw | None = None,
     masks_per_sample: float = 1,
 ) -> Tensor:
@@ -194,6 +198,8 @@ def masking_more(model: ExponentialFamily) -> MaskingMore:
     s = grad log p(x_a | x_{-(S u a)}) = E[F | x_{-S}] - E[F | x_{-(S u a)}]. The improvement need not be strict.
     Assumes realizability. Raises `InputError` as `asymptotic_covariance`.
     """
+    if model.sites < 2:
+        raise InputError("model", model.sites, "one site can only be masked: use two or more")
     probabilities, features = enumerated(model)
     laws = [block_law(model.sites, model.vocab_size, block_size=size + 1) for size in range(model.sites)]
     information = [pseudolikelihood_information(probabilities, features, law) for law in laws]
@@ -263,10 +269,18 @@ def _inverse(information: Tensor) -> Tensor:
         raise InputError(
             "features",
             float(eigenvalues[0]),
-            "the information is singular: the blocks do not identify all parameters",
+            "the information is singular in double precision: the blocks do not identify all parameters, or states "
+            "that would are too improbable",
         )
     inverse: Tensor = torch.cholesky_inverse(torch.linalg.cholesky(information))
     return inverse
+
+
+def _features(features: Tensor, states: int) -> Tensor:
+    features = torch.as_tensor(features, dtype=torch.float64)
+    if features.ndim != 2 or len(features) != states:
+        raise InputError("features", tuple(features.shape), f"use the shape ({states}, parameters)")
+    return features
 
 
 def _affordable(law: BlockLaw, features: Tensor) -> None:

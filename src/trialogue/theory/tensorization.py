@@ -1,6 +1,7 @@
 """Block approximate tensorization of entropy, and the sample bound of Theorem 4.1.4 that rests on it."""
 
 import math
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -105,7 +106,7 @@ def sample_bound(
     for name, value, least in (("loss", loss, 0.0), ("eps", eps, 0.0), ("cells", cells, 1.0)):
         if not (value >= least and math.isfinite(value)):
             raise InputError(name, value, f"use a finite number of at least {least:g}")
-    masks_term = math.sqrt(2 ** (3 * sites) * vocab_size**sites * cells / (masks * delta))
+    masks_term = _root(3 * sites, vocab_size, sites, cells / (masks * delta))
     masks_term += math.sqrt(math.log(8 * cells / delta) / (2 * samples))
     samples_term = empirical_law_bound(sites=sites, vocab_size=vocab_size, samples=samples, delta=delta / 2)
     inside = tensorization / 2 * (loss + masks_term * math.log(1 / beta) + eps)
@@ -117,7 +118,7 @@ def empirical_law_bound(*, sites: int, vocab_size: int, samples: int, delta: flo
     for name, count in (("sites", sites), ("vocab_size", vocab_size), ("samples", samples)):
         whole_number(name, count, 1)
     _between("delta", delta, 0, 1)
-    return math.sqrt(vocab_size ** (3 * sites) / (16 * delta * samples))
+    return _root(0, vocab_size, 3 * sites, 1 / (16 * delta * samples))
 
 
 def mask_average_bound(
@@ -132,8 +133,14 @@ def mask_average_bound(
         whole_number(name, count, 1)
     _between("delta", delta, 0, 1)
     _between("beta", beta, 0, 1)
-    masks_term = math.sqrt(2 ** (3 * sites - 1) * vocab_size**sites / (masks * delta))
+    masks_term = _root(3 * sites - 1, vocab_size, sites, 1 / (masks * delta))
     return (masks_term + math.sqrt(math.log(4 / delta) / (2 * samples))) * math.log(1 / beta)
+
+
+def _root(twos: int, vocab_size: int, power: int, factor: float) -> float:
+    """sqrt(2^twos |Omega|^power factor), infinite where it is beyond a float: a bound that says nothing."""
+    log = (twos * math.log(2) + power * math.log(vocab_size) + math.log(factor)) / 2
+    return math.exp(log) if log < math.log(sys.float_info.max) else math.inf
 
 
 class _Entropies:
@@ -205,11 +212,13 @@ def _weighted_excess(
 
 def _slowest(q: Tensor, law: BlockLaw) -> NDArray[np.float64]:
     """The eigenfunction (states,) of the second eigenvalue of the block dynamics, at most one in size."""
-    poincare_constant(block_dynamics(q, law))  # refuses a reducible chain
+    matrix = block_dynamics(q, law)
+    poincare_constant(matrix)  # refuses a reducible chain
     scale = q.sqrt()
-    vectors = torch.linalg.eigh(scale[:, None] * block_dynamics(q, law) / scale)[1]
+    vectors = torch.linalg.eigh(scale[:, None] * matrix / scale)[1]
     slow = vectors[:, -2] / scale
-    return (slow / slow.abs().max()).numpy()
+    function: NDArray[np.float64] = (slow / slow.abs().max()).numpy()
+    return function
 
 
 def _between(field: str, value: float, low: float, high: float) -> None:

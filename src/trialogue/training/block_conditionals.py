@@ -24,7 +24,7 @@ from trialogue.errors import InputError
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Indices = NDArray[np.int64]
-MaskLaw = Callable[[Tensor, Tensor], Tensor]
+MaskProbability = Callable[[Tensor, Tensor], Tensor]
 """`law(tokens (rows, N), masks (rows, N) bool) -> (rows,)`: the probability of each mask at its state."""
 
 _COMPLETIONS = 2**26
@@ -54,7 +54,7 @@ class BlockConditionals:
     completions to enumerate, or where the mask law gives a sample's mask probability zero.
     """
 
-    def __init__(self, up: Bools, masks: Bools, mask_law: MaskLaw | None = None) -> None:
+    def __init__(self, up: Bools, masks: Bools, mask_law: MaskProbability | None = None) -> None:
         samples, self.sites = up.shape
         self.first, self.second = np.triu_indices(self.sites, 1)
         self.parameters = len(self.first) + self.sites
@@ -202,7 +202,7 @@ def _contexts(
     own: Indices,
     context: Indices,
     pair_share: Floats,
-    mask_law: MaskLaw | None,
+    mask_law: MaskProbability | None,
 ) -> _Contexts:
     """Contexts that the pairs at `places` (c,) exemplify, with the pairs `own` (p,) that fall into them."""
     spins = np.where(up, 1.0, -1.0)
