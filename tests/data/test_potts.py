@@ -150,10 +150,10 @@ def test_bonds_of_neighbours_in_closed_form(length, temperature):
     )
 
 
-@pytest.mark.parametrize("temperature", [0.05, 0.3, 1.0, 10.0])
+@pytest.mark.parametrize("temperature", [0.01, 0.03, 0.05, 0.3, 1.0, 10.0])
 def test_correlation_length_of_neighbours_in_closed_form(temperature):
     weight = math.exp(-1 / temperature)
-    expected = 1 / math.log((1 + 3 * weight) / (1 - weight))
+    expected = 1 / (math.log1p(3 * weight) - math.log1p(-weight))
     assert neighbours(4, 1.0).correlation_length(temperature) == pytest.approx(expected, rel=1e-6)
 
 
@@ -298,6 +298,8 @@ CHAIN = PottsChain(TABLE)
         (lambda: CHAIN.marginals(5, -1.0), "temperature", "above 0"),
         (lambda: CHAIN.marginals(5, math.nan), "temperature", "above 0"),
         (lambda: CHAIN.marginals(5, math.inf), "temperature", "above 0"),
+        (lambda: neighbours(20, 1.0).correlation_length(0.01), "temperature", "use a higher one"),
+        (lambda: neighbours(3, 1.0).correlation_length(1e-4), "temperature", "use a higher one"),
         (lambda: CHAIN.correlation_length(1e-320), "temperature", "overflows"),
         (lambda: CHAIN.energy(torch.tensor([[0, 3]])), "tokens", "V - 1 = 2"),
         (lambda: CHAIN.energy(torch.tensor([[0]])), "tokens", "L at least 2"),

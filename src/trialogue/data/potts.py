@@ -190,9 +190,10 @@ class PottsChain:
 
         The two eigenvalues of largest modulus; where the second is complex, correlations oscillate under this
         envelope. 0 where the matrix has one nonzero eigenvalue, such as for W = 1: sites farther apart than a window
-        are independent. Raises `InputError` where the eigenvalues are closer than float64 tells apart.
+        are independent. Raises `InputError` where the eigenvalues are closer than can be told apart.
         """
-        return correlation_length(self.messages(temperature).log_weights, self.vocab_size, self.window)
+        log_weights = self.messages(temperature).log_weights
+        return correlation_length(log_weights, self.vocab_size, self.window, temperature)
 
     def sample(self, n: int, length: int, temperature: float, seed: int = 0) -> Tensor:
         """Draw `n` independent sequences (n, L) int64 exactly; sequence i depends on `seed` and i alone."""
