@@ -1,0 +1,148 @@
+"""Exact samples of a Potts chain by other means, for `potts.py`; runs in any Python that has numpy, torch or dynamax.
+
+Reads the log-weights of the windows (V, V, V) from a file and prints one JSON line per contender: its name, and either
+what is missing, or sequences, CPU seconds of the draw (messages and compilation done before), and the energy of each
+sequence over the temperature.
+
+    python benchmarks/potts_peers.py log_weights.npy 1000
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+# Read when the libraries load.
+os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+
+import numpy as np
+
+REPEATS = 2
+
+Measured = tuple[int, float, Any]
+"""Sequences, CPU seconds of the fastest draw, and the sequences (n, L)."""
+
+
+def timed(run: Callable[[int], Any]) -> tuple[float, Any]:
+    """The least CPU time of so many draws, and what the last one drew."""
+    seconds = []
+    for repeat in range(REPEATS):
+        began = time.process_time()
+        answer = run(repeat)
+        seconds.append(time.process_time() - began)
+    return min(seconds), answer
+
+
+def cumulative_laws(weights: Any, length: int) -> tuple[Any, Any]:
+    """P(pair of first tokens) summed up (V^2,), and P(token <= v | the two before) (L - 2, V^2, V)."""
+    vocab = len(weights)
+    message, laws = np.zeros((vocab, vocab)), []
+    for _ in range(length - 2):
+        joint = weights + message
+        largest = joint.max(2, keepdims=True)
+        sums = np.exp(joint - largest).cumsum(2)
+        laws.append((sums / sums[:, :, -1:]).reshape(vocab * vocab, vocab))
+        message = largest[:, :, 0] + np.log(sums[:, :, -1])
+        message -= message.max()
+    first = np.exp(message.ravel()).cumsum()
+    return first / first[-1], np.stack(laws[::-1])
+
+
+def numpy_loop(weights: Any, length: int) -> Measured:
+    """Forwards site by site, all sequences at once, each token by comparing a number with the cumulative law."""
+    n, vocab = 10_000, len(weights)
+    first, laws = cumulative_laws(weights, length)
+
+    def draw(repeat: int) -> Any:
+        rng = np.random.default_rng(repeat)  # noqa: TID251
+        pair = np.searchsorted(first, rng.random(n))
+        tokens = np.empty((length, n), np.int64)
+        tokens[0], tokens[1] = pair // vocab, pair % vocab
+        for site in range(2, length):
+            token = (laws[site - 2][pair] < rng.random(n)[:, None]).sum(1)
+            tokens[site] = token
+            pair = pair % vocab * vocab + token
+        return tokens.T
+
+    return n, *timed(draw)
+
+
+def torch_loop(weights: Any, length: int) -> Measured:
+    """The same by whole-tensor operations of torch, on one thread."""
+    import torch
+
+    torch.set_num_threads(1)
+    n, vocab = 10_000, len(weights)
+    first, laws = (torch.from_numpy(law) for law in cumulative_laws(weights, length))
+
+    def draw(repeat: int) -> Any:
+        generator = torch.Generator().manual_seed(repeat)  # noqa: TID251
+        numbers = torch.rand(n, generator=generator, dtype=torch.float64)
+        pair = torch.searchsorted(first, numbers)
+        tokens = torch.empty(length, n, dtype=torch.int64)
+        tokens[0], tokens[1] = pair // vocab, pair % vocab
+        for site in range(2, length):
+            numbers = torch.rand(n, 1, generator=generator, dtype=torch.float64)
+            token = (laws[site - 2][pair] < numbers).sum(1)
+            tokens[site] = token
+            pair = pair % vocab * vocab + token
+        return tokens.T.numpy()
+
+    return n, *timed(draw)
+
+
+def dynamax(weights: Any, length: int) -> Measured:
+    """A hidden Markov model whose states are pairs of tokens: what a step takes off its row sums is its likelihood."""
+    import jax
+    import jax.numpy as jnp
+    from dynamax.hidden_markov_model import hmm_posterior_sample
+
+    n, vocab = 256, len(weights)
+    states = vocab * vocab
+    dense = np.zeros((states, states))
+    for pair in range(states):
+        for token in range(vocab):
+            dense[pair, pair % vocab * vocab + token] = np.exp(weights[pair // vocab, pair % vocab, token])
+    rows = dense.sum(1)
+    steps = length - 1
+    likelihood = np.tile(np.log(rows), (steps, 1))
+    likelihood[-1] = 0
+    initial = jnp.full(states, 1 / states)
+    matrix, likelihood = jnp.asarray(dense / rows[:, None]), jnp.asarray(likelihood)
+    draw_all = jax.jit(jax.vmap(lambda key: hmm_posterior_sample(key, initial, matrix, likelihood)[1]))
+    # Compilation is not counted.
+    draw_all(jax.random.split(jax.random.key(9), n)).block_until_ready()
+
+    def draw(repeat: int) -> Any:
+        return np.asarray(draw_all(jax.random.split(jax.random.key(repeat), n)).block_until_ready())
+
+    seconds, pairs = timed(draw)
+    return n, seconds, np.concatenate((pairs[:, :1] // vocab, pairs % vocab), 1)
+
+
+CONTENDERS: dict[str, Callable[[Any, int], Measured]] = {
+    "numpy, a loop over sites": numpy_loop,
+    "torch, a loop over sites": torch_loop,
+    "dynamax, hmm_posterior_sample": dynamax,
+}
+
+
+def main() -> None:
+    """Print the lines."""
+    weights, length = np.load(sys.argv[1]), int(sys.argv[2])
+    for name, measure in CONTENDERS.items():
+        line: dict[str, Any] = {"name": name}
+        try:
+            line["sequences"], line["seconds"], tokens = measure(weights, length)
+            energies = -weights[tokens[:, :-2], tokens[:, 1:-1], tokens[:, 2:]].sum(1)
+            line["energies"] = [float(energy) for energy in energies]
+        except ImportError as error:
+            line["missing"] = str(error)
+        print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main()
