@@ -209,7 +209,7 @@ def test_the_decay_of_ground_states_is_that_of_long_chains(patterns, width, temp
     assert rate > 0
 
 
-@pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize("temperature", [1.0, 4.0])
 @pytest.mark.parametrize(
     "chain",
     [
@@ -222,7 +222,7 @@ def test_the_decay_of_ground_states_is_that_of_long_chains(patterns, width, temp
 def test_the_decay_without_walls_is_that_of_long_chains(chain, temperature):
     rate = no_wall_decay(chain, temperature)
     near, far = (chain.log_no_wall_probability(length, temperature) for length in (600, 606))
-    assert rate == pytest.approx((near - far) / 6, rel=1e-3)  # labels of nearly equal rates fade slowly
+    assert rate == pytest.approx((near - far) / 6, rel=1e-4)
     assert rate > 0
 
 

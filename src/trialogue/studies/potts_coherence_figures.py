@@ -61,32 +61,37 @@ def _runs_against_temperature(axes: Any, rows: DataFrame) -> None:
     chosen = chosen[(chosen.length == longest) & (chosen.patterns == patterns)]
     crossing = family(rows, "chain", UNIFORM)
     for color, (window, runs) in zip(_COLORS, chosen.groupby("window"), strict=False):
-        axes.plot(
-            runs.temperature, runs.run, "o-", ms=4, color=color, lw=1.2, label=f"W = {window:g}, first run"
-        )
+        axes.plot(runs.temperature, runs.run, "o-", ms=4, color=color, lw=1.2, label=f"W = {window:g}")
         own = crossing[(crossing.window == window) & (crossing.patterns == patterns)]
-        axes.plot(
-            own.temperature, own.crossing_length, color=color, lw=1, ls=":", label=f"W = {window:g}, L*"
-        )
-    axes.set(
-        xscale="log", yscale="log", ylim=(1, 3 * longest), xlabel="T / cost of a wrong token", ylabel="tokens"
-    )
+        axes.plot(own.temperature, own.crossing_length, color=color, lw=1.2, ls=":")
+    axes.plot([], [], color=_GRAY, lw=1.2, ls=":", label="L* of equation 5")
+    axes.set(xscale="log", yscale="log", ylim=(1, 3 * longest), ylabel="tokens")
     axes.axhline(longest, color=_GRAY, lw=0.8, ls="--")
-    axes.set_title(f"Coherent run of N = {patterns:g} patterns, L = {longest:g}", fontsize=10, loc="left")
-    axes.legend(fontsize=7)
+    _temperature_axis(axes, chosen)
+    axes.set_title(f"First coherent run, N = {patterns:g}, L = {longest:g}", fontsize=10, loc="left")
+    axes.legend(fontsize=8)
 
 
 def _one_wall(axes: Any, rows: DataFrame) -> None:
     chosen = kind(rows, "length")
     chosen = chosen[(chosen.length == chosen.length.max()) & (chosen.patterns > 1)]
-    for color, name in zip(_COLORS, (UNIFORM, PLANTED, SHARED), strict=False):
+    names = (UNIFORM, PLANTED, SHARED)
+    for color, name, shift in zip(_COLORS, names, (0.94, 1.0, 1.06), strict=False):
         own = chosen[chosen.family == name]
         slack = (own.free_energy_bound - own.free_energy) / own.temperature
-        axes.plot(own.temperature, slack, "o", ms=4, color=color, mfc="none", label=name)
-    axes.axhline(0, color=_GRAY, lw=0.8)
-    axes.set(xscale="log", yscale="symlog", xlabel="T / cost of a wrong token")
+        axes.plot(own.temperature * shift, slack, "o", ms=4, color=color, mfc="none", label=name)
+    axes.axhline(0, color="black", lw=1)
+    axes.set(xscale="log", yscale="symlog")
+    _temperature_axis(axes, chosen)
     axes.set_title("Bound (5) less the exact ΔF, in units of T", fontsize=10, loc="left")
     axes.legend(fontsize=8)
+
+
+def _temperature_axis(axes: Any, rows: DataFrame) -> None:
+    temperatures = sorted(rows.temperature.unique().tolist())
+    axes.set_xticks(temperatures, [f"{temperature:g}" for temperature in temperatures])
+    axes.minorticks_off()
+    axes.set_xlabel("temperature")
 
 
 def _draw_plane(rows: DataFrame) -> Drawing:
