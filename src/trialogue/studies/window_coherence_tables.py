@@ -62,6 +62,13 @@ def _by_temperature(rows: DataFrame, how: str) -> DataFrame:
     return frame.loc[[*order, *(label for label in frame.index if label not in order)]]
 
 
+def _late(rows: DataFrame) -> DataFrame:
+    chosen = kind(rows, "rate").dropna(subset="late_error")
+    found = chosen.pivot_table(index="model", columns="temperature", values="late_error", aggfunc="max")
+    found.columns = [f"T = {temperature:g}" for temperature in found.columns]
+    return found.loc[[name for name in names(rows) if name in found.index]]
+
+
 def _bounds(rows: DataFrame) -> DataFrame:
     chosen = kind(rows, "bound").groupby("model")[["max_energy", "log_crossing"]].mean()
     lines = {
@@ -94,6 +101,15 @@ TABLES = (
         rows_are="model",
         note="exact, by the largest eigenvalue of the chain that dies at the first wall; best: the corpus' own law of "
         "the next token given so many tokens",
+    ),
+    Table(
+        title="How far survival is from its long-run rate at the horizon",
+        source=_COROLLARY,
+        ours=_late,
+        rows_are="network",
+        note="largest log ratio, over trainings and patterns, between how fast exact survival falls over the last "
+        "measured window and the largest eigenvalue; where it is cold, text lingers near its pattern for hundreds of "
+        "tokens before it falls at one rate",
     ),
     Table(
         title="The crossing length and the coherent length",
