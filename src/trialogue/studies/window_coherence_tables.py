@@ -108,8 +108,8 @@ TABLES = (
         ours=_late,
         rows_are="network",
         note="largest log ratio, over trainings and patterns, between how fast exact survival falls over the last "
-        "measured window and the largest eigenvalue; where it is cold, text lingers near its pattern for hundreds of "
-        "tokens before it falls at one rate",
+        "measured window and the largest eigenvalue; where it is cold, it takes hundreds of tokens until survival "
+        "falls at one rate",
     ),
     Table(
         title="The crossing length and the coherent length",
