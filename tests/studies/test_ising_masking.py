@@ -153,6 +153,7 @@ def test_a_repetition_does_not_depend_on_the_others(results: Path, tmp_path: Pat
         ("sites", 1),
         ("sites", 7),
         ("couplings", ()),
+        ("couplings", (0.3, 0.3)),
         ("couplings", (math.nan,)),
         ("field", math.inf),
         ("sizes", ()),

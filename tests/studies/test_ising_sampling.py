@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from pandas import DataFrame
 from torch import Tensor
 
 from trialogue.data import Ising
@@ -21,10 +22,15 @@ from trialogue.ledger.tables import sheet
 from trialogue.studies import find, ising_sampling
 from trialogue.studies.execution import execute
 from trialogue.studies.ising_sampling import PRESETS, STUDY, Config, exact_row, parts, simulated_rows
-from trialogue.studies.ising_sampling_rows import PARALLEL, exact
+from trialogue.studies.ising_sampling_rows import PARALLEL, exact, smaller_blocks
 from trialogue.theory.clique_chains import block_chain, parallel_chain
 
 SMOKE = PRESETS["smoke"]
+
+
+def test_smaller_blocks_go_by_size_and_not_by_place() -> None:
+    rows = DataFrame({"kind": "exact", "block_size": [1.0, 4.0, 8.0, 10.0], "chain": "any"})
+    assert smaller_blocks(rows) == ["k = 1", "k = 4", "k = 8"]
 
 
 @pytest.mark.parametrize("chain", [BlockGibbs(1), BlockGibbs(2), BlockGibbs(4), IndependentParallel()])
@@ -165,6 +171,8 @@ def test_a_repetition_does_not_depend_on_the_others(results: Path, tmp_path: Pat
         ("clique", 1),
         ("field", math.nan),
         ("couplings", ()),
+        ("couplings", (2.0, 2.0)),
+        ("block_sizes", (1, 1)),
         ("couplings", (math.inf,)),
         ("block_sizes", ()),
         ("block_sizes", (0,)),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from pandas import DataFrame
 from torch import Tensor
 
 from trialogue.data import Ising
@@ -196,10 +197,24 @@ def test_every_part_claim_table_and_figure_has_rows(results: Path) -> None:
     assert find("mixing-and-learning") is STUDY
 
 
+def test_without_a_mask_law_or_a_second_coupling_there_is_no_estimate() -> None:
+    """Of three sites none leaves k < N - 2, and one coupling is no growth: neither stands for all laws."""
+    models = [random_ising(3, 0.4, 0.3, 0, 0)]
+    config = Config(sites=3, couplings=(0.4,), models=1, seeds=(0,))
+    rows = DataFrame(
+        [{"kind": "bound", "seed": 0, "coupling": 0.4, **row} for row in bound_rows(config, models, 0)]
+    )
+    estimates = {claim.id: claim.estimate for claim in STUDY.claims}
+    assert list(estimates["tight-over-directions-weighted"](rows))
+    for name in ("tight-over-directions-few-masks", "stronger-dependence-mixes-slower"):
+        assert list(estimates[name](rows)) == []
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
         ("sites", 1),
+        ("couplings", (0.3, 0.3)),
         ("sites", 9),
         ("couplings", ()),
         ("couplings", (-0.1,)),

@@ -55,6 +55,8 @@ class Config:
             raise InputError("sites", self.sites, f"use 2 to {MOST_SITES}")
         if not self.couplings or not all(map(math.isfinite, self.couplings)):
             raise InputError("couplings", self.couplings, "give one or more finite numbers")
+        if len(set(self.couplings)) < len(self.couplings):
+            raise InputError("couplings", self.couplings, "give different ones")
         if not math.isfinite(self.field):
             raise InputError("field", self.field, "use a finite number")
         if not self.sizes or min(self.sizes) < 1 or list(self.sizes) != sorted(set(self.sizes)):

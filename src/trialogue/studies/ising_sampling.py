@@ -63,6 +63,9 @@ class Config:
             raise InputError("field", self.field, "use a finite number")
         if not self.couplings or not all(map(math.isfinite, self.couplings)):
             raise InputError("couplings", self.couplings, "give one or more finite numbers")
+        for field in ("couplings", "block_sizes"):
+            if len(set(getattr(self, field))) < len(getattr(self, field)):
+                raise InputError(field, getattr(self, field), "give different ones")
         if not self.block_sizes or not 1 <= min(self.block_sizes) <= max(self.block_sizes) <= self.sites:
             raise InputError("block_sizes", self.block_sizes, f"give numbers from 1 to sites={self.sites}")
         if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:

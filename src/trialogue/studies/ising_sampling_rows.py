@@ -25,6 +25,14 @@ def blocks(rows: DataFrame, least: int = 1) -> list[str]:
     return [block_label(size) for size in sorted(sizes.tolist())]
 
 
+def smaller_blocks(rows: DataFrame) -> list[str]:
+    """The k-Gibbs chains with k < N - 1, where N is the largest k."""
+    sizes = rows[rows.kind == "exact"].block_size
+    return [
+        name for name in blocks(rows) if name not in (block_label(int(sizes.max()) - less) for less in (0, 1))
+    ]
+
+
 def exact(rows: DataFrame, column: str) -> DataFrame:
     """An exact number, by coupling (rows, increasing) and chain (columns)."""
     chosen = rows[rows.kind == "exact"]

@@ -63,6 +63,8 @@ class Config:
             raise InputError("sites", self.sites, "every state and mask is listed: use 2 to 8")
         if not self.couplings or not all(math.isfinite(one) and one >= 0 for one in self.couplings):
             raise InputError("couplings", self.couplings, "give one or more finite numbers of at least 0")
+        if len(set(self.couplings)) < len(self.couplings):
+            raise InputError("couplings", self.couplings, "give different ones")
         if not (self.field >= 0 and math.isfinite(self.field)):
             raise InputError("field", self.field, "use a finite number of at least 0")
         if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:

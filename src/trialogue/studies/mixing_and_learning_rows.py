@@ -1,6 +1,8 @@
 """What the claims, tables and figures of the study `mixing-and-learning` read from its rows."""
 
-from pandas import DataFrame
+from collections.abc import Iterable
+
+from pandas import DataFrame, Series
 
 WEIGHTED = "weighted blocks"
 ADAPTIVE = "adaptive blocks"
@@ -11,10 +13,10 @@ def size_label(size: int) -> str:
     return f"k = {size}"
 
 
-def bounds(rows: DataFrame, *laws: str, coupled: bool = True) -> DataFrame:
-    """Rows about the bound under some mask laws, or all; with couplings, or else only without."""
+def bounds(rows: DataFrame, laws: Iterable[str] | None = None, *, coupled: bool = True) -> DataFrame:
+    """Rows about the bound under some mask laws, or under all; with couplings, or else only without."""
     chosen = rows[(rows.kind == "bound") & ((rows.coupling > 0) == coupled)]
-    return chosen[chosen.law.isin(laws)] if laws else chosen
+    return chosen if laws is None else chosen[chosen.law.isin(list(laws))]
 
 
 def sizes(rows: DataFrame) -> list[str]:
@@ -25,6 +27,12 @@ def sizes(rows: DataFrame) -> list[str]:
 def laws(rows: DataFrame) -> list[str]:
     """All mask laws in the order in which they were measured."""
     return list(rows[rows.kind == "bound"].law.unique())
+
+
+def cost_of_likelihood(rows: DataFrame, coupling: float) -> "Series[float]":
+    """Log of Tr I^-1, the mean over models, by set of models: masking all N sites is maximum likelihood."""
+    own = bounds(rows, sizes(rows)[-1:], coupled=coupling > 0)
+    return own[own.coupling == coupling].set_index("seed").log_trace.astype(float)
 
 
 def steps(rows: DataFrame, coupled: bool = True) -> DataFrame:
