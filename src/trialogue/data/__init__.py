@@ -5,6 +5,7 @@ from trialogue.data.dyck import Dyck, DyckErrors
 from trialogue.data.dyck_kernels import DyckError
 from trialogue.data.integer_polynomials import RootedPolynomials
 from trialogue.data.ising import Ising
+from trialogue.data.ising_grid import ising_grid
 from trialogue.data.pattern_corpus import PatternCorpus, maximal_length_patterns
 from trialogue.data.potts import PottsChain
 from trialogue.data.potts_law import PottsLaw
@@ -26,5 +27,6 @@ __all__ = [
     "SemiprimeTuples",
     "Table",
     "TwentyQuestions",
+    "ising_grid",
     "maximal_length_patterns",
 ]
