@@ -44,7 +44,7 @@ def find(name: str) -> "Study[Any]":
     """Import the study `name`; raises `InputError` that suggests the closest names where there is none."""
     known = modules()
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+        close = difflib.get_close_matches(name, known, n=3)
         hint = f"did you mean {' or '.join(close)}?" if close else "see `trialogue list`"
         raise InputError("study", name, f"no such study: {hint}")
     try:
