@@ -1,5 +1,6 @@
 """Masked models of Hugging Face as oracles: against passes with one text each, and what is refused."""
 
+import json
 import os
 from collections.abc import Callable
 from functools import cache
@@ -14,6 +15,7 @@ from torch import Tensor
 from models.tiny_pretrained import save_tiny
 from trialogue.errors import InputError
 from trialogue.inference import BlockGibbs, ChainRule, Gibbs, IndependentParallel, run_chain
+from trialogue.models.checkpoint_loading import load_checkpoint
 from trialogue.models.pretrained_masked import PretrainedMasked, load_pretrained_masked
 from trialogue.oracles import Masked
 
@@ -202,6 +204,29 @@ def test_models_that_cannot_be_had_say_why(
     with pytest.raises(InputError, match=message) as error:
         load_pretrained_masked(make(tmp_path / "model"))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("kind", "longest"), [("Bert", 12), ("Roberta", 11), ("MPNet", 10)])
+def test_positions_behind_that_of_padding_are_not_counted(kind: str, longest: int) -> None:
+    sizes = {"vocab_size": VOCAB, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
+    own = getattr(transformers, f"{kind}Config")(
+        **sizes, num_attention_heads=2, max_position_embeddings=12, pad_token_id=0
+    )
+    oracle = PretrainedMasked(getattr(transformers, f"{kind}ForMaskedLM")(own), tokenizer())
+    assert oracle.max_length == longest
+    assert oracle.site_log_probs(torch.full((1, longest), 6)).shape == (1, longest, VOCAB)
+    with pytest.raises(InputError, match=f"knows {longest} positions"):
+        oracle.site_log_probs(torch.full((1, longest + 1), 6))
+
+
+def test_code_of_a_repository_is_named_and_not_run(tmp_path: Path) -> None:
+    classes = {"AutoConfig": "own.Own", "AutoModelForMaskedLM": "own.Own", "AutoModelForCausalLM": "own.Own"}
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "own", "auto_map": classes}))
+    (tmp_path / "own.py").write_text("raise SystemExit")
+    with pytest.raises(InputError, match="code of its own repository: which is never run for a masked model"):
+        load_pretrained_masked(tmp_path)
+    with pytest.raises(InputError, match="code of its own repository: allow it with remote_code"):
+        load_checkpoint("CausalLM", tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def load_checkpoint(
     except (OSError, ValueError, ImportError, RuntimeError, KeyError, SafetensorError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError("model", str(name), _reason(error, str(name))) from error
+        raise InputError("model", str(name), _reason(error, str(name), kind)) from error
     finally:
         logging.set_verbosity(verbosity)
         if bars:
@@ -118,7 +118,7 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].strip()
 
 
-def _reason(error: BaseException, name: str) -> str:
+def _reason(error: BaseException, name: str, kind: Kind) -> str:
     """What a user can do about a model that does not load."""
     chain: list[BaseException] = []
     link: BaseException | None = error
@@ -127,6 +127,12 @@ def _reason(error: BaseException, name: str) -> str:
         link = link.__cause__ or link.__context__
     kinds = {type(part).__name__ for part in chain}
     text = " ".join(str(part) for part in chain)
+    if "trust_remote_code" in text:
+        never = "which is never run for a masked model"
+        mend = (
+            never if kind == "MaskedLM" else "allow it with remote_code (--trust-remote-code) if you trust it"
+        )
+        return f"it needs code of its own repository: {mend}"
     if Path(name).exists():
         if "SafetensorError" in kinds:
             return f"its weights are cut short or damaged ({first_line(error)}): fetch them again"
@@ -143,6 +149,4 @@ def _reason(error: BaseException, name: str) -> str:
         "connect" in text.lower()
     ):
         return "the hub cannot be reached and the model is not in its cache; give a folder, or go online once"
-    if "trust_remote_code" in text:
-        return "it needs code of its own repository; allow it with trust_remote_code if you trust it"
     return f"it cannot be loaded: {first_line(error)}"

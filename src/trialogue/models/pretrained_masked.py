@@ -53,7 +53,7 @@ class PretrainedMasked(MaskedNetwork):
         self.vocab_size = int(model.config.vocab_size if head is None else head.weight.shape[0])
         self.device = model.device
         self.dtype = torch.promote_types(model.dtype, torch.float32)
-        self.max_length = _longest(model.config, tokenizer)
+        self.max_length = _longest(model, tokenizer)
         special = {token for token in tokenizer.all_special_ids if token < self.vocab_size}
         self.frame = torch.tensor(sorted(special - {self.mask, tokenizer.unk_token_id}), dtype=torch.int64)
         silent = sorted(special | set(range(len(tokenizer), self.vocab_size)))
@@ -92,7 +92,7 @@ class PretrainedMasked(MaskedNetwork):
         self._require_room(inputs.shape[1])
         inputs, rows, sites = (part.to(self.device) for part in (inputs, rows, sites))
         real = torch.ones_like(inputs) if self._padding is None else (inputs != self._padding).long()
-        logits = self.model(input_ids=inputs, attention_mask=real).logits[rows, sites].to(self.dtype)
+        logits: Tensor = self.model(input_ids=inputs, attention_mask=real).logits[rows, sites].to(self.dtype)
         return logits.index_fill_(1, self._silent, -torch.inf).log_softmax(-1)
 
     def _require_room(self, length: int) -> None:
@@ -102,7 +102,15 @@ class PretrainedMasked(MaskedNetwork):
             )
 
 
-def _longest(config: Any, tokenizer: Any) -> int | None:
-    """How many tokens the model reads: some count positions beyond those that a text can have."""
-    stated = (getattr(config, "max_position_embeddings", None), getattr(tokenizer, "model_max_length", None))
+def _longest(model: Any, tokenizer: Any) -> int | None:
+    """How many tokens the model reads, which the positions it counts may exceed.
+
+    Models like RoBERTa count from behind the position of padding, and need not say so in their tokenizer.
+    """
+    positions = getattr(model.config, "max_position_embeddings", None)
+    if positions is not None:
+        tables = (part for name, part in model.named_modules() if name.endswith("position_embeddings"))
+        paddings = (getattr(table, "padding_idx", None) for table in tables)
+        positions -= max((padding + 1 for padding in paddings if padding is not None), default=0)
+    stated = (positions, getattr(tokenizer, "model_max_length", None))
     return min((int(length) for length in stated if length is not None and 0 < length < 10**9), default=None)
