@@ -1,9 +1,9 @@
 """Exact samples of a Potts chain (V = 10, windows of 3, L = 1000), in sequences per core-second, beside other means.
 
-All run on one thread and count CPU time; messages, tables and compilation are made before. Ours is timed with the
-sequences it hands out, int64. Beside its speed stands what each got right: the mean energy against the exact one, in
-standard errors over its sequences; more than six is marked wrong. The temperatures are one at which tokens are nearly
-independent and one at which sequences freeze. `--peers` names a Python that has dynamax; by default this one is asked.
+All run on one thread and count CPU time; messages, tables and compilation are made before. Beside its speed stands what
+each got right: the mean energy against the exact one, in standard errors over its sequences; more than six is marked
+wrong. The temperatures are one at which tokens are nearly independent and one at which sequences freeze. `--peers` names
+a Python that has dynamax; by default this one is asked.
 
     python benchmarks/potts.py [--peers /path/to/python]
 """
@@ -53,7 +53,7 @@ def ours(chain: PottsChain, temperature: float) -> Row:
         tokens = chain.sample(SEQUENCES, LENGTH, temperature, seed=seed)
         seconds.append(time.process_time() - began)
     energies = chain.energy(tokens) / temperature
-    return Row("PottsChain.sample", SEQUENCES, min(seconds), energies, f">= {ASKED:,}")
+    return Row("PottsChain", SEQUENCES, min(seconds), energies, f">= {ASKED:,}")
 
 
 def others(python: str, chain: PottsChain, temperature: float) -> tuple[list[Row], list[str]]:
@@ -79,7 +79,7 @@ def others(python: str, chain: PottsChain, temperature: float) -> tuple[list[Row
 def print_rows(console: Console, temperature: float, rows: list[Row], exact: float) -> None:
     table = Table(title=f"T = {temperature}; mean of H / T, exact: {exact:.3f}")
     table.add_column()
-    for column in ("sequences/s", "asked", "slower by", "measured", "errors", ""):
+    for column in ("sequences/s", "asked", "times slower", "measured", "errors", ""):
         table.add_column(column, justify="right", no_wrap=True)
     best = rows[0].sequences / rows[0].seconds
     for row in rows:

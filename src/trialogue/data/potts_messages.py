@@ -164,8 +164,15 @@ class Messages:
         kinds = torch.stack((kinds // period // radix, kinds // period % radix, kinds % period))
         before, after = self._forward.table(), self._backward.table()
         size = max(1, _AT_ONCE // self.vocab ** (self.window + span - 1))
-        answers = [answer(before[some[0]], after[some[1]], some[2]) for some in kinds.split(size, 1)]
-        return torch.cat(answers)[kind]
+        answers: Tensor | None = None
+        for first in range(0, kinds.shape[1], size):
+            some = kinds[:, first : first + size]
+            part = answer(before[some[0]], after[some[1]], some[2])
+            # Parts kept one by one would pin the large blocks between them.
+            answers = part.new_empty(kinds.shape[1], *part.shape[1:]) if answers is None else answers
+            answers[first : first + size] = part
+        assert answers is not None
+        return answers[kind]
 
     def window_law(self, before: Tensor, after: Tensor) -> Tensor:
         """p(window) (n, V^W) from the messages (n, states) on both sides of it."""
