@@ -1,6 +1,7 @@
 """Polynomials with integer roots against numpy and enumeration."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -61,3 +62,25 @@ def test_bad_input() -> None:
         RootedPolynomials(8, 3)
     with pytest.raises(InputError, match=r"^largest=0"):
         RootedPolynomials(2, 0)
+    for tokens, told in (
+        (torch.zeros(3, 3, dtype=torch.int64), r"^tokens=\(3, 3\): give a matrix \(n, 4\)"),
+        (torch.zeros(4, dtype=torch.int64), r"^tokens=\(4,\)"),
+        (torch.zeros(3, 4), r"^tokens=torch.float32: give whole numbers"),
+    ):
+        with pytest.raises(InputError, match=told):
+            RootedPolynomials(2, 3).valid(tokens)
+
+
+def test_a_large_vocabulary_takes_no_memory_of_its_own() -> None:
+    """Written out for every prefix, weights of 20,001 tokens would take gigabytes here."""
+    polynomials = RootedPolynomials(2, 100)
+    assert (polynomials.offset, polynomials.vocab_size) == (10_000, 20_001)
+    tracemalloc.start()
+    RootedPolynomials(2, 60)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 50e6
+    drawn = polynomials.sample(2, seed=3)
+    assert torch.equal(generate(polynomials, drawn[:, :3]).tokens, drawn)
+    # One root is known: the other follows.
+    assert bool(polynomials.valid(generate(polynomials, drawn[:, :2]).tokens).all())

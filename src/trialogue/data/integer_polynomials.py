@@ -9,6 +9,7 @@ Source: "Theoretical Limitations of Autoregressive Models", section "Where this 
 """
 
 from itertools import product
+from math import comb
 from typing import Literal, get_args
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.data.random_primes import ENUMERABLE
-from trialogue.data.weighted_prefixes import Listed
+from trialogue.data.weighted_prefixes import Listed, token_rows
 from trialogue.errors import InputError, whole_number
 from trialogue.randomness import Streams, seed_of
 
@@ -40,8 +41,8 @@ class RootedPolynomials(Listed):
             raise InputError("degree", degree, f"{choices} choices of roots are more than {ENUMERABLE}")
         self.order = order
         roots = np.array(list(product(range(-largest, largest + 1), repeat=degree)))
-        # |e_k| of the roots is largest where all roots are, with equal signs.
-        self.offset = int(np.abs(np.poly([-largest] * degree)).round().max())
+        # The k-th coefficient is largest where all roots are, with equal signs.
+        self.offset: int = max(comb(degree, k) * largest**k for k in range(1, degree + 1))
         vocab_size = 2 * self.offset + 1
         super().__init__(self._written(roots), torch.ones(choices), vocab_size)
 
@@ -54,14 +55,20 @@ class RootedPolynomials(Listed):
         return self._written(torch.stack(drawn, 1).numpy())
 
     def decode(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Coefficients and roots (n, degree) int64 of `tokens` (n, 2 degree)."""
-        first, second = (tokens - self.offset).split(self.degree, 1)
+        """Coefficients and roots (n, degree) int64 of `tokens` (n, 2 degree); raises `InputError` for other tokens."""
+        tokens = token_rows(tokens, 2 * self.degree)
+        first, second = (tokens.long() - self.offset).split(self.degree, 1)
         return (first, second) if self.order == "coefficients-first" else (second, first)
 
     def valid(self, tokens: Tensor) -> Tensor:
-        """Which of `tokens` (n, 2 degree) hold allowed roots and their coefficients (n,) bool."""
+        """Which of `tokens` (n, 2 degree) hold allowed roots and their coefficients (n,) bool.
+
+        Raises `InputError` wherever `decode` does.
+        """
         coefficients, roots = self.decode(tokens)
         allowed = (roots.abs() <= self.largest).all(1)
+        # Roots beyond the largest could take coefficients beyond 64 bits.
+        roots = roots.clamp(-self.largest, self.largest)
         return allowed & (torch.from_numpy(_coefficients(roots.numpy())) == coefficients).all(1)
 
     def _written(self, roots: NDArray[np.int64]) -> Tensor:
@@ -70,9 +77,7 @@ class RootedPolynomials(Listed):
         return torch.from_numpy(np.concatenate(ordered, 1) + self.offset)
 
 
-def _coefficients(
-    roots: NDArray[np.int64],
-) -> NDArray[np.int64]:
+def _coefficients(roots: NDArray[np.int64]) -> NDArray[np.int64]:
     """Coefficients (n, degree) of prod (x - root), without the leading one, for `roots` (n, degree)."""
     n, degree = roots.shape
     found = np.zeros((n, degree + 1), dtype=np.int64)

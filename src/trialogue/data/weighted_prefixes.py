@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, whole_number
 from trialogue.oracles import PrefixOracle
 
 Prefix = tuple[int, ...]
@@ -23,6 +23,13 @@ class WeightedPrefixes(PrefixOracle):
     def weights(self, prefix: Prefix) -> Sequence[float]:
         """Weights (vocab_size) of the token after `prefix`, not normalised; all zero where there is none."""
 
+    def begins(self, prefix: Prefix) -> bool:
+        """Whether a sequence of the law begins with `prefix`, which is asked after token by token."""
+        return all(
+            0 <= token < self.vocab_size and self.weights(prefix[:place])[token] > 0
+            for place, token in enumerate(prefix)
+        )
+
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Log-probabilities (n, vocab) float64 after the first `lengths` (n,) of `tokens` (n, capacity)."""
         prefixes = [
@@ -30,6 +37,10 @@ class WeightedPrefixes(PrefixOracle):
         ]
         weights = torch.empty(len(prefixes), self.vocab_size, dtype=torch.float64)
         for row, prefix in enumerate(prefixes):
+            if self.max_length is not None and len(prefix) >= self.max_length:
+                raise InputError("tokens", prefix, f"ask after fewer than {self.max_length} tokens")
+            if not all(0 <= token < self.vocab_size for token in prefix):
+                raise InputError("tokens", prefix, f"use tokens from 0 to {self.vocab_size - 1}")
             weights[row] = torch.as_tensor(self.weights(prefix), dtype=torch.float64)
             if not float(weights[row].sum()) > 0:
                 raise InputError("tokens", prefix, "no sequence of the law begins like this")
@@ -39,17 +50,19 @@ class WeightedPrefixes(PrefixOracle):
 class Listed(WeightedPrefixes):
     """The law that gives sequence i, row i of `sequences` (N, L) int64, the weight `weights[i]` (N,).
 
-    Equal rows add up. Raises `InputError` where there is no sequence of at least one token, a token lies outside
-    0..vocab_size - 1, or the weights are not N non-negative finite numbers of positive sum.
+    Equal rows add up. Raises `InputError` where there is no sequence of at least one token, a token is no whole
+    number from 0 to vocab_size - 1, or the weights are not N non-negative finite numbers of positive sum.
     """
 
     def __init__(self, sequences: Tensor, weights: Tensor, vocab_size: int) -> None:
+        sequences, weights = torch.as_tensor(sequences), torch.as_tensor(weights).double()
         if sequences.ndim != 2 or not sequences.numel():
             raise InputError("sequences", tuple(sequences.shape), "give a matrix (N, L) of tokens")
-        if not 0 <= int(sequences.min()) <= int(sequences.max()) < vocab_size:
+        if sequences.is_floating_point() or sequences.is_complex():
+            raise InputError("sequences", sequences.dtype, "give tokens as whole numbers")
+        if not 0 <= int(sequences.min()) <= int(sequences.max()) < whole_number("vocab_size", vocab_size, 1):
             outside = sequences[(sequences < 0) | (sequences >= vocab_size)]
             raise InputError("sequences", int(outside[0]), f"use tokens from 0 to {vocab_size - 1}")
-        weights = weights.double()
         if weights.shape != sequences.shape[:1] or not bool((weights >= 0).all() & weights.isfinite().all()):
             raise InputError(
                 "weights", weights.tolist(), f"give {len(sequences)} non-negative finite numbers"
@@ -57,19 +70,26 @@ class Listed(WeightedPrefixes):
         if float(weights.sum()) == 0:
             raise InputError("weights", 0.0, "give a positive weight to one sequence at least")
         self.vocab_size, self.max_length = vocab_size, sequences.shape[1]
-        self._after: dict[Prefix, list[float]] = {}
+        # Few of the tokens follow any one prefix, and a vocabulary may be large.
+        self._after: dict[Prefix, dict[int, float]] = {}
         self._law: dict[Prefix, float] = {}
+        # A largest weight of one keeps the total finite.
+        weights = weights / weights.max()
         total = float(weights.sum())
         for sequence, weight in zip(map(tuple, sequences.tolist()), weights.tolist(), strict=True):
             if weight == 0:
                 continue
             self._law[sequence] = self._law.get(sequence, 0.0) + weight / total
             for length, token in enumerate(sequence):
-                self._after.setdefault(sequence[:length], [0.0] * vocab_size)[token] += weight
+                after = self._after.setdefault(sequence[:length], {})
+                after[token] = after.get(token, 0.0) + weight
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Total weight of the sequences that continue `prefix` with each token."""
-        return self._after.get(prefix, [0.0] * self.vocab_size)
+        """Total weight of the sequences that continue `prefix` with each token, as shares of the largest weight."""
+        weights = [0.0] * self.vocab_size
+        for token, weight in self._after.get(prefix, {}).items():
+            weights[token] = weight
+        return weights
 
     def states(self) -> Tensor:
         """The different sequences of positive weight (n, L) int64, in the order in which they were given."""
@@ -78,6 +98,16 @@ class Listed(WeightedPrefixes):
     def probabilities(self) -> Tensor:
         """Probabilities (n,) float64 of `states`."""
         return torch.tensor(list(self._law.values()), dtype=torch.float64)
+
+
+def token_rows(tokens: Tensor, length: int) -> Tensor:
+    """`tokens` where they are a matrix (n, length) of whole numbers; raises `InputError` where they are not."""
+    tokens = torch.as_tensor(tokens)
+    if tokens.ndim != 2 or tokens.shape[1] != length:
+        raise InputError("tokens", tuple(tokens.shape), f"give a matrix (n, {length}) of tokens")
+    if tokens.is_floating_point() or tokens.is_complex():
+        raise InputError("tokens", tokens.dtype, "give whole numbers")
+    return tokens
 
 
 def digits_of(number: int, width: int) -> Prefix:
@@ -93,15 +123,20 @@ def number_of(digits: Sequence[int]) -> int:
 def decimal_edges(prefix: Sequence[int], width: int) -> Iterator[int]:
     """The eleven edges of the ten intervals of `width`-digit numbers that continue `prefix` by one digit.
 
-    Interval d holds the numbers from edge d, included, to edge d + 1, excluded.
+    Interval d holds the numbers from edge d, included, to edge d + 1, excluded. Raises `InputError` where no digit
+    is left.
     """
+    if len(prefix) >= width:
+        raise InputError("prefix", tuple(prefix), f"give fewer than {width} digits")
     block = 10 ** (width - len(prefix) - 1)
     start = number_of(prefix) * 10
     return ((start + digit) * block for digit in range(11))
 
 
 def one_hot(token: int, vocab_size: int) -> list[float]:
-    """All weight on one token."""
+    """All weight on one token; raises `InputError` for a token outside the vocabulary."""
+    if not 0 <= token < vocab_size:
+        raise InputError("token", token, f"use tokens from 0 to {vocab_size - 1}")
     weights = [0.0] * vocab_size
     weights[token] = 1.0
     return weights
