@@ -12,6 +12,7 @@ from biased_coin import STUDY, Config
 
 from trialogue.errors import InputError
 from trialogue.ledger.drafts import Draft
+from trialogue.ledger.provenance import session
 from trialogue.ledger.results import DONE, FILES, open_result
 from trialogue.studies.execution import execute
 from trialogue.studies.study import Study
@@ -37,6 +38,14 @@ def failing(at: str, error: BaseException) -> Study[Config]:
         yield from rows
 
     return replace(STUDY, run=run)
+
+
+@pytest.mark.parametrize("told", [["--results", "/home/me/results"], ["--results=/home/me/results"]])
+def test_a_result_does_not_say_in_which_folder_it_was_made(
+    told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["/usr/bin/trialogue", "run", "biased-coin", *told, "--seeds", "1"])
+    assert session()["command"] == "trialogue run biased-coin --seeds 1"
 
 
 def test_a_run_writes_everything_and_done(tmp_path: Path, runs: list[str]) -> None:

@@ -5,7 +5,9 @@ import platform
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib import metadata
+from itertools import pairwise
 from pathlib import Path
 
 import trialogue
@@ -14,7 +16,7 @@ import trialogue
 def session() -> dict[str, object]:
     """What distinguishes this process from another that could have measured the same rows, as JSON holds it."""
     return {
-        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": _command(sys.argv),
         "version": trialogue.__version__,
         **_code(),
         "python": platform.python_version(),
@@ -22,6 +24,15 @@ def session() -> dict[str, object]:
         **_device(),
         "libraries": _libraries(),
     }
+
+
+def _command(words: Sequence[str]) -> str:
+    """The command, but for where its results were to go: whoever reads this has found them elsewhere, perhaps."""
+    kept = [Path(words[0]).name]
+    for before, word in pairwise(words):
+        if "--results" not in (word.partition("=")[0], before):
+            kept.append(word)
+    return shlex.join(kept)
 
 
 def _code() -> dict[str, str]:
