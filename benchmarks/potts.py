@@ -1,8 +1,8 @@
 """Exact samples of a Potts chain (V = 10, windows of 3, L = 1000), in sequences per core-second, beside other means.
 
-All run on one thread and count CPU time; messages, tables and compilation are made before. Beside its speed stands what
+All run on one thread and count CPU time; messages, tables and compilation are made before. Beside its speed is what
 each got right: the mean energy against the exact one, in standard errors over its sequences; more than six is marked
-wrong. At one temperature tokens are nearly independent, at the other sequences freeze. `--peers` names a Python that has
+wrong. At one temperature tokens are nearly independent, at the other sequences freeze. `--peers` names a Python with
 dynamax; by default this one is asked.
 
     python benchmarks/potts.py [--peers /path/to/python]
