@@ -1,13 +1,20 @@
 """Tuples of primes and their products, against enumeration, and what asking for their digits costs."""
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import product
 
 import pytest
 import torch
 from sympy import isprime, primerange
-from tests.mutants.arithmetic import CarelessProduct, LeadingZeros, OneOrderOfFactors, UnorderedPairs
+from tests.mutants.arithmetic import (
+    CarelessProduct,
+    LeadingZeros,
+    OneOrderOfFactors,
+    UncheckedFactors,
+    UnorderedPairs,
+)
 
 from trialogue.data.arithmetic import PAIR_DIGITS, SemiprimeTuples
 from trialogue.data.metered_arithmetic import Arithmetic
@@ -65,6 +72,64 @@ def test_conditionals_of_three_digits_are_counts(factoring: str) -> None:
             assert [Fraction(int(w), int(sum(weights))) for w in weights] == [
                 Fraction(count, sum(after)) for count in after
             ]
+
+
+def brute_force_weights(law: dict[tuple[int, ...], Fraction], prefix: tuple[int, ...]) -> list[Fraction]:
+    after = [Fraction(0)] * 10
+    for sequence, probability in law.items():
+        if sequence[: len(prefix)] == prefix:
+            after[sequence[len(prefix)]] += probability
+    return after
+
+
+def answers_as_the_law(tuples: SemiprimeTuples, prefixes: Iterable[tuple[int, ...]]) -> bool:
+    """Whether the oracle answers with the conditional of the law after each prefix, and refuses where there is none."""
+    law = brute_force(tuples.digits, tuples.order)
+    for prefix in prefixes:
+        truth = brute_force_weights(law, prefix)
+        tokens = torch.tensor([[*prefix, 0]])
+        try:
+            found = tuples.next_log_probs(tokens, torch.tensor([len(prefix)]))[0].exp()
+        except InputError:
+            if any(truth):
+                return False
+            continue
+        if not any(truth):
+            return False
+        expected = torch.tensor([float(weight / sum(truth)) for weight in truth], dtype=torch.float64)
+        if not torch.allclose(found, expected, atol=1e-15):
+            return False
+    return True
+
+
+def hostile_prefixes(digits: int, order: str) -> list[tuple[int, ...]]:
+    """Beginnings of tuples with a digit changed, and of tuples of numbers that are no primes of this width."""
+    states = SemiprimeTuples(digits, order).states().tolist()
+    rows = states[:: max(1, len(states) // 12)]
+    for p, q in ((11, 12), (12, 11), (21, 21), (5, 7), (2, 83), (1, 97), (0, 13), (49, 2)):
+        fields = (p * q, p, q) if order == "product-first" else (p, q, p * q)
+        widths = (4, 2, 2) if order == "product-first" else (2, 2, 4)
+        rows.append(
+            [int(c) for field, width in zip(fields, widths, strict=True) for c in f"{field:0{width}d}"]
+        )
+    prefixes = {tuple(row[:length]) for row in rows for length in range(4 * digits)}
+    for row in rows:
+        for place in range(4 * digits - 1):
+            changed = [*row[:place], (row[place] + 1) % 10, *row[place + 1 :]]
+            prefixes |= {tuple(changed[:length]) for length in range(place + 1, 4 * digits)}
+    return sorted(prefixes)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_every_prefix_has_its_conditional_or_is_refused(order: str) -> None:
+    prefixes = [prefix for length in range(4) for prefix in product(range(10), repeat=length)]
+    assert answers_as_the_law(SemiprimeTuples(1, order), prefixes)
+    assert answers_as_the_law(SemiprimeTuples(2, order), hostile_prefixes(2, order))
+
+
+@pytest.mark.parametrize("broken", [UncheckedFactors, LeadingZeros])
+def test_an_oracle_that_goes_on_after_anything_is_noticed(broken: type[SemiprimeTuples]) -> None:
+    assert not all(answers_as_the_law(broken(2, order), hostile_prefixes(2, order)) for order in ORDERS)
 
 
 @pytest.mark.parametrize("broken", [UnorderedPairs, OneOrderOfFactors, LeadingZeros, CarelessProduct])
@@ -169,6 +234,12 @@ def test_what_is_no_tuple_is_not_valid() -> None:
     wrong = [(143, 13, 12), (121, 11, 12), (143, 1, 143 % 100), (15 * 17, 15, 17), (35, 5, 7)]
     assert not bool(tuples.valid(tuples.encode(wrong)).any())
     assert bool(tuples.valid(tuples.encode([(143, 13, 11)])).all())
+    # Tokens that are no digits write no number, whatever their text looks like.
+    odd = torch.tensor([[0, 0, 14, 3, 1, 1, 1, 3], [0, 1, 4, 3, 1, 1, 1, -3], [0, 1, 4, 3, 1, 1, 1, 3]])
+    assert tuples.valid(odd).tolist() == [False, False, True]
+    none = tuples.valid(tuples.sample(0))
+    assert (none.shape, none.dtype) == ((0,), torch.bool)
+    assert tuples.arithmetic.cost.primality_tests == 0
 
 
 @pytest.mark.parametrize(
@@ -181,18 +252,26 @@ def test_what_is_no_tuple_is_not_valid() -> None:
         (lambda: SemiprimeTuples(4).states(), r"^digits=4: the law has 1125721 sequences"),
         (lambda: SemiprimeTuples(8).size, r"^digits=8: there are about 5.2e\+06 such primes"),
         (lambda: SemiprimeTuples(PAIR_DIGITS + 1).weights(()), r"^digits=7: .* at most 6 digits"),
+        (lambda: SemiprimeTuples(1000).size, r"^digits=1000: there are about 3\.9e\+996 such primes"),
         (lambda: SemiprimeTuples(2).decode(torch.zeros(3, 7)), r"^tokens=\(3, 7\)"),
+        (lambda: SemiprimeTuples(2).decode(torch.zeros(3, 8)), r"^tokens=torch.float32: give whole numbers"),
+        (lambda: SemiprimeTuples(2).valid(torch.zeros(3, 8)), r"^tokens=torch.float32: give whole numbers"),
+        (lambda: SemiprimeTuples(2).decode(torch.full((3, 8), 12)), r"^tokens=12: use digits from 0 to 9"),
+        (lambda: SemiprimeTuples(2).encode([(143.0, 11, 13)]), r"^tuples=143\.0: use a whole number"),
+        (lambda: SemiprimeTuples(2).encode([(143, 11)]), r"^tuples=\(143, 11\): give three numbers"),
         (lambda: SemiprimeTuples(2).encode([(143, 11, 130)]), r"^tuples=\(143, 11, 130\): .* 4, 2, 2 digits"),
         (lambda: SemiprimeTuples(2).sample(-1), r"^n=-1"),
         (lambda: generate(SemiprimeTuples(2), [[9, 9, 9, 9]]), r"^semiprime=9999: give a product of two"),
         (lambda: generate(SemiprimeTuples(2), [[0, 1, 2, 1, 3]]), r"^tokens=\(0, 1, 2, 1, 3\): no sequence"),
-        (lambda: generate(SemiprimeTuples(2, "factors-first"), [[4, 4]]), None),
+        (lambda: generate(SemiprimeTuples(2), [[0, 0, 3, 5]]), r"^tokens=\(0, 0, 3, 5\): no sequence"),
+        (lambda: generate(SemiprimeTuples(2, "factors-first"), [[4, 4]]), r"^tokens=\(4, 4\): no sequence"),
+        (
+            lambda: SemiprimeTuples(1).next_log_probs(torch.tensor([[0, 6, 2, 3]]), torch.tensor([4])),
+            r"^tokens=\(0, 6, 2, 3\): ask after fewer than 4",
+        ),
     ],
 )
-def test_bad_input_is_one_line(call, told) -> None:
-    if told is None:
-        call()
-        return
+def test_bad_input_is_one_line(call, told: str) -> None:
     with pytest.raises(InputError, match=told) as caught:
         call()
     assert "\n" not in str(caught.value)

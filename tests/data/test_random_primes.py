@@ -71,9 +71,16 @@ def test_long_primes_are_drawn_by_trial() -> None:
         RandomPrimes(20).weights(())
 
 
+@pytest.mark.parametrize("digits", [3, 8, 20])
+def test_no_primes_have_a_shape_too(digits: int) -> None:
+    assert RandomPrimes(digits).sample(0).shape == (0, digits)
+
+
 def test_a_prefix_without_primes_is_refused() -> None:
     with pytest.raises(InputError, match=r"^tokens=\(0,\): no sequence"):
         generate(RandomPrimes(2), [[0]])
+    with pytest.raises(InputError, match=r"^digits=400: there are about 9\.8e\+396 such primes"):
+        RandomPrimes(400).weights(())
 
 
 def test_lists_of_primes_are_read_only() -> None:

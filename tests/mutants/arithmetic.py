@@ -48,6 +48,13 @@ class CarelessProduct(SemiprimeTuples):
         return weights
 
 
+class UncheckedFactors(SemiprimeTuples):
+    """Goes on after any number of the right width, prime or not."""
+
+    def _is_factor(self, number):
+        return self._has_width(number)
+
+
 class CompositePrimes(RandomPrimes):
     """Weighs all odd numbers alike at the last digit."""
 

@@ -9,6 +9,7 @@ Source: "Theoretical Limitations of Autoregressive Models", section "Factoring".
 """
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Literal, get_args
 
 import numpy as np
@@ -18,16 +19,21 @@ from sympy import isprime
 from torch import Tensor
 
 from trialogue.data.metered_arithmetic import Arithmetic
-from trialogue.data.random_primes import DecimalLaw, RandomPrimes, digit_rows, draw_primes, primes_of
-from trialogue.data.weighted_prefixes import Prefix, decimal_edges, digits_of, number_of, one_hot
+from trialogue.data.random_primes import (
+    INT64_DIGITS,
+    DecimalLaw,
+    RandomPrimes,
+    digit_rows,
+    draw_primes,
+    primes_of,
+)
+from trialogue.data.weighted_prefixes import Prefix, decimal_edges, digits_of, number_of, one_hot, token_rows
 from trialogue.errors import InputError, whole_number
 
 Order = Literal["product-first", "factors-first"]
 
 PAIR_DIGITS = 6
 """Pairs of primes of more digits are not counted: at seven, one next digit of their product takes a second."""
-INT64_DIGITS = 9
-"""Products of longer primes do not fit into 64 bits."""
 
 
 class SemiprimeTuples(DecimalLaw):
@@ -35,9 +41,9 @@ class SemiprimeTuples(DecimalLaw):
 
     A sequence has 4n tokens: n for each prime and 2n for the product. The law is uniform on the ordered pairs (p, q).
     As an oracle it gives the exact law of the next digit: of the product by counting pairs of primes, of the factors
-    of a product that is written by factoring it, of all else by one multiplication or division. `arithmetic` counts
-    what that costs, and says how to factor. Nothing is remembered between calls, so that every digit of a factor
-    costs a factorisation.
+    of a product that is written by factoring it, of all else by one multiplication or division, after tests that the
+    numbers written are primes. `arithmetic` counts what that costs, and says how to factor. Nothing is remembered
+    between calls, so that every digit of a factor costs a factorisation.
 
     Raises `InputError` for an unknown order; the oracle where it needs a list of primes that is too long, or for the
     digits of a product that comes first, all pairs of more than `PAIR_DIGITS` digits; `states` and `probabilities`
@@ -69,25 +75,26 @@ class SemiprimeTuples(DecimalLaw):
 
     def sample(self, n: int, seed: int = 0) -> Tensor:
         """Draw tuples (n, 4n) int64 as any algorithm would that may keep p and q; tuple i depends on `seed` and i."""
-        drawn = draw_primes(n, 2, self.digits, seed)
+        pairs = draw_primes(n, 2, self.digits, seed)
         if self.digits > INT64_DIGITS:
-            return self.encode([self.ordered(p, q) for p, q in drawn])
-        pairs = np.array(drawn, dtype=np.int64).reshape(-1, 2)
+            return self.encode([self.ordered(p, q) for p, q in pairs.tolist()])
         return self._written(pairs[:, 0], pairs[:, 1])
 
     def encode(self, tuples: Sequence[Sequence[int]]) -> Tensor:
         """Tokens (n, 4n) int64 of tuples of three numbers in this order.
 
-        Raises `InputError` where a number does not fit its field.
+        Raises `InputError` where these are not three whole numbers, or one does not fit its field.
         """
-        for numbers in tuples:
+        rows = []
+        for given in tuples:
+            numbers = [whole_number("tuples", number, 0) for number in given]
             fits = len(numbers) == 3 and all(
-                0 <= number < 10**width for number, width in zip(numbers, self._widths, strict=True)
+                number < 10**width for number, width in zip(numbers, self._widths, strict=True)
             )
             if not fits:
                 widths = ", ".join(map(str, self._widths))
                 raise InputError("tuples", tuple(numbers), f"give three numbers of at most {widths} digits")
-        rows = [self.written(numbers) for numbers in tuples]
+            rows.append(self.written(numbers))
         return torch.tensor(rows, dtype=torch.int64).view(len(rows), self.max_length)
 
     def written(self, numbers: Sequence[int]) -> Prefix:
@@ -96,9 +103,14 @@ class SemiprimeTuples(DecimalLaw):
         return tuple(digit for number, width in fields for digit in digits_of(number, width))
 
     def decode(self, tokens: Tensor) -> list[tuple[int, int, int]]:
-        """The three numbers of each of `tokens` (n, 4n), in this order; raises `InputError` for another shape."""
-        if tokens.ndim != 2 or tokens.shape[1] != self.max_length:
-            raise InputError("tokens", tuple(tokens.shape), f"give a matrix (n, {self.max_length}) of digits")
+        """The three numbers of each of `tokens` (n, 4n), in this order.
+
+        Raises `InputError` for another shape, and for tokens that are no digits.
+        """
+        tokens = token_rows(tokens, self.max_length)
+        outside = tokens[(tokens < 0) | (tokens > 9)]
+        if len(outside):
+            raise InputError("tokens", int(outside[0]), "use digits from 0 to 9")
         starts = np.cumsum((0, *self._widths))
         return [
             (
@@ -114,8 +126,14 @@ class SemiprimeTuples(DecimalLaw):
         return [f"[{','.join(map(str, numbers))}]" for numbers in self.decode(tokens)]
 
     def valid(self, tokens: Tensor) -> Tensor:
-        """Which of `tokens` (n, 4n) are tuples of the law (n,) bool."""
-        return torch.tensor([self._is_valid(*self.factors_last(numbers)) for numbers in self.decode(tokens)])
+        """Which of `tokens` (n, 4n) are tuples of the law (n,) bool; raises `InputError` for another shape."""
+        tokens = token_rows(tokens, self.max_length)
+        valid = ((tokens >= 0) & (tokens <= 9)).all(1)
+        for row, numbers in zip(valid.nonzero()[:, 0].tolist(), self.decode(tokens[valid]), strict=True):
+            product, p, q = self.factors_last(numbers)
+            wide = self._has_width(p) and self._has_width(q)
+            valid[row] = wide and p * q == product and bool(isprime(p) and isprime(q))
+        return valid
 
     def factors_last(self, numbers: tuple[int, int, int]) -> tuple[int, int, int]:
         """A tuple in this order as (product, p, q)."""
@@ -123,21 +141,25 @@ class SemiprimeTuples(DecimalLaw):
         return numbers if self.order == "product-first" else (third, first, second)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Weights (10,) of the next digit: numbers of tuples up to a factor."""
+        """Weights (10,) of the next digit: numbers of tuples up to a factor.
+
+        Raises `InputError` for factors of what is no product of two primes.
+        """
         n = self.digits
-        if self.order == "factors-first":
+        first, second, third = (prefix[slice(*bounds)] for bounds in pairwise(accumulate((0, *self._widths))))
+        if self.order == "product-first":
             if len(prefix) < 2 * n:
-                return self._prime_weights(prefix[n:] if len(prefix) >= n else prefix)
-            p, q = number_of(prefix[:n]), number_of(prefix[n : 2 * n])
-            return _digit_of(self.arithmetic.product(p, q), 2 * n, prefix[2 * n :])
+                return self._product_weights(prefix)
+            return self._factor_weights(number_of(first), second, third)
+        if len(prefix) < n:
+            return self._prime_weights(first)
+        p = number_of(first)
+        if not self._is_factor(p):
+            return [0.0] * 10
         if len(prefix) < 2 * n:
-            return self._product_weights(prefix)
-        product, written = number_of(prefix[: 2 * n]), prefix[2 * n :]
-        if len(written) < n:
-            factors = {digits_of(factor, n) for factor in self.arithmetic.factor(product)}
-            fitting = [digits for digits in factors if digits[: len(written)] == written]
-            return [float(sum(digits[len(written)] == digit for digits in fitting)) for digit in range(10)]
-        return _digit_of(self.arithmetic.quotient(product, max(number_of(written[:n]), 1)), n, written[n:])
+            return self._prime_weights(second)
+        q = number_of(second)
+        return _digit_of(self.arithmetic.product(p, q), 2 * n, third) if self._is_factor(q) else [0.0] * 10
 
     @property
     def _widths(self) -> tuple[int, int, int]:
@@ -154,9 +176,26 @@ class SemiprimeTuples(DecimalLaw):
         fields.insert(0 if self.order == "product-first" else 2, digit_rows(p * q, 2 * n))
         return torch.cat(fields, 1)
 
-    def _is_valid(self, product: int, p: int, q: int) -> bool:
-        least = 10 ** (self.digits - 1)
-        return p >= least and q >= least and p * q == product and bool(isprime(p) and isprime(q))
+    def _is_factor(self, number: int) -> bool:
+        return self._has_width(number) and self.arithmetic.is_prime(number)
+
+    def _has_width(self, number: int) -> bool:
+        return 10 ** (self.digits - 1) <= number < 10**self.digits
+
+    def _factor_weights(self, product: int, first: Prefix, second: Prefix) -> Sequence[float]:
+        """Weights of the next digit of the factors, where `first` and `second` are what is written of them."""
+        n = self.digits
+        if len(first) < n:
+            factors = self.arithmetic.factor(product)
+            written = {digits_of(factor, n) for factor in factors if all(map(self._has_width, factors))}
+            fitting = [digits for digits in written if digits[: len(first)] == first]
+            return [float(sum(digits[len(first)] == digit for digits in fitting)) for digit in range(10)]
+        p = number_of(first)
+        if not self._is_factor(p):
+            return [0.0] * 10
+        q = self.arithmetic.quotient(product, p)
+        fits = self.arithmetic.product(p, q) == product and self._is_factor(q)
+        return _digit_of(q, n, second) if fits else [0.0] * 10
 
     def _prime_weights(self, prefix: Prefix) -> Sequence[float]:
         self.arithmetic.read(len(primes_of(self.digits)))
@@ -185,4 +224,5 @@ def _digit_of(number: int, width: int, written: Prefix) -> list[float]:
     if number >= 10**width:
         return [0.0] * 10
     digits = digits_of(number, width)
-    return one_hot(digits[len(written)], 10) if digits[: len(written)] == written else [0.0] * 10
+    fits = len(written) < width and digits[: len(written)] == written
+    return one_hot(digits[len(written)], 10) if fits else [0.0] * 10

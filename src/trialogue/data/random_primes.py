@@ -6,6 +6,7 @@ Source: "Theoretical Limitations of Autoregressive Models", section "Randomized 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +20,8 @@ from trialogue.randomness import Streams, numpy_generator, seed_of
 
 LISTED_DIGITS = 7
 """Primes of more digits are not listed: there are 586,081 of seven digits, and they take 5 MB."""
+INT64_DIGITS = 9
+"""Products of two primes of more digits do not fit into 64 bits."""
 ENUMERABLE = 1 << 20
 """A law of more sequences is not listed."""
 
@@ -39,7 +42,9 @@ def primes_of(digits: int) -> NDArray[np.int64]:
 
 
 def _about_primes(digits: int) -> str:
-    return f"{9 * 10.0 ** (digits - 1) / (digits * np.log(10) - 1):.1e}"
+    # By logarithms: the number itself may be beyond a float.
+    power, fraction = divmod(digits - 1 + np.log10(9 / (digits * np.log(10) - 1)), 1)
+    return f"{10**fraction:.1f}e+{power:02.0f}"
 
 
 class DecimalLaw(WeightedPrefixes):
@@ -124,8 +129,11 @@ class RandomPrimes(DecimalLaw):
 
     def sample(self, n: int, seed: int = 0) -> Tensor:
         """Draw primes (n, digits) int64; prime i depends on `seed` and i alone."""
-        drawn = draw_primes(n, 1, self.digits, seed)
-        return torch.tensor([digits_of(prime, self.digits) for (prime,) in drawn], dtype=torch.int64)
+        (primes,) = draw_primes(n, 1, self.digits, seed).T
+        if primes.dtype == np.int64:
+            return digit_rows(primes, self.digits)
+        rows = [digits_of(prime, self.digits) for prime in primes]
+        return torch.tensor(rows, dtype=torch.int64).view(n, self.digits)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
         """How many primes continue `prefix` with each digit."""
@@ -150,22 +158,23 @@ class RandomPrimes(DecimalLaw):
         )
 
 
-def draw_primes(n: int, each: int, digits: int, seed: int) -> list[list[int]]:
-    """`each` primes for each of n samples, uniformly and independently; sample i depends on `seed` and i alone.
+def draw_primes(n: int, each: int, digits: int, seed: int) -> NDArray[Any]:
+    """`each` primes (n, each) for each of n samples, uniform and independent; sample i depends on `seed` and i alone.
 
-    They are places in the list of primes, or found by trial where there is no list.
+    They are places in the list of primes, or found by trial where there is no list; int64 up to `INT64_DIGITS`, and
+    Python's own numbers beyond.
     """
     whole_number("n", n, 0)
     if digits <= LISTED_DIGITS:
         primes = primes_of(digits)
         streams = Streams(seed_of(seed, "primes"), torch.arange(n))
         places = [(streams.uniform(torch.arange(n)) * len(primes)).long() for _ in range(each)]
-        drawn: list[list[int]] = primes[torch.stack(places, 1).numpy()].tolist()
-        return drawn
-    return [
+        return primes[torch.stack(places, 1).numpy()]
+    drawn = [
         [next(filter(isprime, random_numbers(digits, coins))) for _ in range(each)]
         for coins in (numpy_generator(seed, "primes", sample) for sample in range(n))
     ]
+    return np.array(drawn, dtype=np.int64 if digits <= INT64_DIGITS else object).reshape(n, each)
 
 
 def random_numbers(digits: int, coins: np.random.Generator, prefix: Prefix = ()) -> Iterator[int]:
