@@ -122,6 +122,38 @@ def test_a_prefix_that_the_hidden_tokens_contradict_is_refused() -> None:
         generate(hidden_factors(SemiprimeTuples(1)), [[2, 3, 0, 7]])
 
 
+@pytest.mark.parametrize(
+    ("stream", "prefix"),
+    [
+        (hidden_factors(SemiprimeTuples(2)), (1, 2)),
+        (hidden_factors(SemiprimeTuples(2)), (1, 2, 1, 1)),
+        (hidden_factors(SemiprimeTuples(2)), (1, 1, 1, 2, 0, 1)),
+        (random_seed(SemiprimeTuples(1), 3), (0, 1, 2)),
+        (random_seed(SemiprimeTuples(1), 3), (0, 7, 1, 1)),
+        (random_coins(SemiprimeTuples(1), 1), (3,) * (2 * coin_bits(1))),
+        (Independent(RandomPrimes(2), 3), (1, 2, 1, 1, 1)),
+    ],
+)
+def test_hidden_tokens_outside_the_law_are_refused(stream, prefix: tuple[int, ...]) -> None:
+    assert not stream.begins(prefix)
+    with pytest.raises(InputError, match=r"^tokens=.*no sequence of the law begins like this"):
+        stream.next_log_probs(torch.tensor([[*prefix, 0]]), torch.tensor([len(prefix)]))
+
+
+def test_what_is_public_has_the_length_and_vocabulary_that_were_said() -> None:
+    for public in (lambda _: (1,), lambda _: (1, 1, 1), lambda _: (1, 5)):
+        stream = HiddenStream(RandomBits(2), public, 2, 3)
+        with pytest.raises(InputError, match=r"^public=\(1.*give 2 tokens from 0 to 2"):
+            stream.weights((0, 1))
+    listed = HiddenStream(RandomBits(2), lambda hidden: [*hidden], 2, 2)
+    assert exact_law(Ancestral(), listed).probabilities == pytest.approx(
+        {(a, b, a, b): 0.25 for a in (0, 1) for b in (0, 1)}
+    )
+    assert listed.weights((0, 1, 0, 1)) == [0.0, 0.0]
+    with pytest.raises(InputError, match=r"^tokens=\(2, 3\): give a matrix \(n, 4\)"):
+        listed.visible(torch.zeros(2, 3, dtype=torch.int64))
+
+
 def test_a_source_without_a_length_is_refused() -> None:
     with pytest.raises(InputError, match=r"^bits=0"):
         RandomBits(0)

@@ -128,5 +128,10 @@ def test_operations_are_counted() -> None:
     assert arithmetic.cost - before == Operations(2, 2, 1, 2, 5)
     with pytest.raises(InputError, match=r"^factoring='sieve': use one of pollard-rho, trial-division"):
         Arithmetic("sieve")
+    for value in (15.0, "15", -15):
+        with pytest.raises(InputError, match=r"^semiprime="):
+            arithmetic.factor(value)
+    with pytest.raises(InputError, match=r"^divisor=0"):
+        arithmetic.quotient(5, 0)
     with pytest.raises(InputError, match="numbers below 2\\^63"):
         arithmetic.factor(10**20)

@@ -69,6 +69,8 @@ class ForgetfulStream(HiddenStream):
 
     def weights(self, prefix):
         half = self.hidden // 2
+        if len(prefix) < self.hidden:
+            return super().weights(prefix)
         return super().weights((*prefix[:half], *prefix[:half], *prefix[2 * half :]))
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from trialogue.data.arithmetic import SemiprimeTuples
 from trialogue.data.random_primes import RandomPrimes, primes_of
-from trialogue.data.weighted_prefixes import Prefix, WeightedPrefixes, number_of, one_hot
+from trialogue.data.weighted_prefixes import Prefix, WeightedPrefixes, number_of, one_hot, token_rows
 from trialogue.errors import InputError, whole_number
 
 
@@ -30,6 +30,10 @@ class RandomBits(WeightedPrefixes):
         del prefix
         return (1.0, 1.0)
 
+    def begins(self, prefix: Prefix) -> bool:
+        """Whether `prefix` is made of bits, no more than there are."""
+        return len(prefix) <= self.max_length and set(prefix) <= {0, 1}
+
 
 class Independent(WeightedPrefixes):
     """`copies` sequences of an oracle of fixed length, drawn independently and written one after the other."""
@@ -40,15 +44,25 @@ class Independent(WeightedPrefixes):
         self.max_length: int = self._length * whole_number("copies", copies, 1)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """What the oracle answers within the present copy."""
-        return self._oracle.weights(prefix[len(prefix) // self._length * self._length :])
+        """What the oracle answers within the present copy; all zero where a copy before it is none."""
+        present = len(prefix) // self._length * self._length
+        if not self.begins(prefix[:present]):
+            return [0.0] * self.vocab_size
+        return self._oracle.weights(prefix[present:])
+
+    def begins(self, prefix: Prefix) -> bool:
+        """Whether every copy begins a sequence of the oracle."""
+        starts = range(0, len(prefix), self._length)
+        return len(prefix) <= self.max_length and all(
+            self._oracle.begins(prefix[start : start + self._length]) for start in starts
+        )
 
 
 class HiddenStream(WeightedPrefixes):
     """Sequences whose first `hidden` tokens come from `source`, and whose other tokens are `public(those)`.
 
     `source` is an oracle of sequences of one length; `public` maps such a sequence to `length` tokens below
-    `vocab_size`. Raises `InputError` where `source` has no fixed length.
+    `vocab_size`. Raises `InputError` where `source` has no fixed length, and where `public` answers otherwise.
     """
 
     def __init__(
@@ -57,21 +71,27 @@ class HiddenStream(WeightedPrefixes):
         self._source, self._public = source, public
         self.hidden = _length(source)
         self.vocab_size = max(source.vocab_size, whole_number("vocab_size", vocab_size, 1))
-        self.max_length: int = self.hidden + whole_number("length", length, 1)
+        self._visible = whole_number("length", length, 1)
+        self.max_length: int = self.hidden + length
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
         """Weights of the next hidden token, or all weight on the next public one."""
         if len(prefix) < self.hidden:
             weights = self._source.weights(prefix)
             return [*weights, *[0.0] * (self.vocab_size - len(weights))]
-        tokens, written = self._public(prefix[: self.hidden]), prefix[self.hidden :]
-        if tokens[: len(written)] != written:
+        hidden, written = prefix[: self.hidden], prefix[self.hidden :]
+        if not self._source.begins(hidden):
+            return [0.0] * self.vocab_size
+        tokens = tuple(self._public(hidden))
+        if len(tokens) != self._visible or not all(0 <= token < self.vocab_size for token in tokens):
+            raise InputError("public", tokens, f"give {self._visible} tokens from 0 to {self.vocab_size - 1}")
+        if len(written) >= self._visible or tokens[: len(written)] != written:
             return [0.0] * self.vocab_size
         return one_hot(tokens[len(written)], self.vocab_size)
 
     def visible(self, tokens: Tensor) -> Tensor:
-        """What the user sees (n, length) of whole sequences `tokens` (n, hidden + length)."""
-        return tokens[:, self.hidden :]
+        """What the user sees (n, length) of whole sequences `tokens` (n, hidden + length), else an `InputError`."""
+        return token_rows(tokens, self.max_length)[:, self.hidden :]
 
     def visible_law(self, law: Mapping[Prefix, float]) -> dict[Prefix, float]:
         """The law of what the user sees, from a law of whole sequences."""

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 from sympy import isprime, pollard_rho
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, whole_number
 
 Factoring = Literal["pollard-rho", "trial-division"]
 _CHUNK = 1 << 16
@@ -64,7 +64,9 @@ class Arithmetic:
         return first * second
 
     def quotient(self, number: int, divisor: int) -> int:
-        """The whole part of the quotient, which counts as one multiplication."""
+        """The whole part of the quotient, which counts as one multiplication; raises `InputError` for a divisor 0."""
+        if divisor == 0:
+            raise InputError("divisor", divisor, "divide by another number")
         self._products += 1
         return number // divisor
 
@@ -78,6 +80,7 @@ class Arithmetic:
         Raises `InputError` where `semiprime` is not the product of two primes, or, for trial division, takes more
         than 63 bits.
         """
+        semiprime = whole_number("semiprime", semiprime, 0)
         if self.factoring == "trial-division" and semiprime >= 1 << 63:
             raise InputError(
                 "semiprime", semiprime, "trial division takes numbers below 2^63: use pollard-rho"
@@ -126,5 +129,5 @@ class Arithmetic:
 
 
 def _square_root(number: int) -> int | None:
-    root = math.isqrt(max(number, 0))
+    root = math.isqrt(number)
     return root if root > 1 and root * root == number else None

@@ -25,7 +25,8 @@ class TwentyQuestions(WeightedPrefixes):
     next question, by default the number of the round. As an oracle it is the player without memory: for each object
     it goes through the transcript until an answer differs, and `looked_up` counts the answers it looks up.
 
-    Raises `InputError` where there is no object or question, and where `question` names none.
+    Raises `InputError` where there is no object or question, an answer is neither yes nor no, and where `question`
+    names none.
     """
 
     vocab_size = 2
@@ -33,8 +34,12 @@ class TwentyQuestions(WeightedPrefixes):
     def __init__(
         self, answers: Tensor, rounds: int | None = None, question: Callable[[Prefix], int] | None = None
     ) -> None:
+        answers = torch.as_tensor(answers)
         if answers.ndim != 2 or not answers.numel():
             raise InputError("answers", tuple(answers.shape), "give a table (objects, questions)")
+        undecided = answers[(answers != 0) & (answers != 1)]
+        if len(undecided):
+            raise InputError("answers", undecided[0].item(), "give 0 or 1, False or True")
         self.objects, self.questions = answers.shape
         rounds = self.questions if rounds is None else whole_number("rounds", rounds, 1)
         if question is None and rounds > self.questions:
@@ -55,7 +60,9 @@ class TwentyQuestions(WeightedPrefixes):
         return cls(torch.tensor(bits, dtype=torch.bool))
 
     def transcript(self, number: int) -> Prefix:
-        """The answers about one object."""
+        """The answers about one object; raises `InputError` where there is no such object."""
+        if whole_number("number", number, 0) >= self.objects:
+            raise InputError("number", number, f"name an object from 0 to {self.objects - 1}")
         answers: list[int] = []
         for _ in range(self.max_length):
             answers.append(int(self._answers[number][self._asked(tuple(answers))]))
@@ -88,7 +95,7 @@ class TwentyQuestions(WeightedPrefixes):
         return weights
 
     def _asked(self, transcript: Prefix) -> int:
-        question = self._ask(transcript)
-        if not 0 <= question < self.questions:
+        question = whole_number("question", self._ask(transcript), 0)
+        if question >= self.questions:
             raise InputError("question", question, f"name one of the {self.questions} questions, from 0")
         return question
