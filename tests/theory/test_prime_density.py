@@ -1,10 +1,11 @@
 """Primes from the integral of their density: exact distances, and the oracle that they belong to."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
-from mpmath import li
+from mpmath import li, mpf, workdps
 
 from trialogue.data.random_primes import RandomPrimes
 from trialogue.errors import InputError
@@ -62,6 +63,24 @@ def test_the_oracle_is_what_the_distances_are_of(digits: int, counted: int) -> N
     assert gap_of_oracle(PrimesByDensity(digits, counted), counted) < 1e-12
 
 
+@pytest.mark.parametrize("digits", [1, 2, 5, 17, 30, 320])
+def test_shares_of_long_numbers_are_not_lost_in_rounding(digits: int) -> None:
+    """Against integrals of 1 / ln x with as many digits as their differences take, at the first place and the last."""
+    oracle = PrimesByDensity(digits, counted=0)
+    for written in {0, min(1, digits - 1), digits // 2, digits - 1}:
+        prefix = ((3, 1, 4, 1, 5, 9, 2, 6, 5) * digits)[:written]
+        weights = oracle.weights(prefix)
+        with workdps(2 * digits + 40):
+            block = mpf(10) ** (digits - written - 1)
+            start = 10 * int("".join(map(str, prefix)) or "0")
+            edges = [max((start + digit) * block, 2) for digit in range(11)]
+            truth = [li(last) - li(first) for first, last in pairwise(edges)]
+            if not prefix:
+                truth[0] = mpf(0)
+            shares = [float(value / sum(truth)) for value in truth]
+        assert [weight / math.fsum(weights) for weight in weights] == pytest.approx(shares, rel=1e-13)
+
+
 class FlatDensity(PrimesByDensity):
     """Takes primes for equally dense everywhere."""
 
@@ -72,6 +91,11 @@ class FlatDensity(PrimesByDensity):
 
 def test_a_wrong_density_is_noticed() -> None:
     assert gap_of_oracle(FlatDensity(3, 1), 1) > 1e-4
+
+
+def test_a_prefix_that_is_a_whole_number_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^prefix=\(1, 2, 3\): give fewer than 3 digits"):
+        PrimesByDensity(3, 1).weights((1, 2, 3))
 
 
 def test_only_counted_digits_cost_primality_tests() -> None:

@@ -9,6 +9,7 @@ primes.
 Source: "Theoretical Limitations of Autoregressive Models", appendix, "Generating primes deterministically".
 """
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -22,6 +23,9 @@ from trialogue.data.metered_arithmetic import Arithmetic
 from trialogue.data.random_primes import primes_of
 from trialogue.data.weighted_prefixes import Prefix, WeightedPrefixes, decimal_edges
 from trialogue.errors import InputError, whole_number
+
+_PLACES, _SHARES = np.polynomial.legendre.leggauss(20)
+_PLACES, _SHARES = (_PLACES + 1) / 2, _SHARES / 2
 
 
 class PrimesByDensity(WeightedPrefixes):
@@ -45,18 +49,32 @@ class PrimesByDensity(WeightedPrefixes):
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
         """Shares (10,) of the primes in the ten intervals after `prefix`, up to a factor; none for a leading zero."""
-        edges = list(decimal_edges(prefix, self.digits))
-        weights = [0.0] * 10
         if prefix[:1] == (0,):
-            return weights
+            return [0.0] * 10
+        zeros = [] if prefix else [0.0]
+        intervals = list(pairwise(decimal_edges(prefix, self.digits)))[len(zeros) :]
+        weights = [0.0]
         if self.digits - len(prefix) <= self.counted:
             weights = [
-                float(sum(map(self.arithmetic.is_prime, range(first, last))))
-                for first, last in pairwise(edges)
+                float(sum(map(self.arithmetic.is_prime, range(first, last)))) for first, last in intervals
             ]
         if not any(weights):
-            weights = np.diff(density_integral(edges)).tolist()
-        return [0.0, *weights[1:]] if not prefix else weights
+            weights = [mean_density(first, last) for first, last in intervals]
+        return [*zeros, *weights]
+
+
+def mean_density(first: int, last: int) -> float:
+    """Integral of 1 / ln x from `first` to `last` over their distance, but of nothing below 2, where no primes are.
+
+    By Gauss-Legendre quadrature, to rounding where `last` is at most twice `first`, as with digits after a prefix:
+    between large numbers the difference of their logarithmic integrals would be lost in rounding.
+    """
+    start = max(first, 2)
+    if last <= start:
+        return 0.0
+    width = last - start
+    logarithms = math.log(start) + np.log1p(_PLACES * (width / start))
+    return float(_SHARES @ (1 / logarithms)) * (width / (last - first))
 
 
 def density_integral(numbers: Sequence[int] | NDArray[np.int64]) -> Tensor:
