@@ -10,6 +10,7 @@ from sympy import primerange
 from tests.mutants.arithmetic import OneOrderOfFactors
 
 from trialogue.data.arithmetic import SemiprimeTuples
+from trialogue.data.hidden_streams import hidden_factors
 from trialogue.data.metered_arithmetic import Arithmetic
 from trialogue.data.random_primes import RandomPrimes
 from trialogue.errors import InputError
@@ -58,6 +59,12 @@ def test_a_generator_that_rarely_knows_the_factors_fails() -> None:
 def test_a_generator_of_another_length_is_refused() -> None:
     with pytest.raises(InputError, match=r"^products=143: the generator writes 4 tokens, not 8"):
         factor_by_generating(SemiprimeTuples(1), [143])
+    for oracle, tokens in ((SemiprimeTuples(3), 12), (hidden_factors(SemiprimeTuples(2)), 12)):
+        with pytest.raises(InputError, match=f"^products=143: the generator writes {tokens} tokens, not 8"):
+            factor_by_generating(oracle, [143])
+    # A network with room to spare ends its sequences itself.
+    network = Transformer(TransformerConfig(vocab_size=10, layers=1, heads=1, width=8, max_length=12))
+    assert factor_by_generating(network, [143]) == [None]
     for products in ([], [15, 143]):
         with pytest.raises(InputError, match=r"^products=\[.*one number of digits"):
             factor_by_generating(SemiprimeTuples(2), products)
@@ -95,6 +102,41 @@ def test_a_prefix_without_primes_ends_in_an_error() -> None:
         PrimeByTrials(4, Arithmetic(), most=300).next_token((1, 1, 3), coins)
     with pytest.raises(InputError, match=r"^tokens=\(0,\)"):
         PrimeByTrials(2, Arithmetic()).next_token((0,), coins)
+
+
+@pytest.mark.parametrize(
+    ("order", "prefix", "told"),
+    [
+        ("product-first", (9, 9, 9), "none of 200 random products begins like this"),
+        ("product-first", (0, 1, 4, 4), "give a product of two primes"),
+        ("product-first", (0, 1, 4, 3, 2), "no tuple of the law begins like this"),
+        ("product-first", (0, 1, 4, 3, 0, 0), "no tuple of the law begins like this"),
+        ("product-first", (0, 1, 4, 3, 1, 1, 2), "no tuple of the law begins like this"),
+        ("product-first", (0, 1, 4, 3, 1, 1, 1, 3), "ask after fewer than 8 tokens"),
+        ("factors-first", (0,), "no 2-digit prime begins like this"),
+        ("factors-first", (1, 1, 1, 3, 9), "no tuple of the law begins like this"),
+        ("factors-first", (1, 1, 1, 3, 0, 1, 4, 3), "ask after fewer than 8 tokens"),
+    ],
+)
+def test_what_begins_no_tuple_ends_in_an_error(order: str, prefix: tuple[int, ...], told: str) -> None:
+    algorithm = TupleByTrials(2, order, Arithmetic(), most=200)
+    with pytest.raises(InputError, match=told):
+        algorithm.next_token(prefix, numpy_generator(0, "test"))
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: TupleByTrials(2, "sideways", Arithmetic()), "^order='sideways'"),
+        (lambda: TupleByTrials(0, "product-first", Arithmetic()), "^digits=0"),
+        (lambda: TupleByTrials(2, "product-first", Arithmetic(), most=0), "^most=0"),
+        (lambda: PrimeByTrials(0, Arithmetic()), "^digits=0"),
+        (lambda: PrimeByTrials(2, Arithmetic(), most=0), "^most=0"),
+    ],
+)
+def test_algorithms_that_cannot_be(call, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        call()
 
 
 @pytest.mark.parametrize("order", ["product-first", "factors-first"])

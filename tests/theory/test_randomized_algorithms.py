@@ -85,3 +85,23 @@ def test_numbers_that_cannot_be_tested(numbers) -> None:
 def test_too_many_tosses() -> None:
     with pytest.raises(InputError, match=r"^outcomes=100: 100\^5 tosses"):
         law_over_coins(biased_walk, 100, 5)
+    with pytest.raises(InputError, match=r"^outcomes=1000000000: 1000000000\^1 tosses"):
+        law_over_coins(biased_walk, 10**9, 5, fresh=False)
+    with pytest.raises(InputError, match=r"^outcomes=10: 10\^1000000000 tosses"):
+        law_over_coins(biased_walk, 10, 10**9)
+
+
+@pytest.mark.parametrize("token", [-1, 3])
+def test_algorithms_write_tokens_of_the_vocabulary(token: int) -> None:
+    with pytest.raises(InputError, match=f"^token={token}: use tokens from 0 to 2"):
+        exact_law(Ancestral(), derandomized(lambda prefix, coins: token, 2, 3, 2))
+
+
+@pytest.mark.parametrize("length", [0, -1])
+def test_sequences_have_a_length(length: int) -> None:
+    for call in (
+        lambda: derandomized(biased_walk, 5, 3, length),
+        lambda: law_over_coins(biased_walk, 5, length),
+    ):
+        with pytest.raises(InputError, match=f"^length={length}: use at least 1"):
+            call()

@@ -49,7 +49,9 @@ def factor_by_generating(
             "products", sorted(sizes), "give one or more products of factors with one number of digits"
         )
     (digits,) = sizes
-    if oracle.max_length is not None and oracle.max_length < 4 * digits:
+    length = oracle.max_length
+    # Without an end of sequence, only the length says where a tuple ends.
+    if length is not None and (length < 4 * digits or (oracle.eos is None and length > 4 * digits)):
         mend = f"the generator writes {oracle.max_length} tokens, not {4 * digits}"
         raise InputError("products", products[0], mend)
     prompts = torch.tensor([digits_of(product, 2 * digits) for product in products])
@@ -80,6 +82,10 @@ class PrimeByTrials:
     arithmetic: Arithmetic
     most: int = 100_000
 
+    def __post_init__(self) -> None:
+        whole_number("digits", self.digits, 1)
+        whole_number("most", self.most, 1)
+
     def next_token(self, prefix: Prefix, coins: np.random.Generator) -> int:
         """The digit after `prefix`."""
         if len(prefix) < self.digits and prefix[:1] != (0,):
@@ -97,42 +103,62 @@ class TupleByTrials:
 
     Product first, digits of the product are those of random pairs of primes whose product begins with what is
     written, which takes as many pairs as there are such beginnings: an exponential number, too.
+
+    What stands where a prime belongs is believed to be one. Raises `InputError` for an unknown order, where no digit
+    fits what is written, and after `most` completions or pairs.
     """
 
     digits: int
     order: Order
     arithmetic: Arithmetic
+    most: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        # The law checks digits and order.
+        SemiprimeTuples(self.digits, self.order)
+        whole_number("most", self.most, 1)
 
     def next_token(self, prefix: Prefix, coins: np.random.Generator) -> int:
         """The digit after `prefix`."""
         n = self.digits
-        prime = PrimeByTrials(n, self.arithmetic)
+        if len(prefix) >= 4 * n:
+            raise InputError("tokens", prefix, f"ask after fewer than {4 * n} tokens")
+        prime = PrimeByTrials(n, self.arithmetic, self.most)
         if self.order == "factors-first":
             if len(prefix) < 2 * n:
                 return prime.next_token(prefix[:n] if len(prefix) < n else prefix[n:], coins)
             p, q = number_of(prefix[:n]), number_of(prefix[n : 2 * n])
-            return digits_of(self.arithmetic.product(p, q), 2 * n)[len(prefix) - 2 * n]
+            return self._digit(digits_of(self.arithmetic.product(p, q), 2 * n), 2 * n, prefix)
         if len(prefix) < 2 * n:
             return self._product_digit(prefix, coins)
         product, written = number_of(prefix[: 2 * n]), prefix[2 * n :]
         if len(written) >= n:
-            q = self.arithmetic.quotient(product, number_of(written[:n]))
-            return digits_of(q, n)[len(written) - n]
-        fitting = [
-            digits
-            for digits in {digits_of(factor, n) for factor in self.arithmetic.factor(product)}
-            if digits[: len(written)] == written
-        ]
-        return sorted(fitting)[int(coins.integers(len(fitting)))][len(written)]
+            p = number_of(written[:n])
+            q = self.arithmetic.quotient(product, p) if p else 0
+            exact = p * q == product and q < 10**n
+            return self._digit(digits_of(q, n) if exact else (), 3 * n, prefix)
+        factors = sorted({digits_of(factor, n) for factor in self.arithmetic.factor(product)})
+        fitting = [digits for digits in factors if digits[: len(written)] == written]
+        chosen = fitting[int(coins.integers(len(fitting)))] if fitting else ()
+        return self._digit(chosen, 2 * n, prefix)
+
+    def _digit(self, field: Prefix, start: int, prefix: Prefix) -> int:
+        """The digit of `field`, which begins at `start`, after `prefix`."""
+        written = prefix[start:]
+        if len(field) <= len(written) or field[: len(written)] != written:
+            raise InputError("tokens", prefix, "no tuple of the law begins like this")
+        return field[len(written)]
 
     def _product_digit(self, prefix: Prefix, coins: np.random.Generator) -> int:
-        numbers = random_numbers(self.digits, coins)
-        while True:
-            p = next(number for number in numbers if self.arithmetic.is_prime(number))
-            q = next(number for number in numbers if self.arithmetic.is_prime(number))
-            digits = digits_of(self.arithmetic.product(p, q), 2 * self.digits)
+        primes = filter(self.arithmetic.is_prime, random_numbers(self.digits, coins))
+        for _ in range(self.most):
+            product = self.arithmetic.product(next(primes), next(primes))
+            digits = digits_of(product, 2 * self.digits)
             if digits[: len(prefix)] == prefix:
                 return digits[len(prefix)]
+        raise InputError(
+            "tokens", prefix, f"none of {self.most} random products begins like this: raise most"
+        )
 
 
 class DigitCost(NamedTuple):

@@ -43,13 +43,19 @@ def run_algorithm(algorithm: Algorithm, length: int, n: int, seed: int = 0) -> T
     return torch.tensor(rows, dtype=torch.int64).view(n, length)
 
 
+TOSSES = 10**6
+"""Laws over more coins than this are not gone through."""
+
 CoinFunction = Callable[[Prefix, int], int]
 """The next token after a prefix as a function of the coins, which are one whole number below some `outcomes`."""
 
 
 def derandomized(function: CoinFunction, outcomes: int, vocab_size: int, length: int) -> Table:
-    """Footnote 1: the oracle that answers with the average of the algorithm over its coins."""
-    outcomes = whole_number("outcomes", outcomes, 1)
+    """Footnote 1: the oracle that answers with the average of the algorithm over its coins.
+
+    The oracle raises `InputError` where the algorithm writes no token below `vocab_size`.
+    """
+    outcomes, length = whole_number("outcomes", outcomes, 1), whole_number("length", length, 1)
 
     def law(prefix: Prefix) -> list[float]:
         answers = [one_hot(function(prefix, coins), vocab_size) for coins in range(outcomes)]
@@ -61,10 +67,15 @@ def derandomized(function: CoinFunction, outcomes: int, vocab_size: int, length:
 def law_over_coins(
     function: CoinFunction, outcomes: int, length: int, *, fresh: bool = True
 ) -> dict[Prefix, float]:
-    """The law of sequences by going through all coins: of every call by itself, or of one toss for all calls."""
-    whole_number("outcomes", outcomes, 1)
-    if fresh and outcomes**length > 10**6:
-        raise InputError("outcomes", outcomes, f"{outcomes}^{length} tosses are too many to go through")
+    """The law of sequences by going through all coins: of every call by itself, or of one toss for all calls.
+
+    Raises `InputError` where there are more than `TOSSES` to go through.
+    """
+    outcomes, length = whole_number("outcomes", outcomes, 1), whole_number("length", length, 1)
+    calls = length if fresh else 1
+    # Logarithms first: the power itself may take for ever.
+    if calls * math.log(outcomes) > math.log(TOSSES) + 1 or outcomes**calls > TOSSES:
+        raise InputError("outcomes", outcomes, f"{outcomes}^{calls} tosses are too many to go through")
     tosses: list[Sequence[int]] = (
         list(product(range(outcomes), repeat=length))
         if fresh
