@@ -2,7 +2,8 @@
 
 In both an autoregressive oracle first writes tokens that its user never sees, which hold all that is random, and then
 the public tokens, each a deterministic function of what is hidden. The law of the public tokens is that of the
-function; asked for one public token the oracle evaluates the function once, and keeps nothing between calls.
+function; asked for one public token the oracle evaluates the function once, and keeps nothing between calls. The
+source's third way, random activations, is no oracle and stands in `random_activations`.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Ways to get around this".
 """
