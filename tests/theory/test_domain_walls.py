@@ -11,7 +11,7 @@ from trialogue.data import PottsChain
 from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
-from trialogue.theory import domain_walls
+from trialogue.theory import domain_walls, transfer_decay
 from trialogue.theory.domain_walls import (
     crossing_length,
     free_energy_bound,
@@ -229,8 +229,56 @@ def test_the_decay_without_walls_is_that_of_long_chains(chain, temperature):
 def test_the_sparse_eigenvalue_is_the_dense_one(monkeypatch):
     energies = planted(3, 5, stored_sequences(LONG, 12))
     dense = stored_pattern_decay(energies, 0.6)
-    monkeypatch.setattr(domain_walls, "_DENSE_STATES", 10)
+    monkeypatch.setattr(transfer_decay, "DENSE_STATES", 10)
     assert stored_pattern_decay(energies, 0.6) == pytest.approx(dense, abs=1e-10)
+
+
+COLD = 0.01
+
+
+def test_cold_decay_keeps_its_digits():
+    """Far below what float64 tells apart from one, between nearest neighbours and for windows that cost."""
+    energies = 1 - torch.eye(3, dtype=torch.float64)
+    for temperature in (0.1, 0.04, 0.03, COLD):
+        exact = math.log1p(2 * math.exp(-1 / temperature))
+        assert stored_pattern_decay(energies, temperature) == pytest.approx(exact, rel=1e-4)
+    # Of two labels 01 has the lower one of the tie: 0 1 0 has no wall, 0 1 1 has one.
+    assert no_wall_decay(PottsChain(energies[:2, :2], [[0], [1]]), COLD) == pytest.approx(
+        math.exp(-1 / COLD), rel=1e-9
+    )
+    # What costs everywhere changes no law.
+    assert no_wall_decay(PottsChain(energies[:2, :2] + 8, [[0], [1]]), COLD) == pytest.approx(
+        math.exp(-1 / COLD), rel=1e-9
+    )
+
+
+def test_a_decay_that_is_not_resolved_is_refused():
+    chain = PottsChain.from_patterns([[0], [1], [2]], 4)
+    assert no_wall_decay(chain, 0.3) > 0
+    with pytest.raises(InputError, match=r"^temperature=0.01: .*27 states"):
+        no_wall_decay(chain, COLD)
+    with pytest.raises(InputError, match=r"^temperature=0.01: .*27 states"):
+        stored_pattern_decay(chain.energies, COLD)
+    assert no_wall_decay(PottsChain.from_patterns([[0]], 4, vocab_size=3), COLD) == 0.0
+
+
+def test_components_that_lead_to_each_other_one_way_are_told_apart():
+    """0..0 and 1..1 joined by a path that costs nothing: a defective matrix, whose eigenvalues float64 blurs."""
+    energies = torch.ones(2, 2, 2, 2, 2, dtype=torch.float64)
+    for window in whole_sequences(2, 5):
+        if bool((window[1:] >= window[:-1]).all()):
+            energies[tuple(window.tolist())] = 0.0
+    matrix = transfer_decay.transfer_matrix((energies == 0).double().numpy())
+    assert transfer_decay.leading_eigenvalue(matrix, 1.0) == 1.0
+    assert stored_pattern_count(energies, 9) == 10
+    assert stored_pattern_decay(energies, 0.05) > 0
+
+
+def test_of_one_token_windows_all_tokens_count():
+    assert stored_pattern_decay(torch.tensor([0.0, 1.0, 2.0]), 1.0) == pytest.approx(
+        math.log(1 + math.exp(-1) + math.exp(-2))
+    )
+    assert stored_pattern_decay(torch.tensor([0.0, 1.0]), COLD) == pytest.approx(math.exp(-1 / COLD))
 
 
 def test_forbidden_windows_keep_order():
@@ -245,6 +293,10 @@ def test_forbidden_windows_keep_order():
     assert all(rate > after > 0 for rate, after in pairwise(rates))
     with pytest.raises(InputError, match=r"^max_energy=inf: .*forbidden"):
         crossing_length(2, math.inf, 0.5, 2)
+
+
+def test_patterns_may_be_lists():
+    assert one_wall(1 - torch.eye(2), STORED.tolist(), 1.0) == one_wall(1 - torch.eye(2), STORED, 1.0)
 
 
 def test_stored_sequences_are_different():
@@ -277,6 +329,10 @@ STORED = torch.tensor([[0, 0, 0], [1, 1, 1]])
         (lambda: one_wall(-torch.ones(2, 2), STORED, 1.0), "energies"),
         (lambda: stored_pattern_count(torch.zeros(2, 2), 1), "length"),
         (lambda: stored_pattern_decay(torch.ones(2, 2), 1.0), "energies"),
+        (lambda: stored_pattern_decay(torch.zeros(0), 1.0), "energies"),
+        (lambda: stored_pattern_decay(1 - torch.eye(2), 1e-320), "temperature"),
+        (lambda: one_wall(1 - torch.eye(2), STORED, 1e-320), "temperature"),
+        (lambda: one_wall(1 - torch.eye(2), STORED.double(), 1.0), "patterns"),
     ],
 )
 def test_what_the_theorem_does_not_assume_is_named(call, field):

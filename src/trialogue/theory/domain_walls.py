@@ -15,14 +15,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.linalg import eigs
 from torch import Tensor
 
 from trialogue.data import PottsChain
 from trialogue.errors import InputError, whole_number
-
-_DENSE_STATES = 512
+from trialogue.theory.transfer_decay import kept_decay
 
 
 def largest_wall_energy(window: int, max_energy: float) -> float:
@@ -152,11 +149,11 @@ def one_wall(energies: Tensor, patterns: Tensor, temperature: float) -> OneWall:
     temperature = positive_temperature(temperature)
     _several(len(patterns))
     cost = splice_energies(energies, patterns).numpy()
-    other, bond = _different_splices(patterns.numpy())
+    other, bond = _different_splices(torch.as_tensor(patterns).numpy())
     chosen = cost[other - 1, bond - 1]
     if not len(chosen):
         return OneWall(0, 0.0, -math.inf, temperature)
-    log_weight = np.logaddexp.reduce(-chosen / temperature)
+    log_weight = np.logaddexp.reduce(_log_weights(chosen, temperature))
     return OneWall(len(chosen), float(chosen.max()), float(log_weight), temperature)
 
 
@@ -178,14 +175,14 @@ def stored_pattern_decay(energies: Tensor, temperature: float) -> float:
 
     It is log(lambda(T) / lambda(0)) of the leading eigenvalues of the transfer matrices with all windows, and with
     those of energy zero alone: positive at every T > 0 if energies are finite, and zero where every window that costs
-    is forbidden (infinite). Raises `InputError` where no sequence of energy zero can go on for ever.
+    is forbidden (infinite). Raises `InputError` where no sequence of energy zero can go on for ever, and as
+    `transfer_decay.kept_decay` for chains so cold that the eigenvalues are not resolved.
     """
     table = _table(energies)
-    ground = _leading_eigenvalue(_transfer_matrix((table == 0).astype(float)))
-    if ground == 0:
+    rate = kept_decay(_log_weights(table, temperature), [[table == 0]], temperature)
+    if rate == math.inf:
         raise InputError("energies", float(table.min()), "no sequence of any length has energy zero")
-    weights = np.exp(-table / positive_temperature(temperature))
-    return math.log(_leading_eigenvalue(_transfer_matrix(weights)) / ground)
+    return rate
 
 
 def no_wall_decay(chain: PottsChain, temperature: float) -> float:
@@ -193,19 +190,13 @@ def no_wall_decay(chain: PottsChain, temperature: float) -> float:
 
     It is log(lambda / lambda_0): the leading eigenvalue of the transfer matrix, and the largest one with windows of a
     single label alone, whose sites differ by their place in the period (per site of it). Raises `InputError` for a
-    temperature that is not positive, and for a chain that stores nothing.
+    temperature that is not positive, for a chain that stores nothing, and as `transfer_decay.kept_decay` for chains so
+    cold that the eigenvalues are not resolved.
     """
-    energies = _table(chain.energies)
-    weights = np.exp(-energies / positive_temperature(temperature))
     period = len(chain.patterns[0]) if chain.patterns else 1
     labels = [chain.window_labels(site).numpy() for site in range(period)]
-    kept = 0.0
-    for label in np.unique(labels):
-        matrix = _transfer_matrix(weights * (labels[0] == label))
-        for of_site in labels[1:]:
-            matrix = matrix @ _transfer_matrix(weights * (of_site == label))
-        kept = max(kept, _leading_eigenvalue(matrix))
-    return math.log(_leading_eigenvalue(_transfer_matrix(weights))) - math.log(kept) / period
+    kept = [[of_site == label for of_site in labels] for label in np.unique(labels)]
+    return kept_decay(_log_weights(_table(chain.energies), temperature), kept, temperature)
 
 
 def positive_temperature(temperature: float) -> float:
@@ -221,10 +212,20 @@ def _several(patterns: int) -> int:
     return patterns
 
 
+def _log_weights(energies: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
+    """-E / T, which is infinite where E is."""
+    with np.errstate(over="ignore"):
+        log_weights = -energies / positive_temperature(temperature)
+    if np.isinf(log_weights[np.isfinite(energies)]).any():
+        largest = float(energies[np.isfinite(energies)].max())
+        raise InputError("temperature", temperature, f"E / T overflows: the largest energy is {largest}")
+    return log_weights
+
+
 def _table(energies: Tensor) -> NDArray[np.float64]:
     table: NDArray[np.float64] = torch.as_tensor(energies, dtype=torch.float64).numpy()
-    if table.ndim == 0 or len(set(table.shape)) != 1:
-        raise InputError("energies", table.shape, "give W axes of one size V")
+    if table.ndim == 0 or len(set(table.shape)) != 1 or not table.size:
+        raise InputError("energies", table.shape, "give W axes of one size V, at least 1")
     if np.isnan(table).any() or table.min() < 0:
         raise InputError(
             "energies", float(table.min()), "give numbers of at least 0, of which the least is 0"
@@ -236,6 +237,8 @@ def _checked(energies: Tensor, patterns: Tensor) -> tuple[NDArray[np.float64], N
     table, sequences = _table(energies), torch.as_tensor(patterns).numpy()
     if sequences.ndim != 2 or not len(sequences) or sequences.shape[1] < table.ndim:
         raise InputError("patterns", sequences.shape, f"use the shape (N, L) with L of at least {table.ndim}")
+    if sequences.dtype.kind not in "iu":
+        raise InputError("patterns", str(sequences.dtype), "give whole numbers, the tokens")
     if sequences.min() < 0 or sequences.max() >= table.shape[0]:
         raise InputError("patterns", int(sequences.max()), f"use tokens from 0 to {table.shape[0] - 1}")
     windows = np.lib.stride_tricks.sliding_window_view(sequences, table.ndim, axis=1)
@@ -267,19 +270,3 @@ def _different_splices(sequences: NDArray[np.int64]) -> tuple[NDArray[np.int64],
     kept = (departs < length) & ~np.isin(names, stored)
     _, first = np.unique(names[:, 1:][kept[:, 1:]], return_index=True)
     return others[:, 1:][kept[:, 1:]][first], departs[:, 1:][kept[:, 1:]][first]
-
-
-def _transfer_matrix(weights: NDArray[np.float64]) -> csr_array:
-    """The matrix of steps with these weights (V,) * W between the V^(W-1) contexts."""
-    vocab = weights.shape[0]
-    states = weights.size // vocab
-    context, token = np.divmod(np.arange(weights.size), vocab)
-    return csr_array((weights.ravel(), (context, (context * vocab + token) % states)), (states, states))
-
-
-def _leading_eigenvalue(matrix: csr_array) -> float:
-    """The largest modulus of an eigenvalue."""
-    states = matrix.shape[0]
-    if states <= _DENSE_STATES:
-        return float(np.abs(np.linalg.eigvals(matrix.toarray())).max())
-    return float(np.abs(eigs(matrix, 1, which="LM", return_eigenvectors=False, v0=np.ones(states))[0]))
