@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from case_rows import rows_with
 
-from trialogue.studies.test_cases_claims import CLAIMS, REPLICATIONS, pilot_estimates
+from trialogue.ledger.replication import pilot_estimates
+from trialogue.studies.test_cases_claims import CLAIMS, REPLICATIONS
 from trialogue.studies.test_cases_decodings import BASELINE, RANDOM
 from trialogue.studies.test_cases_models import PRESETS
 from trialogue.studies.test_cases_published import PUBLISHED
@@ -70,9 +71,9 @@ def test_a_claim_on_trained_verifiers_says_so() -> None:
 def test_a_pilot_s_estimates_are_rounded_and_may_be_fewer() -> None:
     config = dataclasses.replace(PRESETS["default"], seeds=tuple(range(100, 108)))
     rows = rows_with(config, lambda decoding, seed: 0.5 + (decoding == BASELINE) * seed / 1000 / 3)
-    found = pilot_estimates(rows)
+    found = pilot_estimates(CLAIMS, rows)
     assert set(found) == {claim.id for claim in CLAIMS} - IN_GRIDS
     assert found["greedy-is-worst"] == pytest.approx([round(-seed / 3000, 4) for seed in config.seeds], abs=0)
     fewer = rows[~((rows.seed == 103) & (rows.decoding == BASELINE.name))]
-    assert len(pilot_estimates(fewer)["greedy-is-worst"]) == 7
-    assert len(pilot_estimates(fewer)["low-threshold-is-better"]) == 8
+    assert len(pilot_estimates(CLAIMS, fewer)["greedy-is-worst"]) == 7
+    assert len(pilot_estimates(CLAIMS, fewer)["low-threshold-is-better"]) == 8

@@ -16,13 +16,14 @@ from trialogue.errors import InputError
 from trialogue.inference import Backtracking, generate
 from trialogue.ledger import load_rows
 from trialogue.ledger.claims import evaluate as judge
+from trialogue.ledger.replication import pilot_estimates
 from trialogue.ledger.tables import sheet
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.randomness import numpy_generator
 from trialogue.studies import find, test_cases, test_cases_surrogate
 from trialogue.studies.execution import execute
 from trialogue.studies.test_cases import STUDY, parts
-from trialogue.studies.test_cases_claims import REPLICATIONS, pilot_estimates, print_pilot
+from trialogue.studies.test_cases_claims import CLAIMS, REPLICATIONS, print_pilot
 from trialogue.studies.test_cases_decodings import BASELINE, GREEDY, GROUND_TRUTH, TRAINED, block_best_of
 from trialogue.studies.test_cases_examples import Completion, GroundTruth, examples_of, token_of
 from trialogue.studies.test_cases_models import PRESETS, Config, trained_verifier
@@ -55,7 +56,7 @@ def test_every_part_claim_and_table_has_rows(results: Path, capsys: pytest.Captu
         assert len(list(claim.estimate(rows))) == drawn * len(MINIATURE.seeds), claim.id
     print_pilot(STUDY.folder(MINIATURE, results))
     printed = ast.literal_eval("{" + capsys.readouterr().out + "}")
-    assert printed == pilot_estimates(rows)
+    assert printed == pilot_estimates(CLAIMS, rows)
     assert len(printed) > 10
     assert {verdict.answer for verdict in judge(STUDY.claims, rows, preset="smoke")} == {"not tested"}
     for table in STUDY.tables:

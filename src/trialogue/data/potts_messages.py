@@ -59,7 +59,7 @@ class _Iterates:
         self._repeats: tuple[int, float] | None = None  # the first of the cycle, and what one cycle scales by
 
     def _digest(self, place: int) -> bytes:
-        return blake2b(self._messages[place].numpy(), digest_size=16).digest()
+        return blake2b(self._messages[place].numpy().data, digest_size=16).digest()
 
     def extend(self, count: int) -> None:
         """Compute up to m_count; raises `InputError` where they do not fit."""

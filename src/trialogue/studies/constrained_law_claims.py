@@ -4,12 +4,13 @@ Claims and thresholds were fixed before the reported run; the pilot is a run of 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from pandas import DataFrame, Series
 
-from trialogue.ledger import Claim, Pilot
+from trialogue.ledger import Claim
 from trialogue.ledger.claims import Direction
+from trialogue.ledger.replication import Replication
 
 REPLICATIONS = 8
 PILOT_SEEDS = (100, 101, 102, 103, 104)
@@ -56,6 +57,9 @@ def _gain_over_rejection(rows: DataFrame) -> "Series[float]":
     return (masked / rejection).map(math.log10).groupby(by_part.seed.first()).mean()
 
 
+_PROMPT_SETS = Replication(unit="prompt set", count=REPLICATIONS, pilot_seeds=PILOT_SEEDS, pilot=PILOT)
+
+
 def _claim(
     identity: str,
     statement: str,
@@ -65,22 +69,8 @@ def _claim(
     direction: Direction,
     margin: float = 0.0,
 ) -> Claim:
-    def estimates(rows: DataFrame) -> Sequence[float]:
-        return estimate(rows).tolist()
-
-    return Claim(
-        id=identity,
-        statement=statement,
-        source="Thesis section 3.1",
-        published=published,
-        estimate=estimates,
-        threshold=threshold,
-        direction=direction,
-        margin=margin,
-        unit="prompt set",
-        replications=REPLICATIONS,
-        pilot=Pilot(seeds=PILOT_SEEDS, estimates=PILOT[identity]) if identity in PILOT else None,
-    )
+    source = "Thesis section 3.1"
+    return _PROMPT_SETS.claim(identity, statement, source, published, estimate, threshold, direction, margin)
 
 
 CLAIMS = (

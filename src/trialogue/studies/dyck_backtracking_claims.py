@@ -4,12 +4,13 @@ Claims and thresholds were fixed before the reported runs; the pilots are runs o
 training seeds 100 to 104.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from pandas import DataFrame, Series
 
-from trialogue.ledger import Claim, Pilot
+from trialogue.ledger import Claim
 from trialogue.ledger.claims import Direction
+from trialogue.ledger.replication import Replication
 from trialogue.studies.dyck_backtracking_rows import (
     ALGORITHM,
     LOW,
@@ -55,32 +56,21 @@ PILOT: dict[str, tuple[float, ...]] = {
 """Estimates of every claim from the pilot, one per training of `PILOT_SEEDS`."""
 
 
+_TRAININGS = Replication(unit="training", count=REPLICATIONS, pilot_seeds=PILOT_SEEDS, pilot=PILOT)
+
+
 def _claim(
     identity: str,
     statement: str,
-    source: str,
+    section: str,
     published: str,
     estimate: Callable[[DataFrame], "Series[float]"],
     threshold: float,
     direction: Direction,
     margin: float = 0.0,
 ) -> Claim:
-    def estimates(rows: DataFrame) -> Sequence[float]:
-        return estimate(rows).tolist()
-
-    return Claim(
-        id=identity,
-        statement=statement,
-        source=f"{THESIS}, {source}",
-        published=published,
-        estimate=estimates,
-        threshold=threshold,
-        direction=direction,
-        margin=margin,
-        unit="training",
-        replications=REPLICATIONS,
-        pilot=Pilot(seeds=PILOT_SEEDS, estimates=PILOT[identity]) if identity in PILOT else None,
-    )
+    source = f"{THESIS}, {section}"
+    return _TRAININGS.claim(identity, statement, source, published, estimate, threshold, direction, margin)
 
 
 CLAIMS = (

@@ -3,13 +3,13 @@
 Claims and thresholds were fixed before the reported run; the pilot is a run of the preset `default` on other seeds.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pandas as pd
 from pandas import DataFrame, Series
 
-from trialogue.ledger import Claim, Pilot
-from trialogue.ledger.claims import Direction
+from trialogue.ledger import Claim
+from trialogue.ledger.replication import Replication, exact_claim
 from trialogue.studies.ising_masking_rows import LARGE, by_seed, couplings, exact, fits, scaled_error
 
 REPLICATIONS = 12
@@ -40,55 +40,7 @@ PILOT: dict[str, tuple[float, ...]] = {
 
 FIGURES = {0.05: "Figure 4.1", 0.3: "Figure 4.2"}
 _LIMIT = "Theorem 4.1.1"
-
-
-def _claim(
-    identity: str,
-    statement: str,
-    source: str,
-    published: str,
-    estimate: Callable[[DataFrame], "Series[float]"],
-    threshold: float,
-    direction: Direction,
-    margin: float = 0.0,
-) -> Claim:
-    def estimates(rows: DataFrame) -> Sequence[float]:
-        return estimate(rows).tolist()
-
-    return Claim(
-        id=identity,
-        statement=statement,
-        source=source,
-        published=published,
-        estimate=estimates,
-        threshold=threshold,
-        direction=direction,
-        margin=margin,
-        unit="draw",
-        replications=REPLICATIONS,
-        pilot=Pilot(seeds=PILOT_SEEDS, estimates=PILOT[identity]) if identity in PILOT else None,
-    )
-
-
-def _exact(
-    identity: str,
-    statement: str,
-    source: str,
-    published: str,
-    estimate: Callable[[DataFrame], float],
-    threshold: float,
-    direction: Direction,
-) -> Claim:
-    return Claim(
-        id=identity,
-        statement=statement,
-        source=source,
-        published=published,
-        estimate=lambda rows: [estimate(rows)],
-        threshold=threshold,
-        direction=direction,
-        unit="exact",
-    )
+_claim = Replication(unit="draw", count=REPLICATIONS, pilot_seeds=PILOT_SEEDS, pilot=PILOT).claim
 
 
 def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
@@ -212,7 +164,7 @@ def _bound_slack(rows: DataFrame) -> float:
 
 CLAIMS = (
     *(claim for coupling, figure in FIGURES.items() for claim in _of_figure(coupling, figure)),
-    _exact(
+    exact_claim(
         "masking-more-is-no-worse",
         "The asymptotic covariance of masking k sites minus that of masking k + 1 has no eigenvalue below -1e-10.",
         _LIMIT,
@@ -221,7 +173,7 @@ CLAIMS = (
         -1e-10,
         "above",
     ),
-    _exact(
+    exact_claim(
         "strictly-better",
         "Masking more strictly improves: masking 4 instead of 3 of the 4 sites lowers the asymptotic variance of the "
         "couplings (Tr, more than 1e-9).",
@@ -231,7 +183,7 @@ CLAIMS = (
         1e-9,
         "above",
     ),
-    _exact(
+    exact_claim(
         "all-masks-gap-exact",
         "With all masks of every sample scored, masking 1 site instead of 4 raises Tr Gamma by more than a tenth.",
         "Figures 4.1 and 4.2, read so",
@@ -240,7 +192,7 @@ CLAIMS = (
         0.1,
         "above",
     ),
-    _exact(
+    exact_claim(
         "poincare-bounds-the-trace",
         "Tr Gamma of masking k sites is at most C Tr of the inverse Fisher information, C the Poincaré constant of "
         "k-Gibbs (smallest slack, share of the bound).",

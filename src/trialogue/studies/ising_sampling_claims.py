@@ -3,13 +3,11 @@
 Claims and thresholds were fixed before the reported run; the pilot is a run of the preset `default` on other seeds.
 """
 
-from collections.abc import Callable, Sequence
 from functools import partial
 
 from pandas import DataFrame, Series
 
-from trialogue.ledger import Claim, Pilot
-from trialogue.ledger.claims import Direction
+from trialogue.ledger.replication import Replication, exact_claim
 from trialogue.studies.ising_sampling_rows import (
     PARALLEL,
     assumption_margin,
@@ -80,56 +78,8 @@ PILOT: dict[str, tuple[float, ...]] = {
 STRONG, WEAK = 5.0, 2.0
 _FIGURE = "Thesis section 4.2.1.2, Figure 4.3"
 _CONTROL = f"{_FIGURE} (control not in the thesis)"
+_claim = Replication(unit="draw", count=REPLICATIONS, pilot_seeds=PILOT_SEEDS, pilot=PILOT).claim
 _NEVER = "never within the budget, for any J tried"
-
-
-def _claim(
-    identity: str,
-    statement: str,
-    source: str,
-    published: str,
-    estimate: Callable[[DataFrame], "Series[float]"],
-    threshold: float,
-    direction: Direction,
-    margin: float = 0.0,
-) -> Claim:
-    def estimates(rows: DataFrame) -> Sequence[float]:
-        return estimate(rows).tolist()
-
-    return Claim(
-        id=identity,
-        statement=statement,
-        source=source,
-        published=published,
-        estimate=estimates,
-        threshold=threshold,
-        direction=direction,
-        margin=margin,
-        unit="draw",
-        replications=REPLICATIONS,
-        pilot=Pilot(seeds=PILOT_SEEDS, estimates=PILOT[identity]) if identity in PILOT else None,
-    )
-
-
-def _exact(
-    identity: str,
-    statement: str,
-    source: str,
-    published: str,
-    estimate: Callable[[DataFrame], float],
-    threshold: float,
-    direction: Direction,
-) -> Claim:
-    return Claim(
-        id=identity,
-        statement=statement,
-        source=source,
-        published=published,
-        estimate=lambda rows: [estimate(rows)],
-        threshold=threshold,
-        direction=direction,
-        unit="exact",
-    )
 
 
 def _parallel_arrives(rows: DataFrame, least: float) -> "Series[float]":
@@ -219,7 +169,7 @@ CLAIMS = (
         "equal",
         margin=0.01,
     ),
-    _exact(
+    exact_claim(
         "larger-blocks-are-faster-exact",
         "At every J the expected number of steps falls with every k (largest increase of its logarithm).",
         _FIGURE,
@@ -228,7 +178,7 @@ CLAIMS = (
         0.0,
         "below",
     ),
-    _exact(
+    exact_claim(
         "stronger-coupling-is-slower-exact",
         "At every k the expected number of steps grows with J (smallest increase of its logarithm).",
         _FIGURE,
@@ -237,7 +187,7 @@ CLAIMS = (
         0.0,
         "above",
     ),
-    _exact(
+    exact_claim(
         "stronger-coupling-is-slower-small-blocks",
         "At every k < N - 1 the expected number of steps grows with J (smallest increase of its logarithm).",
         _FIGURE,
@@ -246,7 +196,7 @@ CLAIMS = (
         0.0,
         "above",
     ),
-    _exact(
+    exact_claim(
         "blocks-of-the-clique-arrive",
         "With k at least the size of the clique k-Gibbs reaches R_1 within 1000 steps with probability above 0.95, at "
         "every J.",
@@ -256,7 +206,7 @@ CLAIMS = (
         0.95,
         "above",
     ),
-    _exact(
+    exact_claim(
         "independent-parallel-never-arrives-exact",
         "At every J independent parallel reaches R_1 within 1000 steps with probability below 0.01.",
         _FIGURE,
@@ -265,7 +215,7 @@ CLAIMS = (
         0.01,
         "below",
     ),
-    _exact(
+    exact_claim(
         "independent-parallel-never-arrives-strong-exact",
         "At every J >= 5 independent parallel reaches R_1 within 1000 steps with probability below 1e-4.",
         _FIGURE,
@@ -274,7 +224,7 @@ CLAIMS = (
         1e-4,
         "below",
     ),
-    _exact(
+    exact_claim(
         "figure-within-assumptions",
         "At some J the setting of the figure meets Assumption 4.1.5 of Propositions 4.1.4 and 4.1.5 (the smaller of "
         "h_G - sum of |h| outside the clique and J - |h|_1 is positive).",

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 
 from pandas import DataFrame, Series
 
-from trialogue.ledger import Claim, Pilot
-from trialogue.ledger.claims import Direction
+from trialogue.ledger.replication import Replication, exact_claim
 from trialogue.studies.mixing_and_learning_rows import (
     ADAPTIVE,
     WEIGHTED,
@@ -39,53 +38,7 @@ _BOUND = "Theorem 4.1.2"
 _ADAPTIVE = "Theorem 4.1.3"
 _MORE = "Theorem 4.1.1"
 _NOT_PRINTED = "not printed"
-
-
-def _claim(
-    identity: str,
-    statement: str,
-    source: str,
-    published: str,
-    estimate: Callable[[DataFrame], "Series[float]"],
-    threshold: float,
-    direction: Direction,
-) -> Claim:
-    def estimates(rows: DataFrame) -> Sequence[float]:
-        return estimate(rows).tolist()
-
-    return Claim(
-        id=identity,
-        statement=statement,
-        source=source,
-        published=published,
-        estimate=estimates,
-        threshold=threshold,
-        direction=direction,
-        unit="prompt set",
-        replications=REPLICATIONS,
-        pilot=Pilot(seeds=PILOT_SEEDS, estimates=PILOT[identity]) if identity in PILOT else None,
-    )
-
-
-def _exact(
-    identity: str,
-    statement: str,
-    source: str,
-    published: str,
-    estimate: Callable[[DataFrame], float],
-    threshold: float,
-    direction: Direction,
-) -> Claim:
-    return Claim(
-        id=identity,
-        statement=statement,
-        source=source,
-        published=published,
-        estimate=lambda rows: [float(estimate(rows))],
-        threshold=threshold,
-        direction=direction,
-        unit="exact",
-    )
+_claim = Replication(unit="prompt set", count=REPLICATIONS, pilot_seeds=PILOT_SEEDS, pilot=PILOT).claim
 
 
 def _least(column: str, *laws: str) -> Callable[[DataFrame], float]:
@@ -132,7 +85,7 @@ def _grows(column: str) -> Callable[[DataFrame], "Series[float]"]:
 
 
 CLAIMS = (
-    _exact(
+    exact_claim(
         "chain-bounds-learning",
         "Masking k random sites, Gamma ⪯ C I^-1 with C the Poincaré constant of k-Gibbs, in every random Ising model "
         "(smallest eigenvalue of C I^-1 - Gamma, in units of the largest of C I^-1).",
@@ -142,7 +95,7 @@ CLAIMS = (
         ROUNDING,
         "above",
     ),
-    _exact(
+    exact_claim(
         "chain-bounds-learning-weighted",
         "Masking random weighted blocks, Gamma ⪯ C I^-1 with C that of the weighted block dynamics, in every model "
         "(smallest eigenvalue, in units of the largest of C I^-1).",
@@ -152,7 +105,7 @@ CLAIMS = (
         ROUNDING,
         "above",
     ),
-    _exact(
+    exact_claim(
         "chain-bounds-learning-adaptive",
         "With masks that depend on the state, Gamma ⪯ C I^-1 with C that of the chain's marginal on X, in every model "
         "(smallest eigenvalue, in units of the largest of C I^-1).",
@@ -162,7 +115,7 @@ CLAIMS = (
         ROUNDING,
         "above",
     ),
-    _exact(
+    exact_claim(
         "information-bounded",
         "I_PL ⪰ I / C under every mask law, in every model (smallest eigenvalue of I_PL - I / C).",
         f"{_BOUND} and 4.1.3, equivalent",
@@ -171,7 +124,7 @@ CLAIMS = (
         ROUNDING,
         "above",
     ),
-    _exact(
+    exact_claim(
         "chain-on-pairs-has-a-constant",
         "The chain of eq. (4.26) on (X, K), of which the proof of Theorem 4.1.3 speaks, falls into one class, so that "
         "it has a Poincaré constant (most classes over models).",
@@ -181,7 +134,7 @@ CLAIMS = (
         1.5,
         "below",
     ),
-    _exact(
+    exact_claim(
         "likelihood-is-best",
         "No mask law does better than maximum likelihood: Gamma ⪰ I^-1 in every model (smallest eigenvalue, in units "
         "of the largest of Gamma).",
@@ -191,7 +144,7 @@ CLAIMS = (
         ROUNDING,
         "above",
     ),
-    _exact(
+    exact_claim(
         "attained-by-product-laws",
         "Without couplings C = N / k and the bound is an equality (largest relative error).",
         f"{_BOUND} (control not in the thesis)",
@@ -200,7 +153,7 @@ CLAIMS = (
         1e-9,
         "below",
     ),
-    _exact(
+    exact_claim(
         "attained-with-many-masks",
         "With k at least N - 2 the bound is attained in some direction, in every Ising model with all pairs free "
         "(smallest best constant over C).",
@@ -210,7 +163,7 @@ CLAIMS = (
         1 - 1e-9,
         "above",
     ),
-    _exact(
+    exact_claim(
         "dependence-matters",
         "With couplings some Gamma exceeds (N / k) I^-1, what the share of masked sites alone would give (largest best "
         "constant times k / N).",
@@ -220,7 +173,7 @@ CLAIMS = (
         1.0,
         "above",
     ),
-    _exact(
+    exact_claim(
         "larger-blocks-mix-faster",
         "C_k <= C_1 / k for k-Gibbs with k above 1, in every model (largest k C_k / C_1 at most 1 + 1e-9).",
         "Text after Definition 4.1.10 (Lee 2023)",
@@ -229,7 +182,7 @@ CLAIMS = (
         1 + 1e-9,
         "below",
     ),
-    _exact(
+    exact_claim(
         "masking-more-is-no-worse",
         "Gamma^(k+1) ⪯ Gamma^k for every k, in every random Ising model and exponential family (smallest eigenvalue of "
         "the difference, in units of Tr Gamma^k).",
@@ -239,7 +192,7 @@ CLAIMS = (
         ROUNDING,
         "above",
     ),
-    _exact(
+    exact_claim(
         "identity-of-the-proof",
         "I^(k+1) = I^k + C with the C of the proof, in every model (largest entry of the difference).",
         f"Proof of {_MORE}",
@@ -248,7 +201,7 @@ CLAIMS = (
         1e-10,
         "below",
     ),
-    _exact(
+    exact_claim(
         "masking-more-is-strictly-better",
         "Masking more strictly improves: Gamma^k - Gamma^(k+1) is positive definite for every k, in at least one Ising "
         "model (largest over models of the smallest eigenvalue, in units of Tr Gamma^k, at the worst k).",
@@ -258,7 +211,7 @@ CLAIMS = (
         1e-9,
         "above",
     ),
-    _exact(
+    exact_claim(
         "masking-more-improves-the-trace",
         "Masking one site more lowers Tr Gamma by more than 1e-6 of it, for every k and in every random model.",
         f"{_MORE} (weaker than the text before it)",
@@ -267,7 +220,7 @@ CLAIMS = (
         1e-6,
         "above",
     ),
-    _exact(
+    exact_claim(
         "last-site-gains-few-directions",
         "Masking all sites instead of all but one gains in at most N of the parameters' directions, in every Ising "
         "model (most directions over N).",

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from pandas import DataFrame, Series
 
-from trialogue.studies.parallel_gap_pilot import NOT_PRINTED, ROUNDING, exact, replicated
+from trialogue.ledger.replication import exact_claim
+from trialogue.studies.parallel_gap_pilot import DRAWS, NOT_PRINTED, ROUNDING
 from trialogue.studies.parallel_gap_rows import CORRECTED, GIBBS, PARALLEL, STATED, by_seed, kind
 
 _HITTING = "Proposition 4.1.4"
@@ -59,7 +60,7 @@ def _hits(rows: DataFrame) -> "Series[float]":
 
 
 CLIQUE_CLAIMS = (
-    exact(
+    exact_claim(
         "every-step-may-hit",
         "From every state k-Gibbs is in R_1 after a step with probability at least 1 - c_R1, with 2^|C| in it "
         "(smallest difference on a grid).",
@@ -69,7 +70,7 @@ CLIQUE_CLAIMS = (
         ROUNDING,
         "above",
     ),
-    exact(
+    exact_claim(
         "every-step-may-hit-as-in-the-body",
         "The same with e^(2 J_0 + 2 |C| - 2), as the body prints.",
         _HITTING,
@@ -78,7 +79,7 @@ CLIQUE_CLAIMS = (
         ROUNDING,
         "above",
     ),
-    exact(
+    exact_claim(
         "every-step-may-hit-as-in-the-proof",
         "The same with 2 |C| - 2, as the proof prints.",
         f"{_HITTING}, eq. (4.49)",
@@ -87,7 +88,7 @@ CLIQUE_CLAIMS = (
         ROUNDING,
         "above",
     ),
-    exact(
+    exact_claim(
         "hits-in-time",
         "From every state k-Gibbs visits R_1 within T steps with probability at least 1 - delta (smallest excess on a "
         "grid).",
@@ -97,7 +98,7 @@ CLIQUE_CLAIMS = (
         ROUNDING,
         "above",
     ),
-    exact(
+    exact_claim(
         "stays-stuck",
         "Started with the clique's sum at most -2, independent parallel keeps it there for T steps with probability at "
         "least 1 - delta, if |C| tanh J_0 > 2 (smallest excess on a grid).",
@@ -107,7 +108,7 @@ CLIQUE_CLAIMS = (
         ROUNDING,
         "above",
     ),
-    exact(
+    exact_claim(
         "stays-stuck-as-printed",
         "The same without that assumption (smallest excess, |C| = 2 and small J_0).",
         _STUCK,
@@ -116,7 +117,7 @@ CLIQUE_CLAIMS = (
         ROUNDING,
         "above",
     ),
-    exact(
+    exact_claim(
         "one-step-arrives",
         "After one step k-Gibbs is in R_1 with probability at least 1 - delta / 2 (smallest excess over instances).",
         _COROLLARY,
@@ -125,7 +126,7 @@ CLIQUE_CLAIMS = (
         ROUNDING,
         "above",
     ),
-    exact(
+    exact_claim(
         "parallel-stays-away",
         "Independent parallel avoids R_1 for M steps with probability at least 1 - delta / 2 (smallest excess over "
         "instances).",
@@ -135,7 +136,7 @@ CLIQUE_CLAIMS = (
         ROUNDING,
         "above",
     ),
-    exact(
+    exact_claim(
         "audit-of-the-constants",
         "Under Assumptions 4.1.6 and 4.1.7 c_R1 is at most delta / 2 and c_stuck at least ln(4 M / delta) (smallest "
         "excess over instances).",
@@ -148,7 +149,7 @@ CLIQUE_CLAIMS = (
         ROUNDING,
         "above",
     ),
-    replicated(
+    DRAWS.claim(
         "one-step-against-many-simulated",
         "Simulated, one step of k-Gibbs arrives and M steps of independent parallel do not, with probability above "
         "1 - delta (smallest excess over instances).",
@@ -158,7 +159,7 @@ CLIQUE_CLAIMS = (
         0.0,
         "above",
     ),
-    replicated(
+    DRAWS.claim(
         "parallel-stays-away-simulated",
         "Simulated, independent parallel visits R_1 within M steps in less than 1 % of the runs (largest share over "
         "instances).",
@@ -168,7 +169,7 @@ CLIQUE_CLAIMS = (
         0.01,
         "below",
     ),
-    replicated(
+    DRAWS.claim(
         "hits-in-time-simulated",
         "Simulated, k-Gibbs visits R_1 within T steps with probability above 1 - delta (smallest excess).",
         f"{_HITTING}, corrected",
@@ -177,7 +178,7 @@ CLIQUE_CLAIMS = (
         0.0,
         "above",
     ),
-    replicated(
+    DRAWS.claim(
         "simulated-as-computed",
         "Simulated shares are the exact probabilities within 0.01 (mean difference over instances).",
         f"{_HITTING} and {_STUCK} (control not in the thesis)",

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 from pandas import DataFrame, Series
 
-from trialogue.studies.parallel_gap_pilot import NOT_PRINTED, ROUNDING, exact, replicated
+from trialogue.ledger.replication import exact_claim
+from trialogue.studies.parallel_gap_pilot import NOT_PRINTED, ROUNDING, TRAININGS
 from trialogue.studies.parallel_gap_rows import GIBBS, PARALLEL, by_seed, kind, network_sizes, networks
 
 _PRODUCTS = "Propositions 4.1.3 and 4.3.5"
@@ -44,7 +45,7 @@ def _total_correlation(rows: DataFrame) -> float:
 
 
 NETWORK_CLAIMS = (
-    exact(
+    exact_claim(
         "parallel-steps-are-products",
         "A step of independent parallel updates is a product law given the state (largest KL).",
         _PRODUCTS,
@@ -53,7 +54,7 @@ NETWORK_CLAIMS = (
         1e-12,
         "below",
     ),
-    exact(
+    exact_claim(
         "fixed-site-steps-are-products",
         "A step of 1-Gibbs at a fixed site is a product law given the state (largest KL).",
         "Text after Proposition 4.1.3",
@@ -62,7 +63,7 @@ NETWORK_CLAIMS = (
         1e-12,
         "below",
     ),
-    exact(
+    exact_claim(
         "random-site-steps-are-products",
         "A step of 1-Gibbs at a random site (Definition 4.1.10) is a product law given the state (largest KL).",
         "Text after Proposition 4.1.3",
@@ -71,7 +72,7 @@ NETWORK_CLAIMS = (
         1e-12,
         "below",
     ),
-    exact(
+    exact_claim(
         "two-modes-two-sites",
         "The product law closest to two equal modes of two sites is at TV sqrt(2) - 1.",
         f"{_PRODUCTS} (not in the thesis)",
@@ -81,7 +82,7 @@ NETWORK_CLAIMS = (
         "equal",
         margin=1e-6,
     ),
-    exact(
+    exact_claim(
         "two-modes-total-correlation",
         "The product law closest in KL to two equal modes of N sites is (N - 1) ln 2 nats away (largest error).",
         f"{_PRODUCTS} (not in the thesis)",
@@ -90,7 +91,7 @@ NETWORK_CLAIMS = (
         1e-9,
         "below",
     ),
-    exact(
+    exact_claim(
         "no-network-beats-products",
         "No trained network is closer to the step of k-Gibbs than the best product law, in KL (smallest excess, nats).",
         _PRODUCTS,
@@ -99,7 +100,7 @@ NETWORK_CLAIMS = (
         ROUNDING,
         "above",
     ),
-    replicated(
+    TRAININGS.claim(
         "networks-reach-the-best-product",
         "A transformer trained on steps of k-Gibbs comes within 0.01 nats of the best product law (largest excess KL "
         "over sizes).",
@@ -108,9 +109,8 @@ NETWORK_CLAIMS = (
         _network(lambda rows: rows.divergence - rows.best_divergence),
         0.01,
         "below",
-        "training",
     ),
-    replicated(
+    TRAININGS.claim(
         "networks-are-far-in-variation",
         "On cliques of every size it ends up more than 0.05 further in TV than the best product law (least excess).",
         f"{_PRODUCTS} (not in the thesis)",
@@ -118,9 +118,8 @@ NETWORK_CLAIMS = (
         _network(lambda rows: rows.variation - rows.best_variation, how="min"),
         0.05,
         "above",
-        "training",
     ),
-    replicated(
+    TRAININGS.claim(
         "networks-can-imitate-products",
         "The same transformer trained on steps of independent parallel updates comes within 0.01 nats of them (KL).",
         f"{_PRODUCTS} (control not in the thesis)",
@@ -128,9 +127,8 @@ NETWORK_CLAIMS = (
         _network(lambda rows: rows.divergence, PARALLEL),
         0.01,
         "below",
-        "training",
     ),
-    replicated(
+    TRAININGS.claim(
         "networks-lose-the-modes",
         "Repeating the step learned from k-Gibbs on the largest clique leads further than TV 0.5 from the model.",
         f"{_PRODUCTS} (not in the thesis)",
@@ -138,6 +136,5 @@ NETWORK_CLAIMS = (
         _network(lambda rows: rows.limit_variation, largest=True),
         0.5,
         "above",
-        "training",
     ),
 )

@@ -1,20 +1,10 @@
-"""How the claims of the study `parallel-gap` are built, and their pilot.
+"""The pilot of the study `parallel-gap`.
 
 Claims and thresholds were fixed before the reported run; the pilot is a run of the preset `default` on other seeds.
 """
 
-from collections.abc import Callable, Sequence
+from trialogue.ledger.replication import Replication
 
-from pandas import DataFrame, Series
-
-from trialogue.ledger import Claim, Pilot
-from trialogue.ledger.claims import Direction, Unit
-
-RUNS, TRAININGS = 20, 6
-PILOT_SEEDS: dict[Unit, tuple[int, ...]] = {
-    "draw": tuple(range(100, 108)),
-    "training": tuple(range(100, 104)),
-}
 PILOT: dict[str, tuple[float, ...]] = {
     "one-step-against-many-simulated": (0.09, 0.095, 0.085, 0.085, 0.085, 0.08, 0.1, 0.1),
     "parallel-stays-away-simulated": (0, 0, 0, 0, 0, 0, 0, 0),
@@ -35,61 +25,9 @@ PILOT: dict[str, tuple[float, ...]] = {
     "networks-lose-the-modes": (0.875, 0.875, 0.875, 0.875),
 }
 """Estimates of every claim with replications from the pilot, one per seed of its unit."""
+
+DRAWS = Replication(unit="draw", count=20, pilot_seeds=tuple(range(100, 108)), pilot=PILOT)
+TRAININGS = Replication(unit="training", count=6, pilot_seeds=tuple(range(100, 104)), pilot=PILOT)
 ROUNDING = -1e-9
 """Differences of probabilities and divergences above this count as not negative."""
 NOT_PRINTED = "not printed"
-
-
-def replicated(
-    identity: str,
-    statement: str,
-    source: str,
-    published: str,
-    estimate: Callable[[DataFrame], "Series[float]"],
-    threshold: float,
-    direction: Direction,
-    unit: Unit = "draw",
-    margin: float = 0.0,
-) -> Claim:
-    """A claim with one estimate per seed."""
-
-    def estimates(rows: DataFrame) -> Sequence[float]:
-        return estimate(rows).tolist()
-
-    return Claim(
-        id=identity,
-        statement=statement,
-        source=source,
-        published=published,
-        estimate=estimates,
-        threshold=threshold,
-        direction=direction,
-        margin=margin,
-        unit=unit,
-        replications=RUNS if unit == "draw" else TRAININGS,
-        pilot=Pilot(seeds=PILOT_SEEDS[unit], estimates=PILOT[identity]) if identity in PILOT else None,
-    )
-
-
-def exact(
-    identity: str,
-    statement: str,
-    source: str,
-    published: str,
-    estimate: Callable[[DataFrame], float],
-    threshold: float,
-    direction: Direction,
-    margin: float = 0.0,
-) -> Claim:
-    """A claim with one number and no sampling error."""
-    return Claim(
-        id=identity,
-        statement=statement,
-        source=source,
-        published=published,
-        estimate=lambda rows: [float(estimate(rows))],
-        threshold=threshold,
-        direction=direction,
-        margin=margin,
-        unit="exact",
-    )

@@ -7,14 +7,15 @@ not tested, and stand in the ledger with their numbers. What only the grids of t
 hold asks for that preset's five repetitions, and is not tested elsewhere.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from pandas import DataFrame, Series
 
-from trialogue.ledger import Claim, Pilot, load_rows
+from trialogue.ledger import Claim, load_rows
 from trialogue.ledger.claims import Direction
+from trialogue.ledger.replication import Replication, pilot_estimates
 from trialogue.studies.test_cases_decodings import (
     BASELINE,
     GREEDY,
@@ -62,15 +63,9 @@ _VERIFIERS = "With the verifiers trained (two in the preset default), "
 Estimate = Callable[[DataFrame], "Series[float]"]
 
 
-def pilot_estimates(rows: DataFrame, digits: int = 4) -> dict[str, tuple[float, ...]]:
-    """What `PILOT` says where `rows` are a pilot's: the rounded estimates of every claim that has two or more."""
-    found = {claim.id: tuple(round(value, digits) for value in claim.estimate(rows)) for claim in CLAIMS}
-    return {identity: estimates for identity, estimates in found.items() if len(estimates) > 1}
-
-
 def print_pilot(folder: Path) -> None:
     """Print the lines of `PILOT` from the results in `folder` (that of one config, with rows.jsonl)."""
-    for identity, estimates in pilot_estimates(load_rows(folder)).items():
+    for identity, estimates in pilot_estimates(CLAIMS, load_rows(folder)).items():
         print(f'    "{identity}": {estimates},')
 
 
@@ -85,6 +80,14 @@ def _deeper(rows: DataFrame) -> "Series[float]":
     return (depths[0] + depths[1] + depths[2]) / 3 - measured(rows, TRAINED)
 
 
+_PROMPT_SETS = Replication(
+    unit="prompt set",
+    count=REPLICATIONS,
+    pilot_seeds=PILOT_SEEDS,
+    pilot={identity: estimates for identity, estimates in PILOT.items() if identity in TESTED},
+)
+
+
 def _claim(
     identity: str,
     statement: str,
@@ -95,21 +98,16 @@ def _claim(
     margin: float = 0.0,
     replications: int = REPLICATIONS,
 ) -> Claim:
-    def estimates(rows: DataFrame) -> Sequence[float]:
-        return estimate(rows).dropna().tolist()
-
-    return Claim(
-        id=identity,
-        statement=statement,
-        source=f"{THESIS}, {source}",
-        published=published,
-        estimate=estimates,
-        threshold=0.0,
-        direction=direction,
-        margin=margin,
-        unit="prompt set",
-        replications=replications,
-        pilot=Pilot(seeds=PILOT_SEEDS, estimates=PILOT[identity]) if identity in TESTED else None,
+    repeated = replace(_PROMPT_SETS, count=replications)
+    return repeated.claim(
+        identity,
+        statement,
+        f"{THESIS}, {source}",
+        published,
+        lambda rows: estimate(rows).dropna(),
+        0.0,
+        direction,
+        margin,
     )
 
 
