@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from trialogue.data.potts_messages import require_fitting
 from trialogue.errors import InputError, whole_number
@@ -62,8 +63,13 @@ class StoredPatterns:
         least = torch.full((len(tokens), windows), self.window + 1, dtype=torch.int64)
         label = torch.zeros_like(least)
         for candidate in range(self.labels):
-            wrong = (tokens != self.predicted(candidate, begin, tokens.shape[1])).long()
-            distance = sum(wrong[:, place : place + windows] for place in range(self.window))
+            wrong = tokens != self.predicted(candidate, begin, tokens.shape[1])
+            if windows == 1:
+                distance = wrong.sum(1, keepdim=True)
+            else:
+                # As many steps for long windows as for short ones.
+                upto = pad(wrong.cumsum(1), (1, 0))
+                distance = upto[:, self.window :] - upto[:, :windows]
             nearer = distance < least
             label[nearer] = candidate
             least = torch.where(nearer, distance, least)
