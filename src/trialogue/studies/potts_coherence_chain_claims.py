@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 from pandas import DataFrame, Series
 
+from trialogue.ledger.replication import exact_claim
 from trialogue.studies.potts_coherence_chains import PERIODIC, PLANTED, SHARED, UNIFORM
-from trialogue.studies.potts_coherence_pilot import EQUAL, NOT_PRINTED, exact, replicated
+from trialogue.studies.potts_coherence_pilot import DRAWS, EQUAL, NOT_PRINTED
 from trialogue.studies.potts_coherence_rows import by_seed, family, kind
 
 _WALLS = "Theorem 1.1"
@@ -118,7 +119,7 @@ def _run_ratio(rows: DataFrame) -> float:
 
 
 CHAIN_CLAIMS = (
-    exact(
+    exact_claim(
         "walls-are-inevitable",
         "With two or more patterns the probability of no wall falls exponentially with the length at every temperature "
         "above zero, in every chain (smallest rate per site).",
@@ -128,7 +129,7 @@ CHAIN_CLAIMS = (
         0.0,
         "above",
     ),
-    exact(
+    exact_claim(
         "energy-of-a-wall-bounded",
         "A single wall costs at most (W - 1) E_max, in every chain (largest excess).",
         "Equation 3",
@@ -137,7 +138,7 @@ CHAIN_CLAIMS = (
         EQUAL,
         "below",
     ),
-    exact(
+    exact_claim(
         "walls-counted",
         "There are (L - 1)(N - 1) sequences with a single wall, for patterns of one token each (largest ratio to the "
         "exact number).",
@@ -147,7 +148,7 @@ CHAIN_CLAIMS = (
         1 + EQUAL,
         "below",
     ),
-    exact(
+    exact_claim(
         "walls-counted-for-any-patterns",
         "The same for patterns that share tokens.",
         "Equation 4",
@@ -156,7 +157,7 @@ CHAIN_CLAIMS = (
         1 + EQUAL,
         "below",
     ),
-    exact(
+    exact_claim(
         "free-energy-bounded",
         "Equation 5 bounds the free energy of a single wall, for patterns of one token each (largest excess).",
         "Equation 5",
@@ -165,7 +166,7 @@ CHAIN_CLAIMS = (
         EQUAL,
         "below",
     ),
-    exact(
+    exact_claim(
         "free-energy-bounded-for-any-patterns",
         "The same for patterns that share tokens.",
         "Equation 5",
@@ -174,7 +175,7 @@ CHAIN_CLAIMS = (
         EQUAL,
         "below",
     ),
-    exact(
+    exact_claim(
         "beyond-the-crossing-length",
         "From the crossing length L* on there is a wall with probability above one half (smallest over chains and "
         "lengths).",
@@ -184,7 +185,7 @@ CHAIN_CLAIMS = (
         0.5,
         "above",
     ),
-    exact(
+    exact_claim(
         "crossing-length-is-sharp",
         "Between nearest neighbours P(no wall) at L* tends to 1/e as T falls (difference at the coldest).",
         "Equation 5 solved for L (not in the document)",
@@ -193,7 +194,7 @@ CHAIN_CLAIMS = (
         0.001,
         "below",
     ),
-    exact(
+    exact_claim(
         "solved-by-hand",
         "The nearest-neighbour chain has the partition function, walls and P(no wall) of independent bonds (largest "
         "difference).",
@@ -203,7 +204,7 @@ CHAIN_CLAIMS = (
         EQUAL,
         "below",
     ),
-    exact(
+    exact_claim(
         "decay-solved-by-hand",
         "There P(no wall) falls by log(1 + (V - 1) e^(-J/T)) per bond (largest difference from the transfer matrix).",
         f"{_WALLS} (control not in the document)",
@@ -212,7 +213,7 @@ CHAIN_CLAIMS = (
         EQUAL,
         "below",
     ),
-    exact(
+    exact_claim(
         "hotter-has-more-walls",
         "Expected walls grow with the temperature (smallest step, uniform patterns).",
         "Equation 5",
@@ -221,7 +222,7 @@ CHAIN_CLAIMS = (
         0.0,
         "above",
     ),
-    exact(
+    exact_claim(
         "more-patterns-have-more-walls",
         "Expected walls grow with the number of patterns N (smallest step, uniform patterns, same vocabulary).",
         "Equation 5",
@@ -230,7 +231,7 @@ CHAIN_CLAIMS = (
         0.0,
         "above",
     ),
-    exact(
+    exact_claim(
         "wider-windows-stay-longer",
         "The first coherent run grows with the window W wherever it is shorter than the chain (smallest ratio of one "
         "window to the next).",
@@ -240,7 +241,7 @@ CHAIN_CLAIMS = (
         1.0,
         "above",
     ),
-    exact(
+    exact_claim(
         "one-pattern-is-left-too",
         "With a single pattern there are no walls, but the probability of no excitation falls all the same (smallest "
         "rate).",
@@ -250,7 +251,7 @@ CHAIN_CLAIMS = (
         0.0,
         "above",
     ),
-    exact(
+    exact_claim(
         "one-pattern-has-no-walls",
         "With a single pattern P(at least one wall) is zero (largest).",
         f"{_WALLS} (control not in the document)",
@@ -259,7 +260,7 @@ CHAIN_CLAIMS = (
         EQUAL,
         "below",
     ),
-    exact(
+    exact_claim(
         "forbidden-windows-keep-order",
         "A deterministic model, two patterns and E_max infinite, has no wall within 10^6 tokens (probability of one).",
         "Definition 1.3, which excludes it (control not in the document)",
@@ -268,7 +269,7 @@ CHAIN_CLAIMS = (
         EQUAL,
         "below",
     ),
-    exact(
+    exact_claim(
         "costly-windows-do-not",
         "The same model with E_max finite decays, up to E_max = 20 T (smallest rate).",
         _WALLS,
@@ -277,7 +278,7 @@ CHAIN_CLAIMS = (
         0.0,
         "above",
     ),
-    replicated(
+    DRAWS.claim(
         "drawn-as-computed",
         "The share of exact samples with a wall is the computed one within 0.02 (mean difference).",
         f"{_WALLS} (control not in the document)",
@@ -287,7 +288,7 @@ CHAIN_CLAIMS = (
         "equal",
         margin=0.02,
     ),
-    replicated(
+    DRAWS.claim(
         "pattern-left-by-gibbs",
         "Gibbs sampling that begins in a stored pattern ends with as many walls as equilibrium has: the share of "
         "chains with one is the computed one within 0.02 (mean difference).",
@@ -298,7 +299,7 @@ CHAIN_CLAIMS = (
         "equal",
         margin=0.02,
     ),
-    replicated(
+    DRAWS.claim(
         "walls-appear-through-the-crossing-length",
         "From L* / 10 to 10 L* the share of Gibbs chains with a wall rises by more than one half (smallest over "
         "chains).",
@@ -308,7 +309,7 @@ CHAIN_CLAIMS = (
         0.5,
         "above",
     ),
-    replicated(
+    DRAWS.claim(
         "ten-crossing-lengths",
         "At 10 L* more than 95 % of the Gibbs chains have a wall (smallest over chains).",
         "Equation 5 solved for L",

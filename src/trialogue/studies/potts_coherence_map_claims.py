@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 from pandas import DataFrame, Series
 
-from trialogue.studies.potts_coherence_pilot import EQUAL, LAW, NOT_PRINTED, exact, replicated
+from trialogue.ledger.replication import exact_claim
+from trialogue.studies.potts_coherence_pilot import DRAWS, EQUAL, LAW, NOT_PRINTED
 from trialogue.studies.potts_coherence_plane import PLANE, RING
 from trialogue.studies.potts_coherence_rows import by_seed, kind, spins
 
@@ -51,7 +52,7 @@ def _with_size(rows: DataFrame) -> "Series[float]":
 
 
 MAP_CLAIMS = (
-    exact(
+    exact_claim(
         "hamiltonian-of-a-model",
         "With one constant for all contexts the Boltzmann law of the Hamiltonian is the model's own (largest total "
         "variation).",
@@ -61,7 +62,7 @@ MAP_CLAIMS = (
         LAW,
         "below",
     ),
-    exact(
+    exact_claim(
         "there-and-back",
         "The exact next-token oracle of that law is the model (largest total variation).",
         f"{_MAP} (not in the document)",
@@ -70,7 +71,7 @@ MAP_CLAIMS = (
         LAW,
         "below",
     ),
-    exact(
+    exact_claim(
         "constant-of-every-context",
         "The same with the constant set as the text says, so that the lowest state of every prediction has energy 0.",
         f"{_MAP}, text after equation 8",
@@ -79,7 +80,7 @@ MAP_CLAIMS = (
         LAW,
         "below",
     ),
-    exact(
+    exact_claim(
         "temperature-of-every-token",
         "Generating with every token at temperature T is sampling from equation 10 at T (largest total variation, T = "
         "0.5 and 2).",
@@ -89,7 +90,7 @@ MAP_CLAIMS = (
         LAW,
         "below",
     ),
-    exact(
+    exact_claim(
         "temperature-of-the-chain",
         "The exact oracle of the chain at T is (largest total variation).",
         f"{_MAP}, equation 10 (not in the document)",
@@ -98,7 +99,7 @@ MAP_CLAIMS = (
         LAW,
         "below",
     ),
-    exact(
+    exact_claim(
         "models-store-several-patterns",
         "A random model with a window stores more than one pattern, as the corollary needs (smallest number, phases "
         "counted).",
@@ -108,7 +109,7 @@ MAP_CLAIMS = (
         1.5,
         "above",
     ),
-    exact(
+    exact_claim(
         "models-leave-their-patterns",
         "The probability of following a greedy pattern falls exponentially in every random model (smallest rate).",
         "Corollary 1.2.1",
@@ -117,7 +118,7 @@ MAP_CLAIMS = (
         0.0,
         "above",
     ),
-    exact(
+    exact_claim(
         "order-up-to-peierls",
         "The plane is ordered at T = E_min / log 3 with E_min = 2 J: Onsager's magnetisation there is above zero.",
         _PLANE,
@@ -126,7 +127,7 @@ MAP_CLAIMS = (
         0.0,
         "above",
     ),
-    exact(
+    exact_claim(
         "peierls-bounds-onsager",
         "The bound of Peierls' argument lies below Onsager's magnetisation at every temperature (smallest slack).",
         f"Proof of {_PLANE}",
@@ -135,7 +136,7 @@ MAP_CLAIMS = (
         -EQUAL,
         "above",
     ),
-    replicated(
+    DRAWS.claim(
         "order-survives-in-the-plane",
         "From all spins up the plane keeps Onsager's magnetisation within 0.02 at T up to 2.0 J (largest difference).",
         _PLANE,
@@ -144,7 +145,7 @@ MAP_CLAIMS = (
         0.02,
         "below",
     ),
-    replicated(
+    DRAWS.claim(
         "order-does-not-shrink-with-size",
         "Below T = 1.8 J the magnetisation of the largest torus is that of the smallest within 0.01 (largest "
         "difference).",
@@ -154,7 +155,7 @@ MAP_CLAIMS = (
         0.01,
         "below",
     ),
-    replicated(
+    DRAWS.claim(
         "order-is-lost-above",
         "At T of 2.6 J and more the plane loses its order (largest magnetisation below 0.05).",
         f"{_PLANE}, beyond T_c",
@@ -163,7 +164,7 @@ MAP_CLAIMS = (
         0.05,
         "below",
     ),
-    replicated(
+    DRAWS.claim(
         "the-ring-loses-order-where-the-plane-keeps-it",
         "As many spins on a ring lose their order at every temperature tried (largest magnetisation below 0.05).",
         _WALLS,

@@ -1,16 +1,10 @@
-"""How the claims of the study `potts-coherence` are built, and their pilot.
+"""The pilot of the study `potts-coherence`.
 
 Claims and thresholds were fixed before the reported run; the pilot is a run of the preset `default` on other seeds.
 """
 
-from collections.abc import Callable, Sequence
+from trialogue.ledger.replication import Replication
 
-from pandas import DataFrame, Series
-
-from trialogue.ledger import Claim, Pilot
-from trialogue.ledger.claims import Direction
-
-REPLICATIONS = 10
 PILOT_SEEDS = (100, 101, 102, 103, 104, 105, 106, 107)
 PILOT: dict[str, tuple[float, ...]] = {
     "drawn-as-computed": (0.00375, 0.01113, 0.00722, 0.00158, 0.00636, -0.01057, -0.00059, -0.00797),
@@ -56,54 +50,4 @@ EQUAL = 1e-10
 LAW = 1e-12
 """Total variation of laws that are the same but for rounding."""
 
-
-def replicated(
-    identity: str,
-    statement: str,
-    source: str,
-    published: str,
-    estimate: Callable[[DataFrame], "Series[float]"],
-    threshold: float,
-    direction: Direction,
-    margin: float = 0.0,
-) -> Claim:
-    """A claim with one estimate per seed."""
-
-    def estimates(rows: DataFrame) -> Sequence[float]:
-        return estimate(rows).tolist()
-
-    return Claim(
-        id=identity,
-        statement=statement,
-        source=source,
-        published=published,
-        estimate=estimates,
-        threshold=threshold,
-        direction=direction,
-        margin=margin,
-        unit="draw",
-        replications=REPLICATIONS,
-        pilot=Pilot(seeds=PILOT_SEEDS, estimates=PILOT[identity]) if identity in PILOT else None,
-    )
-
-
-def exact(
-    identity: str,
-    statement: str,
-    source: str,
-    published: str,
-    estimate: Callable[[DataFrame], float],
-    threshold: float,
-    direction: Direction,
-) -> Claim:
-    """A claim with one number and no sampling error."""
-    return Claim(
-        id=identity,
-        statement=statement,
-        source=source,
-        published=published,
-        estimate=lambda rows: [float(estimate(rows))],
-        threshold=threshold,
-        direction=direction,
-        unit="exact",
-    )
+DRAWS = Replication(unit="draw", count=10, pilot_seeds=PILOT_SEEDS, pilot=PILOT)

@@ -1,6 +1,6 @@
 """Claims of the study `type-signature` about costs that are counted and networks that are trained; and all claims."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from pandas import DataFrame, Series
@@ -8,7 +8,7 @@ from pandas import DataFrame, Series
 from trialogue.ledger import Claim
 from trialogue.ledger.claims import Direction
 from trialogue.studies.type_signature_law_claims import FACTORING, LAW_CLAIMS, NOT_PRINTED, OURS, WAYS
-from trialogue.studies.type_signature_pilot import COST_SEEDS, COSTS, TRAINING_SEEDS, TRAININGS, pilot
+from trialogue.studies.type_signature_pilot import COSTS, TRAININGS
 from trialogue.studies.type_signature_rows import (
     FACTORS_FIRST,
     HIDDEN,
@@ -25,23 +25,12 @@ from trialogue.studies.type_signature_rows import (
 def _cost(
     identity: str, statement: str, published: str, routine: str, threshold: float, direction: Direction
 ) -> Claim:
-    def slopes(rows: DataFrame) -> Sequence[float]:
+    def slopes(rows: DataFrame) -> "Series[float]":
         """Decimal logarithm of the cost per further digit, by least squares, of every seed."""
         table = costs(rows, routine)
-        return [float(np.polyfit(table.columns, np.log10(row), 1)[0]) for row in table.to_numpy()]
+        return Series([float(np.polyfit(table.columns, np.log10(row), 1)[0]) for row in table.to_numpy()])
 
-    return Claim(
-        id=identity,
-        statement=statement,
-        source=FACTORING,
-        published=published,
-        estimate=slopes,
-        threshold=threshold,
-        direction=direction,
-        unit="draw",
-        replications=COSTS,
-        pilot=pilot(identity, COST_SEEDS),
-    )
+    return COSTS.claim(identity, statement, FACTORING, published, slopes, threshold, direction)
 
 
 def _trained(
@@ -51,21 +40,8 @@ def _trained(
     threshold: float,
     direction: Direction,
 ) -> Claim:
-    def estimates(rows: DataFrame) -> Sequence[float]:
-        return estimate(rows).tolist()
-
-    return Claim(
-        id=identity,
-        statement=statement,
-        source=f"{FACTORING}, {WAYS} (networks {OURS})",
-        published=NOT_PRINTED,
-        estimate=estimates,
-        threshold=threshold,
-        direction=direction,
-        unit="training",
-        replications=TRAININGS,
-        pilot=pilot(identity, TRAINING_SEEDS),
-    )
+    source = f"{FACTORING}, {WAYS} (networks {OURS})"
+    return TRAININGS.claim(identity, statement, source, NOT_PRINTED, estimate, threshold, direction)
 
 
 def _difference(first: str, second: str, column: str, digits: int) -> Callable[[DataFrame], "Series[float]"]:

@@ -10,6 +10,7 @@ from pandas import DataFrame
 
 from trialogue.ledger import Claim
 from trialogue.ledger.claims import Direction
+from trialogue.ledger.replication import exact_claim
 from trialogue.studies.type_signature_rows import FACTORS_FIRST, HIDDEN, PRODUCT_FIRST, kind
 
 NOT_PRINTED = "not printed"
@@ -29,16 +30,7 @@ def _exact(
     threshold: float,
     direction: Direction = "below",
 ) -> Claim:
-    return Claim(
-        id=identity,
-        statement=statement,
-        source=source,
-        published=published,
-        estimate=lambda rows: [float(estimate(rows))],
-        threshold=threshold,
-        direction=direction,
-        unit="exact",
-    )
+    return exact_claim(identity, statement, source, published, estimate, threshold, direction)
 
 
 def _stream(stream: str) -> Callable[[DataFrame], float]:

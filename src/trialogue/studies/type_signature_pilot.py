@@ -3,9 +3,8 @@
 Claims and thresholds were fixed before the reported run; the pilot is a run of the preset `default` on these seeds.
 """
 
-from trialogue.ledger import Pilot
+from trialogue.ledger.replication import Replication
 
-COSTS, TRAININGS = 10, 7
 COST_SEEDS = tuple(range(100, 110))
 TRAINING_SEEDS = (100, 101, 102, 103)
 PILOT: dict[str, tuple[float, ...]] = {
@@ -32,7 +31,5 @@ PILOT: dict[str, tuple[float, ...]] = {
 }
 """Estimates of every claim with replications, one per seed: of `TRAINING_SEEDS`, or of `COST_SEEDS`."""
 
-
-def pilot(identity: str, seeds: tuple[int, ...]) -> Pilot | None:
-    """What the pilot says of a claim."""
-    return Pilot(seeds=seeds, estimates=PILOT[identity]) if identity in PILOT else None
+COSTS = Replication(unit="draw", count=10, pilot_seeds=COST_SEEDS, pilot=PILOT)
+TRAININGS = Replication(unit="training", count=7, pilot_seeds=TRAINING_SEEDS, pilot=PILOT)

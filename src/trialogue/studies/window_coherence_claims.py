@@ -5,7 +5,8 @@ import math
 import numpy as np
 from pandas import DataFrame, Series
 
-from trialogue.studies.window_coherence_pilot import exact, replicated
+from trialogue.ledger.replication import exact_claim
+from trialogue.studies.window_coherence_pilot import TRAININGS
 from trialogue.studies.window_coherence_rows import (
     SLIDING,
     UNLIMITED,
@@ -134,7 +135,7 @@ def _greedy(rows: DataFrame) -> "Series[float]":
 
 
 CLAIMS = (
-    exact(
+    exact_claim(
         "no-window-is-coherent-for-ever",
         "Every trained network with a finite window leaves its pattern at a positive rate, at every temperature above "
         "zero (smallest long-run rate, nats per token).",
@@ -144,7 +145,7 @@ CLAIMS = (
         0.0,
         "above",
     ),
-    exact(
+    exact_claim(
         "coherent-below-the-crossing-length",
         "The mean coherent length of every network is below the crossing length of its Hamiltonian (most decades "
         "above).",
@@ -154,7 +155,7 @@ CLAIMS = (
         0.0,
         "below",
     ),
-    exact(
+    exact_claim(
         "no-window-has-the-law-of-the-corpus",
         "The best model with any of the windows leaves its pattern more than ten times as fast as the corpus seems to, "
         "by the noise of the measure (smallest ratio).",
@@ -164,7 +165,7 @@ CLAIMS = (
         10.0,
         "above",
     ),
-    exact(
+    exact_claim(
         "survival-falls-at-the-eigenvalue",
         "Over the last measured window before the horizon, exact survival falls at the rate of the chain's largest "
         "eigenvalue within 5 % (largest log ratio over networks, patterns and temperatures of generation).",
@@ -174,7 +175,7 @@ CLAIMS = (
         0.05,
         "below",
     ),
-    replicated(
+    TRAININGS.claim(
         "text-has-the-exact-law",
         "Text stays in its pattern as long as the transfer matrix of the network that wrote it says (log ratio of the "
         "mean tokens before a wall or the horizon, mean over finite windows).",
@@ -185,7 +186,7 @@ CLAIMS = (
         "equal",
         margin=0.05,
     ),
-    exact(
+    exact_claim(
         "best-models-with-longer-windows-stay-longer",
         "Of the best models with a window, one with a token more always leaves its pattern more slowly (least log "
         "ratio of rates, from the shortest trained window on).",
@@ -195,7 +196,7 @@ CLAIMS = (
         0.0,
         "above",
     ),
-    replicated(
+    TRAININGS.claim(
         "longer-windows-stay-longer",
         "Up to the longest window but one (one period), networks with a longer window leave their pattern more slowly "
         "(least log ratio of rates).",
@@ -205,7 +206,7 @@ CLAIMS = (
         0.0,
         "above",
     ),
-    replicated(
+    TRAININGS.claim(
         "beyond-a-period-stays-longer",
         "The longest window (more than one period) leaves its pattern more slowly than the one before (log ratio of "
         "rates).",
@@ -215,7 +216,7 @@ CLAIMS = (
         0.0,
         "above",
     ),
-    replicated(
+    TRAININGS.claim(
         "colder-stays-longer",
         "Where the window tells the patterns apart, the rate at the lowest temperature of generation is less than half "
         "of that at 1 (least log ratio).",
@@ -225,7 +226,7 @@ CLAIMS = (
         math.log(2),
         "above",
     ),
-    replicated(
+    TRAININGS.claim(
         "cold-does-not-help-a-window-that-cannot-tell",
         "With the shortest window, whose contexts belong to both patterns, the rate does not depend on the temperature "
         "(log ratio of rates).",
@@ -236,7 +237,7 @@ CLAIMS = (
         "equal",
         margin=0.1,
     ),
-    replicated(
+    TRAININGS.claim(
         "networks-leave-faster-than-the-best",
         "A trained network leaves its pattern faster than the best model with its window (log ratio of rates, mean "
         "over windows that tell the patterns apart).",
@@ -246,7 +247,7 @@ CLAIMS = (
         0.0,
         "above",
     ),
-    replicated(
+    TRAININGS.claim(
         "sliding-attention-is-a-window",
         "Attention within a window leaves faster than the best model whose window is its receptive field (log ratio of "
         "rates).",
@@ -256,7 +257,7 @@ CLAIMS = (
         0.0,
         "above",
     ),
-    replicated(
+    TRAININGS.claim(
         "unlimited-attention-stays-longer",
         "With attention to all of the text, more of it is still in its pattern at the horizon than with the longest "
         "window, by more than 0.2.",
@@ -266,7 +267,7 @@ CLAIMS = (
         0.2,
         "above",
     ),
-    replicated(
+    TRAININGS.claim(
         "unlimited-attention-is-as-coherent-as-the-corpus",
         "With attention to all of the text, survival to the horizon is that of the corpus.",
         "Potts chains, section on topologies (not measured there)",
@@ -276,7 +277,7 @@ CLAIMS = (
         "equal",
         margin=0.02,
     ),
-    replicated(
+    TRAININGS.claim(
         "greedy-decoding-stays",
         "At temperature zero, where E_max is infinite and the theorem does not hold, networks whose window tells the "
         "patterns apart hold each of them to the horizon (least share of patterns).",

@@ -1,18 +1,12 @@
-"""How the claims of the study `window-coherence` are built, and their pilot.
+"""The pilot of the study `window-coherence`.
 
 Claims and thresholds were fixed before the reported run; the pilot is a run of the preset `default` on other seeds.
 After it one claim about all windows became two, since what a window of more than a period gains differs from training
 to training.
 """
 
-from collections.abc import Callable, Sequence
+from trialogue.ledger.replication import Replication
 
-from pandas import DataFrame, Series
-
-from trialogue.ledger import Claim, Pilot
-from trialogue.ledger.claims import Direction
-
-TRAININGS = 6
 PILOT_SEEDS = (100, 101, 102, 103)
 PILOT: dict[str, tuple[float, ...]] = {
     "text-has-the-exact-law": (0.0238775, -0.00303216, 0.015572, -0.00807602),
@@ -28,54 +22,4 @@ PILOT: dict[str, tuple[float, ...]] = {
 }
 """Estimates of every claim with replications from the pilot, one per seed of `PILOT_SEEDS`."""
 
-
-def replicated(
-    identity: str,
-    statement: str,
-    source: str,
-    published: str,
-    estimate: Callable[[DataFrame], "Series[float]"],
-    threshold: float,
-    direction: Direction,
-    margin: float = 0.0,
-) -> Claim:
-    """A claim with one estimate per training."""
-
-    def estimates(rows: DataFrame) -> Sequence[float]:
-        return estimate(rows).tolist()
-
-    return Claim(
-        id=identity,
-        statement=statement,
-        source=source,
-        published=published,
-        estimate=estimates,
-        threshold=threshold,
-        direction=direction,
-        margin=margin,
-        unit="training",
-        replications=TRAININGS,
-        pilot=Pilot(seeds=PILOT_SEEDS, estimates=PILOT[identity]) if identity in PILOT else None,
-    )
-
-
-def exact(
-    identity: str,
-    statement: str,
-    source: str,
-    published: str,
-    estimate: Callable[[DataFrame], float],
-    threshold: float,
-    direction: Direction,
-) -> Claim:
-    """A claim with one number and no sampling error."""
-    return Claim(
-        id=identity,
-        statement=statement,
-        source=source,
-        published=published,
-        estimate=lambda rows: [float(estimate(rows))],
-        threshold=threshold,
-        direction=direction,
-        unit="exact",
-    )
+TRAININGS = Replication(unit="training", count=6, pilot_seeds=PILOT_SEEDS, pilot=PILOT)
