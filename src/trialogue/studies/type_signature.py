@@ -52,15 +52,13 @@ class Config:
             seeds = getattr(self, field)
             if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
                 raise InputError(field, seeds, "give one or more different seeds of at least 0")
-        sizes = sorted(self.cost_digits)
-        if len(set(sizes)) < 2 or not 1 <= sizes[0] <= sizes[-1] <= 9:
-            raise InputError(
-                "cost_digits", self.cost_digits, "costs grow: give two or more sizes from 1 to 9"
-            )
-        if not self.training_digits or not 1 <= min(self.training_digits) <= max(self.training_digits) <= 3:
-            raise InputError(
-                "training_digits", self.training_digits, "all tuples are listed: give sizes from 1 to 3"
-            )
+        for field, fewest, largest, mend in (
+            ("cost_digits", 2, 9, "costs grow: give two or more different sizes from 1 to 9"),
+            ("training_digits", 1, 3, "all tuples are listed: give different sizes from 1 to 3"),
+        ):
+            sizes = [whole_number(field, size, 1) for size in getattr(self, field)]
+            if len(sizes) < fewest or len(set(sizes)) < len(sizes) or max(sizes) > largest:
+                raise InputError(field, getattr(self, field), mend)
         for field in ("vectors", "cost_samples", "training_steps", "batch_size", "emitted"):
             whole_number(field, getattr(self, field), 1)
         if whole_number("width", self.width, 4) % 4:
