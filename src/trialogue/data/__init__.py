@@ -10,6 +10,7 @@ from trialogue.data.pattern_corpus import PatternCorpus, maximal_length_patterns
 from trialogue.data.potts import PottsChain
 from trialogue.data.potts_law import PottsLaw
 from trialogue.data.random_primes import RandomNumbers, RandomPrimes
+from trialogue.data.sudoku import SudokuPuzzles
 from trialogue.data.table import Table
 from trialogue.data.twenty_questions import TwentyQuestions
 
@@ -25,6 +26,7 @@ __all__ = [
     "RandomPrimes",
     "RootedPolynomials",
     "SemiprimeTuples",
+    "SudokuPuzzles",
     "Table",
     "TwentyQuestions",
     "ising_grid",
