@@ -76,6 +76,11 @@ def test_runs_by_hand() -> None:
     assert Runs(np.array([2, 5]), np.array([False, True])).survival([4, 5, 9]).tolist() == [1, 0, 0]
 
 
+def test_runs_that_all_end_at_once() -> None:
+    runs = Runs(np.ones(3, np.int64), np.ones(3, bool))
+    assert (runs.hazard(), runs.decay_rate(), runs.mean(), runs.restricted_mean()) == (1, math.inf, 1, 1)
+
+
 def test_starts_may_differ_and_a_prompt_has_no_walls() -> None:
     found = coherence(torch.tensor(TEXT), [[0], [1]], 1, start=torch.tensor([4, 0]))
     assert found.first_runs().lengths.tolist() == [5, 6]
@@ -162,7 +167,8 @@ def test_an_end_of_text_is_no_wall(monkeypatch: pytest.MonkeyPatch) -> None:
     original = measure.coherence
 
     def with_the_end(tokens: Tensor, *arguments: Any, lengths: Tensor, **settings: Any) -> Coherence:
-        return original(tokens, *arguments, lengths=lengths + 1, **settings)
+        longer = (lengths + 1).clamp_max(tokens.shape[1])
+        return original(tokens, *arguments, lengths=longer, **settings)
 
     monkeypatch.setattr(measure, "coherence", with_the_end)
     assert walls_of_ending_texts().walls.any()
@@ -232,8 +238,23 @@ def test_texts_and_tokens_agree_where_tokens_are_bytes() -> None:
         ("repeats", lambda: coherence_of(flipping(), [[0]], max_new_tokens=5, repeats=0)),
         ("patterns", lambda: coherence_of(flipping(), ["ab"], max_new_tokens=5)),
         ("patterns", lambda: coherence_of(tiny_oracle(), ["ab", [1]], max_new_tokens=5)),  # type: ignore[list-item]
+        ("patterns", lambda: coherence_of(tiny_oracle(), [], max_new_tokens=5)),
+        ("patterns", lambda: coherence_of(tiny_oracle(), "ab", max_new_tokens=5)),
+        ("patterns", lambda: coherence_of(tiny_oracle(), ["ab", ""], max_new_tokens=5)),
+        ("patterns", lambda: coherence_of(flipping(), [[]], max_new_tokens=5)),
+        ("patterns", lambda: coherence_of(flipping(), [[0.5]], max_new_tokens=5)),  # type: ignore[list-item]
         ("temperature", lambda: coherence_of(flipping(), [[0]], max_new_tokens=5, temperature=-1)),
         ("runs", lambda: Runs(np.zeros(0, np.int64), np.zeros(0, bool)).curve()),
+        ("runs", lambda: Runs(np.zeros(0, np.int64), np.zeros(0, bool)).restricted_mean()),
+        ("tokens", lambda: coherence(torch.zeros(3).long(), [[0, 1]], 2)),
+        ("tokens", lambda: coherence(torch.zeros(2, 3), [[0, 1]], 2)),
+        ("tokens", lambda: coherence([[0, 1]], [[0, 1]], 2)),  # type: ignore[arg-type]
+        ("patterns", lambda: coherence(torch.zeros(2, 3).long(), [[]], 2)),
+        ("patterns", lambda: coherence(torch.zeros(2, 3).long(), ["ab"], 2)),  # type: ignore[list-item]
+        ("lengths", lambda: coherence(torch.zeros(2, 3).long(), [[0, 1]], 2, lengths=torch.tensor([3, 4]))),
+        ("lengths", lambda: coherence(torch.zeros(2, 3).long(), [[0, 1]], 2, lengths=torch.tensor([3] * 3))),
+        ("start", lambda: coherence(torch.zeros(2, 3).long(), [[0, 1]], 2, start=torch.tensor([0] * 3))),
+        ("start", lambda: coherence(torch.zeros(2, 3).long(), [[0, 1]], 2, start=0.5)),  # type: ignore[arg-type]
     ],
 )
 def test_bad_input_is_named(field: str, call: Callable[[], object]) -> None:

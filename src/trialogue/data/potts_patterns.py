@@ -25,7 +25,7 @@ class StoredPatterns:
     def __init__(
         self, patterns: Iterable[Sequence[int] | Tensor], window: int, vocab_size: int | None = None
     ) -> None:
-        self.patterns = [_checked(pattern) for pattern in patterns]
+        self.patterns = [pattern_tokens(pattern) for pattern in patterns]
         if not self.patterns:
             raise InputError("patterns", [], "give at least one pattern")
         lengths = sorted({len(pattern) for pattern in self.patterns})
@@ -92,8 +92,13 @@ class StoredPatterns:
         return label[:, 0], distance[:, 0]
 
 
-def _checked(pattern: Sequence[int] | Tensor) -> Tensor:
-    tokens = torch.as_tensor(pattern)
+def pattern_tokens(pattern: Sequence[int] | Tensor) -> Tensor:
+    """The tokens (period,) int64 of one pattern; raises `InputError` for what is no sequence of token ids."""
+    mend = "each pattern is a sequence of one or more token ids"
+    try:
+        tokens = torch.as_tensor(pattern)
+    except (TypeError, ValueError):
+        raise InputError("patterns", pattern, mend) from None
     if tokens.ndim != 1 or not len(tokens) or tokens.is_floating_point() or tokens.dtype == torch.bool:
-        raise InputError("patterns", tokens.tolist(), "each pattern is a sequence of one or more token ids")
+        raise InputError("patterns", tokens.tolist(), mend)
     return tokens.long().clone()

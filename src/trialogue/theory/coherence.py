@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import CensoredData, ecdf
 from torch import Tensor
 
-from trialogue.data.potts_patterns import StoredPatterns
+from trialogue.data.potts_patterns import StoredPatterns, pattern_tokens
 from trialogue.errors import InputError, whole_number
 from trialogue.inference import Samples, generate, truncated
 from trialogue.oracles import Autoregressive, padded
@@ -29,9 +29,14 @@ def followed(
     """The label that each window of `tokens` (rows, L) follows, and in how many tokens it differs from the window.
 
     Both (rows, L - window + 1) int64. Labels are numbered pattern by pattern, phase by phase, as those of
-    `StoredPatterns`, but patterns may have different periods; the lowest label wins ties. Raises `InputError` where the
-    window is longer than the texts.
+    `StoredPatterns`, but patterns may have different periods; the lowest label wins ties. Raises `InputError` for what
+    are no token ids, and where the window is longer than the texts.
     """
+    if not isinstance(tokens, Tensor) or tokens.ndim != 2 or tokens.is_floating_point():
+        shown = (
+            (tuple(tokens.shape), str(tokens.dtype)) if isinstance(tokens, Tensor) else type(tokens).__name__
+        )
+        raise InputError("tokens", shown, "give a tensor of token ids of shape (rows, L)")
     if whole_number("window", window, 1) > tokens.shape[1]:
         raise InputError("window", window, f"the texts have up to {tokens.shape[1]} tokens: use no more")
     label, least, before = None, None, 0
@@ -81,8 +86,9 @@ class Runs(NamedTuple):
         return float(self.ended[self.lengths > after].sum() / exposure) if exposure else float("nan")
 
     def decay_rate(self, after: int = 0) -> float:
-        """How fast survival falls behind token `after` (nats per token): -log(1 - hazard)."""
-        return float(-np.log1p(-self.hazard(after)))
+        """How fast survival falls behind token `after` (nats per token): -log(1 - hazard), inf where all runs end."""
+        hazard = self.hazard(after)
+        return float(-np.log1p(-hazard)) if hazard != 1 else float("inf")
 
     def mean(self) -> float:
         """Tokens per end of a run, inf where none ended: the mean of a geometric law, censored runs taken in."""
@@ -90,8 +96,11 @@ class Runs(NamedTuple):
         return float(self.lengths.sum() / ends) if ends else float("inf")
 
     def restricted_mean(self) -> float:
-        """Mean length up to the longest run that was seen: the area under the survival curve, whatever its shape."""
-        return float(self.survival(np.arange(int(self.lengths.max()))).sum())
+        """Mean length up to the longest run that was seen: the area under the survival curve, whatever its shape.
+
+        Raises `InputError` where there are no runs.
+        """
+        return float(self.survival(np.arange(int(self.lengths.max(initial=0)))).sum())
 
 
 @dataclass(frozen=True)
@@ -151,22 +160,33 @@ def coherence(
 
     `lengths` (n,) are theirs where they are right-padded. `start` (n,), or one number, is the first window that counts:
     that of the last tokens of a prompt. A window should be long enough that noise in the tokens alone does not bring
-    another label nearest. Raises `InputError` for a window that is longer than the texts, and a start that is not one
-    of a text's windows.
+    another label nearest. Raises `InputError` as `followed` does, for lengths and starts that are not one whole number
+    for each text, lengths beyond `tokens`, and a start that is not one of a text's windows.
     """
-    patterns = list(patterns)
+    units = [pattern_tokens(pattern) for pattern in patterns]
     if vocab_size is None:
-        largest = max((int(torch.as_tensor(pattern).max()) for pattern in patterns), default=1)
-        vocab_size = max(2, 1 + max(largest, int(tokens.max()) if tokens.numel() else 0))
-    label, distance = followed(tokens, patterns, window, vocab_size)
-    lengths = torch.full((len(tokens),), tokens.shape[1]) if lengths is None else lengths
-    first = torch.as_tensor(start).expand(len(tokens))
+        vocab_size = max(2, 1 + max((int(unit.max()) for unit in units), default=1))
+    label, distance = followed(tokens, units, window, vocab_size)
+    lengths = _of_texts("lengths", tokens.shape[1] if lengths is None else lengths, tokens)
+    if bool((lengths > tokens.shape[1]).any()):
+        mend = f"the texts are padded to {tokens.shape[1]} tokens: use no more"
+        raise InputError("lengths", int(lengths.max()), mend)
+    first = _of_texts("start", start, tokens)
     windows = lengths - window + 1
     if bool((first < 0).any() | (first >= windows).any()):
         row = int(((first < 0) | (first >= windows)).nonzero()[0])
         mend = f"text {row} has {int(lengths[row])} tokens and no window there: use a shorter window or longer texts"
         raise InputError("start", int(first[row]), mend)
     return Coherence(label, distance, first, windows)
+
+
+def _of_texts(field: str, value: Tensor | int, tokens: Tensor) -> Tensor:
+    """One number (n,) int64 for each of the texts `tokens` (n, L)."""
+    numbers = torch.as_tensor(value)
+    if numbers.is_floating_point() or tuple(numbers.shape) not in ((), (len(tokens),)):
+        shown = tuple(numbers.shape) or value
+        raise InputError(field, shown, f"give one whole number, or one for each of {len(tokens)} texts")
+    return numbers.long().expand(len(tokens))
 
 
 def coherence_of(
@@ -194,12 +214,16 @@ def coherence_of(
     Raises `InputError` as `generate` and `coherence` do, and for texts where the oracle has no tokenization.
     """
     repeats = whole_number("repeats", repeats, 1)
+    if isinstance(patterns, str) or not len(patterns):
+        raise InputError("patterns", patterns, "give a list of one or more patterns")
     texts = [pattern for pattern in patterns if isinstance(pattern, str)]
-    sequences = [torch.as_tensor(pattern) for pattern in patterns if not isinstance(pattern, str)]
+    sequences = [pattern_tokens(pattern) for pattern in patterns if not isinstance(pattern, str)]
     tokenization: Any = getattr(oracle, "tokenization", None)
     if texts and (sequences or tokenization is None):
         mend = "give all patterns as texts, and an oracle with a tokenization, or all as tokens"
         raise InputError("patterns", list(patterns), mend)
+    if not all(texts):
+        raise InputError("patterns", texts, "leave out the empty text")
     samples = generate(
         truncated(oracle, temperature) if temperature != 1 else oracle,
         [text * repeats for text in texts] or [pattern.repeat(repeats).tolist() for pattern in sequences],
