@@ -1,6 +1,7 @@
 """Polynomials with integer roots against numpy and enumeration."""
 
 import itertools
+import math
 import tracemalloc
 
 import numpy as np
@@ -58,8 +59,11 @@ def test_samples(order: str) -> None:
 def test_bad_input() -> None:
     with pytest.raises(InputError, match=r"^order='backwards'"):
         RootedPolynomials(2, 3, "backwards")
-    with pytest.raises(InputError, match=r"^degree=8: 5764801 choices of roots"):
-        RootedPolynomials(8, 3)
+    for call in (RootedPolynomials(8, 3).states, RootedPolynomials(8, 3).probabilities):
+        with pytest.raises(InputError, match=r"^degree=8: 5764801 choices of roots"):
+            call()
+    with pytest.raises(InputError, match=r"^degree=40: roots up to 9 make coefficients beyond 62 bits"):
+        RootedPolynomials(40, 9)
     with pytest.raises(InputError, match=r"^largest=0"):
         RootedPolynomials(2, 0)
     for tokens, told in (
@@ -71,12 +75,23 @@ def test_bad_input() -> None:
             RootedPolynomials(2, 3).valid(tokens)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_polynomials_too_many_to_list_are_drawn(order: str) -> None:
+    polynomials = RootedPolynomials(14, 9, order)
+    drawn = polynomials.sample(20, seed=5)
+    assert bool(polynomials.valid(drawn).all())
+    for coefficients, roots in zip(*(part.tolist() for part in polynomials.decode(drawn)), strict=True):
+        for x in (-3, 2, 11):
+            value = sum(c * x ** (13 - k) for k, c in enumerate(coefficients)) + x**14
+            assert value == math.prod(x - root for root in roots)
+
+
 def test_a_large_vocabulary_takes_no_memory_of_its_own() -> None:
     """Written out for every prefix, weights of 20,001 tokens would take gigabytes here."""
     polynomials = RootedPolynomials(2, 100)
     assert (polynomials.offset, polynomials.vocab_size) == (10_000, 20_001)
     tracemalloc.start()
-    RootedPolynomials(2, 60)
+    RootedPolynomials(2, 60).weights(())
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 50e6
