@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import tracemalloc
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from trialogue.data.weighted_prefixes import Listed, decimal_edges
 from trialogue.errors import InputError
 from trialogue.inference import Ancestral, generate
 from trialogue.inference.laws import exact_law
+from trialogue.randomness import generator
 
 
 def test_a_listed_law_is_the_law_of_its_oracle() -> None:
@@ -50,6 +52,20 @@ def test_what_a_law_begins_with() -> None:
     beginnings = {(), (0,), (0, 1), (0, 1, 2), (2,), (2, 0), (2, 0, 0)}
     for prefix in [()] + [p for n in (1, 2, 3) for p in itertools.product(range(-1, 4), repeat=n)]:
         assert law.begins(prefix) == (prefix in beginnings)
+
+
+def test_a_listed_law_takes_the_memory_of_its_list() -> None:
+    sequences = torch.randint(0, 3, (40_000, 24), generator=generator(0, "listed"))
+    tracemalloc.start()
+    law = Listed(sequences, torch.ones(40_000), 3)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * sequences.numel() * 8
+    row = tuple(sequences[17].tolist())
+    for length in range(24):
+        same = sequences[(sequences[:, :length] == sequences[17, :length]).all(1)]
+        assert law.weights(row[:length]) == torch.bincount(same[:, length], minlength=3).tolist()
+    assert law.weights(row) == [0.0, 0.0, 0.0]
 
 
 def test_huge_weights_do_not_overflow() -> None:

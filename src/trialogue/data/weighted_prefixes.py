@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -70,34 +71,34 @@ class Listed(WeightedPrefixes):
         if float(weights.sum()) == 0:
             raise InputError("weights", 0.0, "give a positive weight to one sequence at least")
         self.vocab_size, self.max_length = vocab_size, sequences.shape[1]
-        # Few of the tokens follow any one prefix, and a vocabulary may be large.
-        self._after: dict[Prefix, dict[int, float]] = {}
-        self._law: dict[Prefix, float] = {}
-        # A largest weight of one keeps the total finite.
-        weights = weights / weights.max()
-        total = float(weights.sum())
-        for sequence, weight in zip(map(tuple, sequences.tolist()), weights.tolist(), strict=True):
-            if weight == 0:
-                continue
-            self._law[sequence] = self._law.get(sequence, 0.0) + weight / total
-            for length, token in enumerate(sequence):
-                after = self._after.setdefault(sequence[:length], {})
-                after[token] = after.get(token, 0.0) + weight
+        possible = weights > 0
+        # Sorted by rows: what begins with a prefix stands together. A largest weight of one keeps the total finite.
+        self._rows, first, places = np.unique(
+            sequences[possible].numpy(), axis=0, return_index=True, return_inverse=True
+        )
+        shares = (weights[possible] / weights.max()).numpy()
+        self._own = np.bincount(places.ravel(), weights=shares, minlength=len(self._rows))
+        self._given = np.argsort(first)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
         """Total weight of the sequences that continue `prefix` with each token, as shares of the largest weight."""
-        weights = [0.0] * self.vocab_size
-        for token, weight in self._after.get(prefix, {}).items():
-            weights[token] = weight
+        if len(prefix) >= self._rows.shape[1]:
+            return [0.0] * self.vocab_size
+        start, stop = 0, len(self._rows)
+        for place, token in enumerate(prefix):
+            low, high = np.searchsorted(self._rows[start:stop, place], (token, token + 1)).tolist()
+            start, stop = start + low, start + high
+        after, own = self._rows[start:stop, len(prefix)], self._own[start:stop]
+        weights: list[float] = np.bincount(after, weights=own, minlength=self.vocab_size).tolist()
         return weights
 
     def states(self) -> Tensor:
         """The different sequences of positive weight (n, L) int64, in the order in which they were given."""
-        return torch.tensor(list(self._law), dtype=torch.int64)
+        return torch.from_numpy(self._rows[self._given])
 
     def probabilities(self) -> Tensor:
         """Probabilities (n,) float64 of `states`."""
-        return torch.tensor(list(self._law.values()), dtype=torch.float64)
+        return torch.from_numpy(self._own[self._given] / self._own.sum())
 
 
 def token_rows(tokens: Tensor, length: int) -> Tensor:
