@@ -8,6 +8,7 @@ from random_transformer import small
 from torch import Tensor
 
 from models.tiny_pretrained import tiny_oracle
+from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.inference import generate
 from trialogue.models.cropped import Cropped, Endless
@@ -109,6 +110,16 @@ def test_without_an_end_the_others_share_its_probability() -> None:
     forked = endless.fork(torch.tensor([1, 0]), 4)
     again = forked.features(tokens[[1, 0]], stop[[1, 0]], stop[[1, 0]], rows)
     torch.testing.assert_close(forked.log_probs(again), answer[[1, 0]])
+
+
+def test_what_generation_asks_for_is_passed_on() -> None:
+    class Known(Table):
+        tokenization, batch_size = object(), 7
+
+    base = Known(lambda _: [0.5, 0.3, 0.2], 3, eos=2)
+    for oracle in (Cropped(base, 2), Endless(base), Endless(Cropped(base, 2)), Cropped(Endless(base), 2)):
+        assert (oracle.tokenization, oracle.batch_size) == (base.tokenization, 7)
+    assert not hasattr(Endless(MODEL), "tokenization")
 
 
 @pytest.mark.parametrize(

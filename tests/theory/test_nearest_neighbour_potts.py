@@ -66,6 +66,15 @@ def test_an_infinite_coupling_never_breaks():
     assert NearestNeighbourPotts(3, 0.0, 1.0).correlation_length == 0.0
 
 
+def test_a_cold_correlation_length_keeps_its_digits():
+    """1 / (V e^{-J/T}) but for terms of the order of e^{-J/T}."""
+    for temperature in (0.03, 0.02, 0.01):
+        expected = math.exp(1 / temperature) / 3
+        assert NearestNeighbourPotts(3, 1.0, temperature).correlation_length == pytest.approx(
+            expected, rel=1e-9
+        )
+
+
 @pytest.mark.parametrize(
     ("given", "field"),
     [

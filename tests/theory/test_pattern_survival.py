@@ -149,7 +149,7 @@ def _labels(name: str, site: int) -> Tensor:
 
 
 def test_a_rate_far_below_rounding_keeps_its_digits() -> None:
-    law = torch.tensor([[0.0, math.log(1e-30)], [0.0, -1.0]], dtype=torch.float64)
+    law = torch.tensor([[1.0, 1e-30], [0.5, 0.5]], dtype=torch.float64).log()
     rate = PatternSurvival([[0], [1]], 1, 0).decay_rate(law).rate
     assert rate == pytest.approx(1e-30, rel=1e-9)
 
@@ -187,6 +187,8 @@ def test_longer_windows_keep_the_best_model_longer() -> None:
         ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).curve(random_law(3, 1), 3)),
         ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).curve(random_law(2, 1).expand(2, 2, 2), 3)),
         ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).decay_rate(random_law(2, 1).expand(2, 2, 2))),
+        ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).curve(torch.full((2, 2), math.nan), 3)),
+        ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).decay_rate(torch.zeros(2, 2))),
         ("steps", lambda: PatternSurvival([[0], [1]], 2, 0).curve(random_law(2, 1), -1)),
         ("prompt", lambda: PatternSurvival([[0], [1]], 2, 0).curve(random_law(2, 1), 3, prompt=1)),
     ],

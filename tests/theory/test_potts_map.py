@@ -251,7 +251,10 @@ CERTAIN = Table(lambda prefix: [1.0, 0.0] if prefix and prefix[-1] == 0 else [0.
         (lambda: autoregressive_of(random_chain(3), 2, 1.0), "length"),
         (lambda: autoregressive_of(random_chain(3), 9, 0.0), "temperature"),
         (lambda: greedy_patterns(torch.zeros(3, 2)), "log_probs"),
-        (lambda: log_survival(torch.zeros(2, 2), 2, 1), "context"),
+        (lambda: greedy_patterns(torch.zeros(4, 2)), "log_probs"),
+        (lambda: log_survival(torch.full((2, 2), math.nan), 0, 1), "log_probs"),
+        (lambda: log_survival(torch.full((2, 2), 0.5).log(), 2, 1), "context"),
+        (lambda: hamiltonian_of(random_oracle(1), 1).energy(torch.zeros(3).long()), "tokens"),
     ],
 )
 def test_what_has_no_map_is_named(call, field):

@@ -9,7 +9,12 @@ from torch import Tensor
 from trialogue.errors import InputError, whole_number
 from trialogue.oracles import Autoregressive, Context, PrefixOracle
 
-_PASSED_ON = ("tokenization", "batch_size")
+
+def _pass_on(base: Any, wrapper: Any) -> None:
+    """Give a wrapper what generation asks some oracles for besides the protocol."""
+    for name in ("tokenization", "batch_size"):
+        if hasattr(base, name):
+            setattr(wrapper, name, getattr(base, name))
 
 
 class Cropped(PrefixOracle):
@@ -28,9 +33,7 @@ class Cropped(PrefixOracle):
         if base.max_length is not None and window > base.max_length:
             raise InputError("window", window, f"the oracle reads at most {base.max_length} tokens")
         self.vocab_size, self.eos = base.vocab_size, base.eos
-        for name in _PASSED_ON:
-            if hasattr(base, name):
-                setattr(self, name, getattr(base, name))
+        _pass_on(base, self)
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Log-probabilities (n, vocab) of the token after the first `lengths` (n,) of `tokens` (n, capacity)."""
@@ -59,6 +62,7 @@ class Endless:
             mend = f"it must be the last of {base.vocab_size} tokens to be left out"
             raise InputError("eos", base.eos, mend)
         self.base, self.vocab_size, self.max_length = base, base.vocab_size - 1, base.max_length
+        _pass_on(base, self)
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
         """Return the oracle's own context, its answers normalised over the other tokens."""

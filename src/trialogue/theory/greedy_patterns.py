@@ -14,6 +14,8 @@ from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
 
+_NORMALISED = 1e-4
+
 
 class GreedyPattern(NamedTuple):
     """A cycle of the greedy map: its `tokens` (period,) int64, a context (as a number) on it, and its decay.
@@ -30,7 +32,7 @@ def greedy_patterns(log_probs: Tensor) -> list[GreedyPattern]:
     """All cycles of the greedy map of `log_probs` (V^w, V), as `context_log_probs` gives them, in order of contexts.
 
     Counted with their phases there are as many stored patterns as tokens in all cycles. The lowest token wins ties.
-    Raises `InputError` where the shape is not (V^w, V).
+    Raises `InputError` where the shape is not (V^w, V), and for rows that are no log-probabilities.
     """
     likeliest, token, following = _greedy_map(log_probs)
     seen = torch.zeros(len(following), dtype=torch.int64)
@@ -65,11 +67,23 @@ def log_survival(log_probs: Tensor, context: int, length: int) -> Tensor:
     return likeliest[path].cumsum(0)
 
 
+def checked_log_probs(log_probs: Tensor) -> Tensor:
+    """The log-probabilities (..., V) as float64; raises `InputError` for NaN and rows that do not sum to one."""
+    rows = log_probs.double()
+    total = rows.exp().sum(-1)
+    if not bool(((total - 1).abs() < _NORMALISED).all()):
+        worst = total.flatten()[(total - 1).abs().nan_to_num(nan=math.inf).argmax()]
+        mend = "a row of probabilities has this sum: give log-probabilities, such as logits.log_softmax(-1)"
+        raise InputError("log_probs", float(worst), mend)
+    return rows
+
+
 def _greedy_map(log_probs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Of every context (V^w,): log-probability of the likeliest token, the token, and the context it leads to."""
     contexts, vocab = log_probs.shape if log_probs.ndim == 2 else (0, 0)
     if vocab < 2 or vocab ** round(math.log(max(1, contexts), vocab)) != contexts:
         raise InputError("log_probs", tuple(log_probs.shape), "use the shape (V^w, V)")
+    log_probs = checked_log_probs(log_probs)
     token = log_probs.argmax(1)
-    likeliest = log_probs.double().gather(1, token[:, None])[:, 0]
+    likeliest = log_probs.gather(1, token[:, None])[:, 0]
     return likeliest, token, (torch.arange(contexts) * vocab + token) % contexts

@@ -56,8 +56,11 @@ class NearestNeighbourPotts:
     @property
     def correlation_length(self) -> float:
         """Distance in tokens over which the correlation of two sites falls by a factor e."""
-        shared = (1 - math.exp(-self.coupling / self.temperature)) / (1 + self._odds)
-        return math.inf if shared == 1 else 0.0 if shared == 0 else -1 / math.log(shared)
+        weight = math.exp(-self.coupling / self.temperature)
+        if weight in (0, 1):
+            return 0.0 if weight else math.inf
+        # -log of (1 - e^{-J/T}) / (1 + (V - 1) e^{-J/T}), whose two terms are small where it is cold.
+        return 1 / (self.decay_rate - math.log1p(-weight))
 
     def log_partition(self, length: int) -> float:
         """log Z = log V + (L - 1) log(1 + (V - 1) e^{-J/T})."""

@@ -17,6 +17,7 @@ from torch import Tensor
 from trialogue.compilation import compiled
 from trialogue.data.potts_patterns import StoredPatterns
 from trialogue.errors import InputError, whole_number
+from trialogue.theory.greedy_patterns import checked_log_probs
 
 Array = NDArray[np.float64]
 _MOST_STATES = 1 << 24
@@ -84,7 +85,8 @@ class PatternSurvival:
 
         `log_probs` (V^w, V), or (steps, V^w, V) where they differ from step to step, are those of the next token given
         the last w <= window tokens, in the order of `whole_sequences`. The text starts as `prompt` tokens of the
-        pattern (by default one window). Raises `InputError` for log-probabilities of another shape.
+        pattern (by default one window). Raises `InputError` for log-probabilities of another shape, and for rows that
+        are none.
         """
         prompt = self.window if prompt is None else whole_number("prompt", prompt, self.window)
         by_step = self._checked(log_probs, whole_number("steps", steps, 0))
@@ -154,7 +156,7 @@ class PatternSurvival:
             raise InputError("log_probs", shape, mend)
         if len(by_step) not in (1, steps):
             raise InputError("log_probs", shape, f"give one table, or one for each of {steps} steps")
-        probabilities: Array = by_step.double().exp().numpy()
+        probabilities: Array = checked_log_probs(by_step).exp().numpy()
         return probabilities
 
     def _followers(self, position: int) -> NDArray[np.int64]:

@@ -50,9 +50,10 @@ class AutoregressiveHamiltonian:
         return self.chain.vocab_size
 
     def energy(self, tokens: Tensor) -> Tensor:
-        """H(x) (rows,) float64 of `tokens` (rows, L), L at least W."""
+        """H(x) (rows,) float64 of `tokens` (rows, L), L at least W; raises `InputError` as `PottsChain.energy` does."""
+        of_windows = self.chain.energy(tokens)
         first = tokens[:, : self.boundary.ndim].unbind(1)
-        return self.chain.energy(tokens) + (self.boundary[first] if first else self.boundary)
+        return of_windows + (self.boundary[first] if first else self.boundary)
 
     def log_partition(self, length: int, temperature: float) -> float:
         """log Z of all V^L sequences; at T = 1, with a global constant, it is the sum of all constants."""
