@@ -83,6 +83,7 @@ def test_order_survives_below_the_critical_temperature_alone():
         ((3, 2, 1.0), "columns"),
         ((2, 3, 1.0), "rows"),
         ((3, 3.0, 1.0), "columns"),
+        ((129, 128, 1.0), "rows"),
         ((3, 3, math.nan), "coupling"),
     ],
 )

@@ -161,6 +161,13 @@ def test_patterns_of_maximal_length(bits: int) -> None:
         ("bits", lambda: maximal_length_patterns(1)),
         ("n", lambda: SMALL["binary"].sample(-1, 2)),
         ("window", lambda: SMALL["binary"].context_log_probs(-1)),
+        ("window", lambda: SMALL["binary"].context_log_probs(21)),
+        ("bits", lambda: maximal_length_patterns(25)),
+        ("label", lambda: SMALL["binary"].label_log_probs(SMALL["binary"].labels, 0, 3)),
+        ("label", lambda: SMALL["binary"].label_log_probs(-1, 0, 3)),
+        ("begin", lambda: SMALL["binary"].label_log_probs(0, -1, 3)),
+        ("length", lambda: SMALL["binary"].label_log_probs(0, 0, -1)),
+        ("length", lambda: SMALL["binary"].predictions(-1)),
     ],
 )
 def test_bad_input_is_named(field: str, make: Callable[[], object]) -> None:

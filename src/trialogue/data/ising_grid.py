@@ -7,6 +7,9 @@ import torch
 from trialogue.data.ising import Ising
 from trialogue.errors import InputError, whole_number
 
+MAX_SITES = 2**14
+"""More spins are refused: the couplings of 2^14 of them take 2 GiB."""
+
 
 def ising_grid(
     rows: int, columns: int, coupling: float, *, field: float = 0.0, periodic: bool = True
@@ -17,10 +20,13 @@ def ising_grid(
     to a torus; of a single row that is the ring, and not periodic the open chain. All couplings of the model are
     equal, so that compiled sweeps run on it, the multispin ones included. Their matrix has N^2 entries.
 
-    Raises `InputError` for sides below 1, for a periodic side of 2, whose two sites would be neighbours twice, and for
-    numbers that are not finite.
+    Raises `InputError` for sides below 1, for a periodic side of 2, whose two sites would be neighbours twice, for more
+    than `MAX_SITES`, and for numbers that are not finite.
     """
     sides = (whole_number("rows", rows, 1), whole_number("columns", columns, 1))
+    if sides[0] * sides[1] > MAX_SITES:
+        mend = f"the matrix of couplings of {sides[0] * sides[1]} spins would not fit: use at most {MAX_SITES} spins"
+        raise InputError("rows", rows, mend)
     if not math.isfinite(coupling):
         raise InputError("coupling", coupling, "give a finite coupling")
     site = torch.arange(rows * columns).view(sides)

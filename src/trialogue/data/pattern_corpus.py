@@ -12,15 +12,23 @@ from trialogue.errors import InputError, whole_number
 from trialogue.oracles import PrefixOracle, whole_sequences
 from trialogue.randomness import generator
 
+MAX_CONTEXTS = 2**20
+"""A law is not listed for more contexts."""
+MAX_BITS = 24
+"""Patterns of more than 2^24 tokens are refused."""
+_ROWS_AT_ONCE = 2**14
+
 
 def maximal_length_patterns(bits: int) -> list[Tensor]:
     """A binary sequence of maximal length and its complement: two patterns of period 2^bits - 1, from 2 bits on.
 
     Every window of `bits` tokens but one occurs once in a period of each, and within a period each label differs from
     every other in (period - 1) / 2 tokens or more: short windows do not tell the patterns apart, and long ones do in
-    spite of noise.
+    spite of noise. Raises `InputError` for more than `MAX_BITS`.
     """
-    sequence = torch.from_numpy(max_len_seq(whole_number("bits", bits, 2))[0]).long()
+    if whole_number("bits", bits, 2) > MAX_BITS:
+        raise InputError("bits", bits, f"a period has 2^{bits} - 1 tokens: use at most {MAX_BITS}")
+    sequence = torch.from_numpy(max_len_seq(bits)[0]).long()
     return [sequence, 1 - sequence]
 
 
@@ -46,6 +54,7 @@ class PatternCorpus(PrefixOracle):
 
     def predictions(self, length: int) -> Tensor:
         """Tokens (labels, length) int64 that each label predicts."""
+        length = whole_number("length", length, 0)
         return torch.stack([self._stored.predicted(label, 0, length) for label in range(self.labels)])
 
     def sample(self, n: int, length: int, seed: int = 0) -> Tensor:
@@ -73,13 +82,23 @@ class PatternCorpus(PrefixOracle):
         """Log-probabilities (V^window, V) float64 of the next token given the last `window` alone.
 
         They are what the best model with that window answers, wherever in a sequence the window lies; contexts in the
-        order of `whole_sequences`.
+        order of `whole_sequences`. Raises `InputError` for windows of more than `MAX_CONTEXTS`.
         """
-        contexts = whole_sequences(self.vocab_size, whole_number("window", window, 0))
-        return self.next_log_probs(contexts, torch.full((len(contexts),), window))
+        width = whole_number("window", window, 0)
+        if width * math.log(self.vocab_size) > math.log(MAX_CONTEXTS) + 1e-9:
+            mend = f"there are {self.vocab_size}^{width} contexts (at most {MAX_CONTEXTS}): use a shorter one"
+            raise InputError("window", window, mend)
+        parts = whole_sequences(self.vocab_size, width).split(_ROWS_AT_ONCE)
+        return torch.cat([self.next_log_probs(part, torch.full((len(part),), width)) for part in parts])
 
     def label_log_probs(self, label: int, begin: int, length: int) -> Tensor:
-        """Log-probabilities (length, V) float64 of the tokens of a sequence that follows `label`, from `begin` on."""
+        """Log-probabilities (length, V) float64 of the tokens of a sequence that follows `label`, from `begin` on.
+
+        Raises `InputError` for a label that does not exist.
+        """
+        if whole_number("label", label, 0) >= self.labels:
+            raise InputError("label", label, f"the patterns have {self.labels} labels: use a lower one")
+        begin, length = whole_number("begin", begin, 0), whole_number("length", length, 0)
         predicted = self._stored.predicted(label, begin, length)[:, None]
         return self._law(torch.zeros(length, 1, dtype=torch.float64), predicted)
 
