@@ -1,5 +1,6 @@
 """A hidden stream and a random seed: the public law by enumeration, and what it costs."""
 
+import itertools
 import math
 from collections import Counter
 
@@ -100,6 +101,33 @@ def test_coins_draw_the_first_prime_among_the_candidates() -> None:
     cost = tuples.arithmetic.cost
     assert (cost.factorings, cost.primes_read, cost.multiplications) == (0, 0, 56)
     assert cost.primality_tests <= 2 * 400 * 56
+
+
+@pytest.mark.parametrize("digits", [1, 2])
+@pytest.mark.parametrize("candidates", [1, 4, 30, 100])
+def test_coins_are_within_their_bound(candidates: int, digits: int) -> None:
+    """The law of one prime from the coins of all candidates, counted; two of them are at most twice as far."""
+    first = 10 ** (digits - 1)
+    bits, numbers = coin_bits(digits), range(first, 10 * first)
+    # Number k has the coins from ceil(k 2^m / N) on.
+    edges = [-(-((number - first) << bits) // (9 * first)) for number in (*numbers, 10 * first)]
+    for number, (start, stop) in zip(numbers, itertools.pairwise(edges), strict=True):
+        assert candidate(start, digits) == candidate(stop - 1, digits) == number
+    chance = [(stop - start) / 2**bits for start, stop in itertools.pairwise(edges)]
+    prime = sum(p for number, p in zip(numbers, chance, strict=True) if isprime(number))
+    truth = 1 / sum(map(isprime, numbers))
+    apart = (
+        sum(
+            abs(p * (1 - (1 - prime) ** candidates) / prime - truth)
+            if isprime(number)
+            else p * (1 - prime) ** (candidates - 1)
+            for number, p in zip(numbers, chance, strict=True)
+        )
+        / 2
+    )
+    share = sum(map(isprime, numbers)) / len(numbers)
+    assert 2 * apart <= 2 * (1 - share) ** candidates + 2**-15
+    assert 2 * apart >= (1 - share) ** candidates
 
 
 def test_coins_that_run_out_give_what_they_have() -> None:

@@ -21,6 +21,7 @@ def test_six_random_digits_are_uniform() -> None:
     assert law.size == 900_000
     assert list(law.weights(())) == [0.0] + [1.0] * 9
     assert all(list(law.weights(prefix)) == [1.0] * 10 for prefix in ((1,), (9, 0), (5, 0, 0, 0, 0)))
+    assert list(law.weights((1,) * 6)) == list(law.weights((0, 1))) == [0.0] * 10
     drawn = law.sample(2000, seed=1)
     assert drawn.shape == (2000, 6)
     assert int(drawn[:, 0].min()) == 1

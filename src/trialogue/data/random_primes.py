@@ -104,8 +104,10 @@ class RandomNumbers(DecimalLaw):
         return torch.stack(columns, 1)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Equal weights, but none for a zero in front."""
-        return [float(bool(prefix)), *[1.0] * 9] if prefix[:1] != (0,) else [0.0] * 10
+        """Equal weights, but none for a zero in front, or after the last digit."""
+        if prefix[:1] == (0,) or len(prefix) >= self.digits:
+            return [0.0] * 10
+        return [float(bool(prefix)), *[1.0] * 9]
 
 
 class RandomPrimes(DecimalLaw):
