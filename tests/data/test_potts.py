@@ -307,6 +307,11 @@ CHAIN = PottsChain(TABLE)
         (lambda: CHAIN.sample(-1, 5, 1.0), "n", "at least 0"),
         (lambda: CHAIN.at(30, 1.0).states(), "sites", "too many"),
         (lambda: CHAIN.window_marginals(10**9, 1.0), "length", "at most"),
+        (lambda: CHAIN.marginals(10**9, 1.0), "length", "at most"),
+        (lambda: CHAIN.coupling_matrix(10**9), "length", "at most"),
+        (lambda: PottsChain.from_patterns([[0], [1]]).expected_domain_walls(10**9, 1.0), "length", "at most"),
+        (lambda: PottsChain.from_patterns([[0], [1]]).run_length_law(10**9, 1.0), "length", "at most"),
+        (lambda: PottsChain.from_patterns([[0, -1]]), "patterns", "from 0"),
     ],
 )
 def test_what_is_wrong_is_named_in_one_line(make, field, says):

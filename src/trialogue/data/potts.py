@@ -16,7 +16,7 @@ from torch import Tensor
 
 from trialogue.data.potts_couplings import coupling_strengths
 from trialogue.data.potts_law import PottsLaw
-from trialogue.data.potts_messages import Messages, require_fitting, window_numbers
+from trialogue.data.potts_messages import MAX_MESSAGES, Messages, require_fitting, window_numbers
 from trialogue.data.potts_patterns import StoredPatterns
 from trialogue.data.potts_spectrum import correlation_length
 from trialogue.data.potts_walls import Walls
@@ -51,8 +51,8 @@ class PottsChain:
 
     Raises `InputError` for axes of unequal size, energies that are negative, infinite or NaN, patterns that are
     unequal or outside the vocabulary, and transfer matrices of more than `potts_messages.MAX_WINDOWS` nonzeros V^W.
-    Methods raise it for a `length` below W and for a `temperature` that is not positive, or so low that E / T
-    overflows.
+    Methods raise it for a `length` below W or one whose answer would not fit, and for a `temperature` that is not
+    positive, or so low that E / T overflows.
     """
 
     def __init__(self, energies: Tensor, patterns: Iterable[Sequence[int] | Tensor] | None = None) -> None:
@@ -147,6 +147,7 @@ class PottsChain:
     def marginals(self, length: int, temperature: float) -> Tensor:
         """p(x_i) (L, V) float64 of every site."""
         messages, windows, vocab = self.messages(temperature), self._windows(length), self.vocab_size
+        self._require_listable(length, self.window * vocab)
 
         def of_each_place(before: Tensor, after: Tensor, residue: Tensor) -> Tensor:
             del residue
@@ -160,13 +161,7 @@ class PottsChain:
     def window_marginals(self, length: int, temperature: float) -> Tensor:
         """p(x_i, ..., x_(i+W-1)) (L - W + 1, V, ..., V) float64 of every window."""
         messages, windows = self.messages(temperature), self._windows(length)
-        if windows * self.energies.numel() > 2**27:
-            raise InputError(
-                "length",
-                length,
-                f"so many tables of {self.vocab_size}^{self.window} windows would not fit: use at most "
-                f"{2**27 // self.energies.numel() + self.window - 1}",
-            )
+        self._require_listable(length, self.energies.numel())
         laws = messages.by_window(windows, 1, 1, lambda before, after, _: messages.window_law(before, after))
         return laws.view([windows] + [self.vocab_size] * self.window)
 
@@ -206,7 +201,9 @@ class PottsChain:
         terms of second and first order of H when every term sums to zero over each of its sites (the zero-sum
         gauge). B_ij = 0 wherever |i - j| >= W.
         """
-        return coupling_strengths(self.energies, self._windows(length))
+        windows = self._windows(length)
+        self._require_listable(length, 2 * self.window)
+        return coupling_strengths(self.energies, windows)
 
     def window_labels(self, position: int = 0) -> Tensor:
         """The label (V, ..., V) int64 of every window that begins at site `position`: its nearest pattern.
@@ -233,7 +230,9 @@ class PottsChain:
 
     def wall_probabilities(self, length: int, temperature: float) -> Tensor:
         """P(domain wall) (L - W,) float64 between every two successive windows."""
-        return self._walls(temperature).probabilities(self._windows(length))
+        windows = self._windows(length)
+        self._require_listable(length, 1)
+        return self._walls(temperature).probabilities(windows)
 
     def expected_domain_walls(self, length: int, temperature: float) -> float:
         """The expected number of positions where the nearest pattern (see `window_labels`) changes."""
@@ -244,7 +243,9 @@ class PottsChain:
 
         The run is the windows before the first wall; the last entry is the probability that there is no wall.
         """
-        return self._walls(temperature).log_run_lengths(self._windows(length)).exp()
+        windows = self._windows(length)
+        self._require_listable(length, 1)
+        return self._walls(temperature).log_run_lengths(windows).exp()
 
     def no_wall_probability(self, length: int, temperature: float) -> float:
         """P(all windows have one label)."""
@@ -260,6 +261,12 @@ class PottsChain:
                 "length", length, f"a window of {self.window} sites does not fit: use at least {self.window}"
             )
         return length - self.window + 1
+
+    def _require_listable(self, length: int, numbers: int) -> None:
+        """Raise `InputError` where so many `numbers` for each site would not fit."""
+        if length * numbers > MAX_MESSAGES:
+            mend = f"so many sites with {numbers} numbers each would not fit: use at most {MAX_MESSAGES // numbers}"
+            raise InputError("length", length, mend)
 
     def _patterns(self) -> StoredPatterns:
         if self._stored is None:

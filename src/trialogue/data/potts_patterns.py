@@ -33,6 +33,8 @@ class StoredPatterns:
             raise InputError("patterns", lengths, "unequal lengths: give patterns of one length")
         self.period = lengths[0]
         stacked = torch.stack(self.patterns)
+        if int(stacked.min()) < 0:
+            raise InputError("patterns", int(stacked.min()), "use tokens from 0 on")
         if vocab_size is None:
             self.vocab_size = int(stacked.max()) + 1
             if self.vocab_size < 2:
@@ -41,7 +43,7 @@ class StoredPatterns:
                 )
         else:
             self.vocab_size = whole_number("vocab_size", vocab_size, 2)
-        outside = stacked[(stacked < 0) | (stacked >= self.vocab_size)]
+        outside = stacked[stacked >= self.vocab_size]
         if len(outside):
             raise InputError(
                 "patterns", int(outside[0]), f"use tokens from 0 to vocab_size - 1 = {self.vocab_size - 1}"
