@@ -17,7 +17,7 @@ as many spins on a ring lose their order at the same temperatures.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from trialogue.errors import InputError, whole_number
 from trialogue.studies.potts_coherence_chain_claims import CHAIN_CLAIMS
@@ -36,6 +36,8 @@ from trialogue.studies.potts_coherence_maps import map_rows
 from trialogue.studies.potts_coherence_plane import exact_plane_rows, plane_rows
 from trialogue.studies.potts_coherence_tables import TABLES
 from trialogue.studies.study import Study
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -69,27 +71,27 @@ class Config:
     def __post_init__(self) -> None:
         for field in ("patterns", "windows", "lengths", "widths", "sides"):
             least = {"windows": 2, "lengths": 1 + max(self.windows, default=0), "sides": 3}.get(field, 1)
-            _all(field, getattr(self, field), all(value >= least for value in getattr(self, field)), least)
+            for number in _different(field, getattr(self, field)):
+                whole_number(field, number, least)
         if max(self.patterns) < 2:
             raise InputError("patterns", self.patterns, "walls need two patterns: add a number of at least 2")
         for field in ("penalties", "temperatures", "plane_temperatures"):
-            numbers = getattr(self, field)
-            if not numbers or not all(0 < number < float("inf") for number in numbers):
+            numbers = _different(field, getattr(self, field))
+            if not all(0 < number < float("inf") for number in numbers):
                 raise InputError(field, numbers, "give one or more finite numbers above 0")
-        if not self.sampled:
-            raise InputError("sampled", self.sampled, "give one or more")
-        for setting in self.sampled:
+        for setting in _different("sampled", self.sampled):
             if setting.lengths[-1] > 100_000:
                 raise InputError("sampled", setting, "ten crossing lengths are too long: make it hotter")
-        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
-            raise InputError("seeds", self.seeds, "give one or more different seeds of at least 0")
+        for seed in _different("seeds", self.seeds):
+            whole_number("seeds", seed, 0)
         for field in ("chains", "sweeps", "models", "plane_chains", "plane_sweeps"):
             whole_number(field, getattr(self, field), 1)
 
 
-def _all(field: str, values: tuple[int, ...], fits: bool, least: int) -> None:
-    if not values or not fits:
-        raise InputError(field, values, f"give one or more whole numbers of at least {least}")
+def _different(field: str, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    if not values or len(set(values)) < len(values):
+        raise InputError(field, values, "give one or more different ones")
+    return values
 
 
 PRESETS = {

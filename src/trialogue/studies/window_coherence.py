@@ -58,8 +58,10 @@ class Config:
     learning_rate: float = 3e-3
 
     def __post_init__(self) -> None:
-        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise InputError("seeds", self.seeds, "give one or more different seeds of at least 0")
+        for seed in self.seeds:
+            whole_number("seeds", seed, 0)
         bits, periods = (
             whole_number("pattern_bits", self.pattern_bits, 2),
             whole_number("periods", self.periods, 1),
@@ -72,6 +74,9 @@ class Config:
             values = getattr(self, field)
             if not values or list(values) != sorted(set(values)):
                 raise InputError(field, values, "give different values in ascending order")
+        for window in self.windows:
+            whole_number("windows", window, 1)
+        whole_number("attention_window", self.attention_window, 1)
         if len(self.windows) < 2 or not 1 <= self.windows[0] <= self.windows[-1] <= longest:
             raise InputError("windows", self.windows, f"give two or more, from 1 to {longest} tokens")
         if not 1 <= whole_number("best_windows", self.best_windows, 1) <= longest:
