@@ -321,6 +321,23 @@ def test_what_is_wrong_is_named_in_one_line(make, field, says):
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize("temperature", [0.05, 0.4, 3.0])
+def test_long_runs_that_settle_are_those_of_every_window(temperature):
+    """Of lengths at which a label's ways have long repeated, in all phases of the period."""
+    for patterns, window in (([[0], [1]], 2), ([[0, 0, 1], [1, 1, 0]], 4), ([[0, 1, 2], [2, 1, 0]], 3)):
+        chain = PottsChain.from_patterns(patterns, window)
+        for length in (window, window + 1, 500, 501, 502):
+            by_window = chain.run_length_law(length, temperature)[-1]
+            found = chain.log_no_wall_probability(length, temperature)
+            assert found == pytest.approx(float(by_window.log()), rel=1e-9, abs=1e-12)
+
+
+def test_a_run_of_any_length_takes_no_time_for_each_window():
+    chain = PottsChain.from_patterns([[0], [1]], 2)
+    kept = chain.log_no_wall_probability(10**12, 0.3)
+    assert kept == pytest.approx(1000 * chain.log_no_wall_probability(10**9, 0.3), rel=1e-6)
+
+
 def test_messages_that_would_not_fit_are_refused(monkeypatch):
     monkeypatch.setattr(potts_messages, "MAX_MESSAGES", 30)
     log_weights = -by_hand.random_table(1, 3, 2) / 0.7

@@ -5,6 +5,7 @@ Labels depend on a window and its site modulo the period, walls on two successiv
 
 import math
 from collections.abc import Iterator
+from hashlib import blake2b
 
 import torch
 from torch import Tensor
@@ -79,26 +80,56 @@ class Walls:
 
     def log_no_wall(self, windows: int) -> float:
         """log P(all windows have one label)."""
-        weights = []
-        for labels in self._chunks():
-            for runs in self._runs(labels, windows):
-                last = runs
-            weights.append(last.flatten().logsumexp(0))
+        weights = [self._log_weight_of_one(labels, windows) for labels in self._chunks()]
         return float(torch.stack(weights).logsumexp(0)) - self._messages.log_partition(windows)
+
+    def _log_weight_of_one(self, labels: Tensor, windows: int) -> Tensor:
+        """Log-weight () of all ways to show one and the same of `labels` in every window.
+
+        What a label's ways look like from one period to the next settles; once they repeat bit for bit, all further
+        periods only scale them.
+        """
+        allowed = self._allowed(labels)
+        runs = torch.zeros(len(labels), self._messages.states, dtype=torch.float64)
+        scale = torch.zeros(len(labels), dtype=torch.float64)
+        seen: dict[bytes, tuple[int, Tensor]] = {}
+        site, settled = 0, False
+        while site < windows:
+            if not settled and site % len(allowed) == 0:
+                largest = runs.amax(1)
+                largest = torch.where(largest > -math.inf, largest, 0.0)
+                runs, scale = runs - largest[:, None], scale + largest
+                before, scale_before = seen.setdefault(
+                    blake2b(runs.numpy().tobytes()).digest(), (site, scale)
+                )
+                if settled := before < site:
+                    cycles = (windows - site) // (site - before)
+                    scale = scale + cycles * (scale - scale_before)
+                    site += cycles * (site - before)
+                    continue
+            runs = self._longer(runs, allowed[site % len(allowed)])
+            site += 1
+        return (runs + scale[:, None]).flatten().logsumexp(0)
 
     def _runs(self, labels: Tensor, windows: int) -> Iterator[Tensor]:
         """Log-weights (k, states) of the ways to show k `labels` each in 0, 1, ..., `windows` windows on end."""
-        vocab, states = self._messages.vocab, self._messages.states
-        allowed = [
-            torch.where(table == labels[:, None], self._messages.log_weights, -math.inf)
-            for table in self._tables
-        ]
-        runs = torch.zeros(len(labels), states, dtype=torch.float64)
+        allowed = self._allowed(labels)
+        runs = torch.zeros(len(labels), self._messages.states, dtype=torch.float64)
         yield runs
         for site in range(windows):
-            weights = allowed[site % len(allowed)].view(len(labels), states, vocab)
-            runs = (runs[:, :, None] + weights).view(len(labels), vocab, states).logsumexp(1)
+            runs = self._longer(runs, allowed[site % len(allowed)])
             yield runs
+
+    def _allowed(self, labels: Tensor) -> list[Tensor]:
+        """Log-weights (k, V^W) of the windows that show each of k `labels`, by their site modulo the period."""
+        log_weights = self._messages.log_weights
+        return [torch.where(table == labels[:, None], log_weights, -math.inf) for table in self._tables]
+
+    def _longer(self, runs: Tensor, allowed: Tensor) -> Tensor:
+        """Log-weights (k, states) of ways that are one window longer than `runs` (k, states)."""
+        vocab, states = self._messages.vocab, self._messages.states
+        weights = runs[:, :, None] + allowed.view(len(runs), states, vocab)
+        return weights.view(len(runs), vocab, states).logsumexp(1)
 
     def _chunks(self) -> tuple[Tensor, ...]:
         size = max(1, _AT_ONCE // (len(self._tables) * self._messages.vocab**self._messages.window))
