@@ -164,9 +164,9 @@ def test_a_long_cold_chain_has_finite_answers():
 class LateMessages(ChainConditionals):
     """Broken on purpose: what is to come is summed over one window too few."""
 
-    def next_log_probs(self, tokens, lengths):
-        self._last = self.max_length - 2 if int(lengths.max()) < self.max_length - 1 else self.max_length - 1
-        return super().next_log_probs(tokens, lengths)
+    def __init__(self, chain, length, temperature):
+        super().__init__(chain, length, temperature)
+        self._behind = torch.cat((self._behind[:1], self._behind[:-1]))
 
 
 class LocalConditionals(PrefixOracle):
@@ -250,6 +250,12 @@ CERTAIN = Table(lambda prefix: [1.0, 0.0] if prefix and prefix[-1] == 0 else [0.
         (lambda: hamiltonian_of(autoregressive_of(random_chain(2), 9, 1.0), 1), "context"),
         (lambda: autoregressive_of(random_chain(3), 2, 1.0), "length"),
         (lambda: autoregressive_of(random_chain(3), 9, 0.0), "temperature"),
+        (
+            lambda: autoregressive_of(random_chain(3), 9, 1.0).next_log_probs(
+                torch.zeros(1, 9).long(), torch.tensor([9])
+            ),
+            "lengths",
+        ),
         (lambda: greedy_patterns(torch.zeros(3, 2)), "log_probs"),
         (lambda: greedy_patterns(torch.zeros(4, 2)), "log_probs"),
         (lambda: log_survival(torch.full((2, 2), math.nan), 0, 1), "log_probs"),

@@ -139,16 +139,26 @@ class ChainConditionals(PrefixOracle):
     ) -> None:
         inner = chain if isinstance(chain, PottsChain) else chain.chain
         beginnings = _weights_of_beginnings(chain, length, temperature)
-        self._messages = inner.messages(temperature)
+        messages = inner.messages(temperature)
         self.vocab_size, self.max_length = inner.vocab_size, int(length)
-        self._last, self._context = int(length) - 1, inner.window - 1
+        self._length, self._context = int(length), inner.window - 1
+        self._log_weights = messages.log_weights
+        # Which message stands behind each site, from the last one on, and all different ones.
+        self._behind = messages.backward_places(torch.arange(self._length - self._context))
+        self._table = messages.backward_table()
         self._first = []
         for known in range(self._context):
             weights = beginnings.view(self.vocab_size**known, self.vocab_size, -1).logsumexp(2)
             self._first.append(weights.log_softmax(1))
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Log-probabilities (n, V) float64 after the first `lengths` (n,), below the length, of `tokens`."""
+        """Log-probabilities (n, V) float64 after the first `lengths` (n,), below the length, of `tokens`.
+
+        Raises `InputError` for sequences that are complete.
+        """
+        if len(lengths) and int(lengths.max()) >= self._length:
+            mend = f"sequences are complete at {self._length} tokens: ask about shorter ones"
+            raise InputError("lengths", int(lengths.max()), mend)
         answer = torch.empty(len(lengths), self.vocab_size, dtype=torch.float64)
         places = self.vocab_size ** torch.arange(self._context - 1, -1, -1)
         for known in lengths[lengths < self._context].unique().tolist():
@@ -160,9 +170,9 @@ class ChainConditionals(PrefixOracle):
             begin = lengths[rows, None] - self._context
             own = tokens[rows].gather(1, begin + torch.arange(self._context))
             windows = (own * places).sum(1)[:, None] * self.vocab_size + torch.arange(self.vocab_size)
-            place = self._messages.backward_places(self._last - lengths[rows])
-            after = self._messages.backward_table()[place[:, None], windows % self._messages.states]
-            answer[rows] = (self._messages.log_weights[windows] + after).log_softmax(1)
+            place = self._behind[self._length - 1 - lengths[rows]]
+            after = self._table[place[:, None], windows % self._table.shape[1]]
+            answer[rows] = (self._log_weights[windows] + after).log_softmax(1)
         return answer
 
 
