@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 import torch
+from complete_runs import require_complete
 from torch import Tensor
 
 from trialogue.data import Ising
 from trialogue.errors import InputError
 from trialogue.ledger import load_rows
 from trialogue.ledger.claims import evaluate
-from trialogue.ledger.figures import svg
 from trialogue.ledger.tables import sheet
-from trialogue.studies import find, ising_masking
+from trialogue.studies import ising_masking
 from trialogue.studies.execution import execute
 from trialogue.studies.ising_masking import (
     PRESETS,
@@ -25,7 +25,6 @@ from trialogue.studies.ising_masking import (
     every_mask,
     exact_rows,
     measured_rows,
-    parts,
 )
 from trialogue.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
 
@@ -118,18 +117,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_part_claim_table_and_figure_has_rows(results: Path) -> None:
-    rows = load_rows(STUDY.folder(SMOKE, results))
-    assert set(rows.part) == set(parts(SMOKE))
-    for claim in STUDY.claims:
-        estimates = list(claim.estimate(rows))
-        assert len(estimates) == (1 if claim.unit == "exact" else len(SMOKE.seeds)), claim.id
-        assert all(map(math.isfinite, estimates)), claim.id
-    assert {verdict.answer for verdict in evaluate(STUDY.claims, rows, preset="smoke")} == {"not tested"}
-    for table in STUDY.tables:
-        assert len(sheet(table, rows).lines) >= 8
-    for figure in STUDY.figures:
-        assert svg(figure, rows).startswith("<?xml")
-    assert find("ising-masking") is STUDY
+    require_complete(STUDY, SMOKE, results, replications=len(SMOKE.seeds), lines=8)
 
 
 def test_another_setting_leaves_the_claims_without_an_answer(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from complete_runs import require_complete
 from pandas import DataFrame
 from torch import Tensor
 
@@ -17,11 +18,10 @@ from trialogue.inference import BlockGibbs, HittingTimes, IndependentParallel, h
 from trialogue.inference.laws import transition_matrix
 from trialogue.ledger import load_rows
 from trialogue.ledger.claims import evaluate
-from trialogue.ledger.figures import svg
 from trialogue.ledger.tables import sheet
-from trialogue.studies import find, ising_sampling
+from trialogue.studies import ising_sampling
 from trialogue.studies.execution import execute
-from trialogue.studies.ising_sampling import PRESETS, STUDY, Config, exact_row, parts, simulated_rows
+from trialogue.studies.ising_sampling import PRESETS, STUDY, Config, exact_row, simulated_rows
 from trialogue.studies.ising_sampling_rows import PARALLEL, exact, smaller_blocks
 from trialogue.theory.clique_chains import block_chain, parallel_chain
 
@@ -127,17 +127,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_part_claim_table_and_figure_has_rows(results: Path) -> None:
-    rows = load_rows(STUDY.folder(SMOKE, results))
-    assert set(rows.part) == set(parts(SMOKE))
-    for claim in STUDY.claims:
-        estimates = list(claim.estimate(rows))
-        assert len(estimates) == (1 if claim.unit == "exact" else len(SMOKE.seeds)), claim.id
-        assert all(map(math.isfinite, estimates)), claim.id
-    assert {verdict.answer for verdict in evaluate(STUDY.claims, rows, preset="smoke")} == {"not tested"}
-    for table in STUDY.tables:
-        assert len(sheet(table, rows).lines) >= 2 * len(SMOKE.couplings)
-    assert svg(STUDY.figures[0], rows).startswith("<?xml")
-    assert find("ising-sampling") is STUDY
+    rows = require_complete(
+        STUDY, SMOKE, results, replications=len(SMOKE.seeds), lines=2 * len(SMOKE.couplings)
+    )
     expected = exact(rows, "log_expected").map(math.exp)
     known = {(2.0, "k = 1"): 45.5, (3.0, "k = 1"): 1.0e4, (4.0, "k = 4"): 10.8, (6.0, "k = 8"): 2.99}
     for (coupling, chain), steps in known.items():

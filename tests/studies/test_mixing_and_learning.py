@@ -8,16 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from complete_runs import require_complete
 from pandas import DataFrame
 from torch import Tensor
 
 from trialogue.data import Ising
 from trialogue.errors import InputError
-from trialogue.ledger import load_rows
-from trialogue.ledger.claims import evaluate
-from trialogue.ledger.figures import svg
-from trialogue.ledger.tables import sheet
-from trialogue.studies import find, mixing_and_learning
+from trialogue.studies import mixing_and_learning
 from trialogue.studies.execution import execute
 from trialogue.studies.mixing_and_learning import (
     PRESETS,
@@ -27,7 +24,6 @@ from trialogue.studies.mixing_and_learning import (
     bound_rows,
     classes_of_pairs,
     more_rows,
-    parts,
 )
 from trialogue.studies.mixing_and_learning_models import random_family, random_ising, random_law
 from trialogue.studies.mixing_and_learning_rows import ADAPTIVE, WEIGHTED
@@ -184,17 +180,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_part_claim_table_and_figure_has_rows(results: Path) -> None:
-    rows = load_rows(STUDY.folder(SMOKE, results))
-    assert set(rows.part) == set(parts(SMOKE))
-    for claim in STUDY.claims:
-        estimates = list(claim.estimate(rows))
-        assert len(estimates) == (1 if claim.unit == "exact" else len(SMOKE.seeds)), claim.id
-        assert all(map(math.isfinite, estimates)), claim.id
-    assert {verdict.answer for verdict in evaluate(STUDY.claims, rows, preset="smoke")} == {"not tested"}
-    for table in STUDY.tables:
-        assert len(sheet(table, rows).lines) >= SMOKE.sites
-    assert svg(STUDY.figures[0], rows).startswith("<?xml")
-    assert find("mixing-and-learning") is STUDY
+    require_complete(STUDY, SMOKE, results, replications=len(SMOKE.seeds), lines=SMOKE.sites)
 
 
 def test_without_a_mask_law_or_a_second_coupling_there_is_no_estimate() -> None:

@@ -9,19 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from complete_runs import require_complete
 from torch import Tensor
 
 from trialogue.data import Ising
 from trialogue.errors import InputError
 from trialogue.inference import BlockGibbs, Gibbs, HittingTimes, IndependentParallel, hitting_times
 from trialogue.inference.laws import transition_matrix
-from trialogue.ledger import load_rows
-from trialogue.ledger.claims import evaluate
-from trialogue.ledger.figures import svg
-from trialogue.ledger.tables import sheet
-from trialogue.studies import find, parallel_gap_cliques, parallel_gap_networks
+from trialogue.studies import parallel_gap_cliques, parallel_gap_networks
 from trialogue.studies.execution import execute
-from trialogue.studies.parallel_gap import PRESETS, STUDY, Config, parts
+from trialogue.studies.parallel_gap import PRESETS, STUDY, Config
 from trialogue.studies.parallel_gap_cliques import (
     NAMED,
     Instance,
@@ -194,17 +191,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_part_claim_table_and_figure_has_rows(results: Path) -> None:
-    rows = load_rows(STUDY.folder(SMOKE, results))
-    assert set(rows.part) == set(parts(SMOKE))
-    for claim in STUDY.claims:
-        estimates = list(claim.estimate(rows))
-        assert len(estimates) == (1 if claim.unit == "exact" else len(SMOKE.seeds)), claim.id
-        assert all(map(math.isfinite, estimates)), claim.id
-    assert {verdict.answer for verdict in evaluate(STUDY.claims, rows, preset="smoke")} == {"not tested"}
-    for table in STUDY.tables:
-        assert len(sheet(table, rows).lines) >= 3
-    assert svg(STUDY.figures[0], rows).startswith("<?xml")
-    assert find("parallel-gap") is STUDY
+    require_complete(STUDY, SMOKE, results, replications=len(SMOKE.seeds), lines=3)
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from complete_runs import require_complete
 
 from trialogue.data import PottsChain
 from trialogue.errors import InputError
 from trialogue.ledger import load_rows
-from trialogue.ledger.claims import evaluate
-from trialogue.ledger.figures import svg
-from trialogue.ledger.tables import sheet
 from trialogue.oracles import whole_sequences
-from trialogue.studies import find, potts_coherence_chains
+from trialogue.studies import potts_coherence_chains
 from trialogue.studies.execution import execute
-from trialogue.studies.potts_coherence import PRESETS, STUDY, Config, parts
+from trialogue.studies.potts_coherence import PRESETS, STUDY, Config
 from trialogue.studies.potts_coherence_chains import (
     Sampled,
     chain_rows,
@@ -105,18 +103,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_part_claim_table_and_figure_has_rows(results: Path) -> None:
-    rows = load_rows(STUDY.folder(SMOKE, results))
-    assert set(rows.part) == set(parts(SMOKE))
-    for claim in STUDY.claims:
-        estimates = list(claim.estimate(rows))
-        assert len(estimates) == (1 if claim.unit == "exact" else len(SMOKE.seeds)), claim.id
-        assert all(map(math.isfinite, estimates)), claim.id
-    assert {verdict.answer for verdict in evaluate(STUDY.claims, rows, preset="smoke")} == {"not tested"}
-    for table in STUDY.tables:
-        assert len(sheet(table, rows).lines) >= len(SMOKE.plane_temperatures), table.title
-    for figure in STUDY.figures:
-        assert svg(figure, rows).startswith("<?xml")
-    assert find("potts-coherence") is STUDY
+    require_complete(
+        STUDY, SMOKE, results, replications=len(SMOKE.seeds), lines=len(SMOKE.plane_temperatures)
+    )
 
 
 def test_a_seed_does_not_depend_on_the_others(results: Path, tmp_path: Path) -> None:

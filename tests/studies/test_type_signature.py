@@ -1,25 +1,23 @@
 """The study `type-signature`: exact numbers, costs and networks against what is known, and end to end in miniature."""
 
 import dataclasses
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from complete_runs import require_complete
 from torch import Tensor
 
 from trialogue.data.arithmetic import SemiprimeTuples
 from trialogue.errors import InputError
 from trialogue.ledger import load_rows
 from trialogue.ledger.claims import evaluate
-from trialogue.ledger.figures import svg
-from trialogue.ledger.tables import sheet
 from trialogue.models.transformer import Transformer
-from trialogue.studies import find, type_signature_exact, type_signature_networks
+from trialogue.studies import type_signature_exact, type_signature_networks
 from trialogue.studies.execution import execute
-from trialogue.studies.type_signature import PRESETS, STUDY, Config, parts
+from trialogue.studies.type_signature import PRESETS, STUDY, Config
 from trialogue.studies.type_signature_costs import cost_rows
 from trialogue.studies.type_signature_exact import law_rows, overlap_rows
 from trialogue.studies.type_signature_networks import Training, network_rows
@@ -152,19 +150,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_part_claim_table_and_figure_has_rows(results: Path) -> None:
-    rows = load_rows(STUDY.folder(SMOKE, results))
-    assert set(rows.part) == set(parts(SMOKE))
+    rows = require_complete(STUDY, SMOKE, results, replications=2, lines=2)
     assert set(rows.stream.dropna()) == set(STREAMS)
-    for claim in STUDY.claims:
-        estimates = list(claim.estimate(rows))
-        assert len(estimates) == (1 if claim.unit == "exact" else 2), claim.id
-        assert all(map(math.isfinite, estimates)), claim.id
-    assert {verdict.answer for verdict in evaluate(STUDY.claims, rows, preset="smoke")} == {"not tested"}
-    for table in STUDY.tables:
-        assert len(sheet(table, rows).lines) >= 2
-    for figure in STUDY.figures:
-        assert svg(figure, rows).startswith("<?xml")
-    assert find("type-signature") is STUDY
 
 
 def test_known_numbers(results: Path) -> None:

@@ -9,17 +9,14 @@ from typing import Any
 
 import pytest
 import torch
+from complete_runs import require_complete
 from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.inference import truncated
-from trialogue.ledger import load_rows
-from trialogue.ledger.claims import evaluate
-from trialogue.ledger.figures import svg
-from trialogue.ledger.tables import sheet
 from trialogue.models import Cropped, Transformer
 from trialogue.oracles import Autoregressive
-from trialogue.studies import find, window_coherence_networks
+from trialogue.studies import window_coherence_networks
 from trialogue.studies.execution import execute
 from trialogue.studies.window_coherence import PRESETS, STUDY, Config, parts
 from trialogue.studies.window_coherence_networks import (
@@ -118,18 +115,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_part_claim_table_and_figure_has_rows(results: Path) -> None:
-    rows = load_rows(STUDY.folder(SMOKE, results))
-    assert set(rows.part) == set(parts(SMOKE))
+    require_complete(STUDY, SMOKE, results, replications=len(SMOKE.seeds), lines=3)
     assert len(parts(SMOKE)) == 1 + 2 * 4
-    for claim in STUDY.claims:
-        estimates = list(claim.estimate(rows))
-        assert len(estimates) == (1 if claim.unit == "exact" else len(SMOKE.seeds)), claim.id
-        assert all(map(math.isfinite, estimates)), claim.id
-    assert {verdict.answer for verdict in evaluate(STUDY.claims, rows, preset="smoke")} == {"not tested"}
-    for table in STUDY.tables:
-        assert len(sheet(table, rows).lines) >= 3
-    assert svg(STUDY.figures[0], rows).startswith("<?xml")
-    assert find("window-coherence") is STUDY
 
 
 def test_the_receptive_field_is_one_number() -> None:
