@@ -32,16 +32,16 @@ def _kernel(rows: DataFrame, chain: str, how: str) -> float:
     return float(chosen[chosen.chain == chain].divergence.agg(how))
 
 
-def _two_modes(rows: DataFrame, column: str) -> "Series[float]":
+def _two_modes(rows: DataFrame, column: str) -> dict[int, float]:
+    """A number of the two equal modes of each number of sites."""
     chosen = kind(rows, "two modes")
-    values: Series[float] = chosen.set_index(chosen.sites.astype(int))[column]
-    return values
+    return dict(zip(chosen.sites.astype(int).tolist(), chosen[column].tolist(), strict=True))
 
 
 def _total_correlation(rows: DataFrame) -> float:
     """Largest error of (N - 1) ln 2."""
     found = _two_modes(rows, "best_divergence")
-    return max(abs(value - (sites - 1) * math.log(2)) for sites, value in found.items())  # type: ignore[operator]
+    return max(abs(value - (sites - 1) * math.log(2)) for sites, value in found.items())
 
 
 NETWORK_CLAIMS = (
