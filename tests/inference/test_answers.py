@@ -1,5 +1,6 @@
 """Laws are remembered with their prefixes: the output head is applied once to each, and never to the wrong one."""
 
+import math
 from typing import ClassVar
 
 import pytest
@@ -62,6 +63,19 @@ def test_samples_and_scores_are_those_without_memory(walk, value, sharper, memor
     assert found.sequences() == expected.sequences()
     assert torch.equal(found.queries, expected.queries)
     torch.testing.assert_close(found.log_prob, expected.log_prob, equal_nan=True)
+
+
+def test_scores_are_those_before_truncation_also_where_the_law_is_remembered():
+    oracle = truncated(StoredTree(TREE, CountedHead), temperature=0.7, top_k=5)
+    walk, value = RUNS[-1]
+    CountedHead.applied = []
+    taken = run(oracle, walk, value)
+    assert len(CountedHead.applied) < taken.total.queries
+    for tokens, start, score in zip(
+        taken.sequences(), taken.prompt_lengths.tolist(), taken.log_prob.tolist(), strict=True
+    ):
+        own = [math.log(TREE.conditional(tokens[:end])[tokens[end]]) for end in range(start, len(tokens))]
+        assert score == pytest.approx(sum(own), abs=1e-9)
 
 
 @pytest.mark.parametrize(("walk", "value"), RUNS, ids=NAMES)

@@ -1,6 +1,7 @@
 """Figures of the study `type-signature`: what is hard to compute, and what is hard to learn."""
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import MaxNLocator
 from pandas import DataFrame
@@ -100,10 +101,10 @@ def _learned(rows: DataFrame) -> Drawing:
     return drawing
 
 
-def _grid(*axes: object) -> None:
+def _grid(*axes: Axes) -> None:
     for one in axes:
-        one.grid(color="#dddddd", lw=0.6)  # type: ignore[attr-defined]
-        one.set_axisbelow(True)  # type: ignore[attr-defined]
+        one.grid(color="#dddddd", lw=0.6)
+        one.set_axisbelow(True)
 
 
 FIGURES = (
