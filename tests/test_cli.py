@@ -63,7 +63,7 @@ BAD = {
     "no study": (("run",), "trialogue list"),
     "unknown preset": (("run", "biased-coin", "--preset", "big"), "smoke, default, paper"),
     "unknown field": ((*SMOKE, "--flps", "3"), "did you mean flips?"),
-    "unknown field, nothing close": ((*SMOKE, "--zzz", "3"), "the fields are bias, flips, seeds, pause"),
+    "unknown field, nothing close": ((*SMOKE, "--zzz", "3"), "the fields are bias, flips, seeds, gate"),
     "stray word": ((*SMOKE, "word"), "no such field"),
     "wrong type": ((*SMOKE, "--flips", "many"), "--flips: invalid literal for int()"),
     "no value": ((*SMOKE, "--flips"), "Missing value for argument '--flips'"),
@@ -165,17 +165,18 @@ def test_help_shows_the_fields(say: Say) -> None:
 
 
 def test_ctrl_c_is_one_line_and_code_130_and_keeps_finished_parts(tmp_path: Path) -> None:
-    tokens = ("run", "biased-coin", "--seeds", "1", "2", "3", "--pause", "0.4")
+    tokens = ("run", "biased-coin", "--seeds", "1", "2", "3", "--gate", "go")
     process = start(*tokens, folder=tmp_path)
     assert process.stderr is not None
     assert "seed-1" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate()
     assert process.returncode == 130
     assert err.strip().count("\n") == 0
     assert "1 of 3 parts are kept" in err
+    (tmp_path / "go").touch()
     resumed = start(*tokens, folder=tmp_path)
-    _, err = resumed.communicate(timeout=60)
+    _, err = resumed.communicate()
     assert resumed.returncode == 0
     assert "kept from an earlier run" in err.splitlines()[0]
 
@@ -184,7 +185,7 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     process = start("run", "biased-coin", "--preset", "smoke", folder=tmp_path)
     assert process.stdout is not None
     process.stdout.close()
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate()
     assert "Traceback" not in err
     assert "Error" not in err
 

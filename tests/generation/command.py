@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ PROMPT = ("--prompt", "the cat")
 REGEX = "regex:[a-c]{1,3}"
 RULES = """
 import time
+from pathlib import Path
 
 def lower(text):
     return text == text.lower()
@@ -21,8 +22,10 @@ def lower(text):
 def few_a(tokens):
     return tokens.count(68) < 2
 
-def slow(text):
-    time.sleep(0.15)
+def gated(text):
+    out = Path("out.jsonl")
+    while out.exists() and out.read_bytes().count(b"\\n") >= 3 and not Path("go").exists():
+        time.sleep(0.01)
     return True
 
 def raising(text):
@@ -66,10 +69,12 @@ class Told(NamedTuple):
 Say = Callable[..., Told]
 
 
-def start(folder: Path, *tokens: str) -> "subprocess.Popen[str]":
+def start(
+    folder: Path, *tokens: str, program: Sequence[str] = ("-m", "trialogue.cli")
+) -> "subprocess.Popen[str]":
     (folder / "rules.py").write_text(RULES, encoding="utf-8")
     return subprocess.Popen(
-        [sys.executable, "-m", "trialogue.cli", "generate", *tokens],
+        [sys.executable, *program, "generate", *tokens],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(Path(trialogue.__file__).parents[1])},
         stdout=subprocess.PIPE,
@@ -90,7 +95,9 @@ def content(path: Path) -> list[dict[str, Any]]:
     return sorted(plain, key=lambda line: (line["id"], line["sample"]))
 
 
-SLOW = (
+GATED = (
     *("--prompt", "the cat", "a list", "--n", "6", "--max-new-tokens", "5", "--batch-size", "2"),
-    *("--verifier", "python:rules.py:slow", "--verifier-whole", "--out", "out.jsonl"),
+    *("--verifier", "python:rules.py:gated", "--verifier-whole", "--verifier-timeout", "1000"),
+    *("--out", "out.jsonl"),
 )
+"""A run that waits, once it has kept three samples, until there is a file `go`."""

@@ -4,56 +4,55 @@ import json
 import os
 import pty
 import signal
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from generation.command import PROMPT, SLOW, Say, content, start
+from generation.command import GATED, PROMPT, Say, content, start
 from models.tiny_pretrained import tiny_oracle
 from trialogue.generation import run, streaming
 from trialogue.inference import generate
 
 
-def waited_for(path: Path, lines: int) -> Iterator[None]:
-    until = time.monotonic() + 120
+def wait_for(lines: int, path: Path, process: "subprocess.Popen[str]") -> None:
     while not path.exists() or path.read_bytes().count(b"\n") < lines:
-        assert time.monotonic() < until
+        assert process.poll() is None, process.communicate()
         time.sleep(0.01)
-    yield
 
 
 def test_a_killed_run_goes_on_where_it_stopped(say: Say, model: str, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
-    process = start(tmp_path, "--model", model, *SLOW)
-    next(waited_for(out, 3))
+    process = start(tmp_path, "--model", model, *GATED)
+    wait_for(3, out, process)
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate()
     torn = out.read_bytes()
     kept = torn.count(b"\n")
     assert 3 <= kept < 12
     out.write_bytes(torn + torn[:25])
-    resumed = say(*SLOW)
+    (tmp_path / "go").touch()
+    resumed = say(*GATED)
     assert resumed.code == 0, resumed.err
     assert resumed.err.startswith(f"12 samples, 12 accepted ({kept} of the samples were there already), ")
     assert out.read_bytes().startswith(torn)
     whole = tmp_path / "whole.jsonl"
-    assert say(*SLOW[:-1], str(whole), "--batch-size", "12").code == 0
+    assert say(*GATED[:-1], str(whole), "--batch-size", "12").code == 0
     assert content(out) == content(whole)
     # Nothing is left to do: not even the model is needed.
-    assert say(*SLOW, "--n", "3", "--device", "nowhere").err.startswith(
+    assert say(*GATED, "--n", "3", "--device", "nowhere").err.startswith(
         "6 samples, 6 accepted (6 of the samples"
     )
-    told = say(*SLOW, "--temperature", "0.5")
+    told = say(*GATED, "--temperature", "0.5")
     assert told.code == 2
     assert (
         "temperature=0.5: out.jsonl was begun with 1.0: choose another file, or begin anew with --force"
         in told.err
     )
-    assert say(*SLOW, "--temperature", "0.5", "--force", "--n", "1").code == 0
+    assert say(*GATED, "--temperature", "0.5", "--force", "--n", "1").code == 0
     assert len(content(out)) == 2
 
 
@@ -79,10 +78,10 @@ def test_a_mutant_that_keys_samples_by_place_is_found(
 
 
 def test_ctrl_c_keeps_what_is_there(model: str, tmp_path: Path) -> None:
-    process = start(tmp_path, "--model", model, *SLOW)
-    next(waited_for(tmp_path / "out.jsonl", 2))
+    process = start(tmp_path, "--model", model, *GATED)
+    wait_for(2, tmp_path / "out.jsonl", process)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate()
     assert process.returncode == 130, err
     kept = (tmp_path / "out.jsonl").read_bytes().count(b"\n")
     assert err.strip() == (
@@ -103,7 +102,7 @@ def test_a_reader_that_leaves_is_no_error(say: Say, monkeypatch: pytest.MonkeyPa
     reader.start()
     with os.fdopen(writing, "w") as stream:
         monkeypatch.setattr(sys, "stdout", stream)
-        told = say(*SLOW[:-2])
+        told = say(*GATED[:-2])
         # As a process does when it ends.
         stream.flush()
     reader.join()

@@ -24,6 +24,8 @@ from trialogue.randomness import numpy_generator
 TEXT = tokenization(LETTERS)
 A, B, C, AB, FIRST, SECOND, _, _, EOS = range(9)
 LIMIT = 8
+LONG = 1000
+"""Seconds that nothing takes, also on a machine that stands still for a while."""
 
 
 def batch_of(sequences, prompts=None) -> Batch:
@@ -152,21 +154,19 @@ def backtracks(prefix):
 
 @pytest.mark.parametrize("function", [loops, loops_and_catches, backtracks])
 def test_a_function_that_hangs_is_named(function):
-    began = time.monotonic()
     with pytest.raises(
         InputError, match=rf"^verifier {function.__name__}=\(0,\): it did not return within 0.05 s"
     ):
         ask(FunctionVerifier(function, timeout=0.05))
-    assert time.monotonic() - began < 5
 
 
 def test_a_function_in_time_is_not_disturbed():
     for _ in range(20):
-        assert ask(FunctionVerifier(lambda prefix: time.sleep(0.001) is None, timeout=5)) == [1.0]
+        assert ask(FunctionVerifier(lambda prefix: time.sleep(0.001) is None, timeout=LONG)) == [1.0]
     with pytest.raises(InputError, match="it raised TimeoutError: no answer"):
-        ask(FunctionVerifier(raising(TimeoutError("no answer")), timeout=5))
+        ask(FunctionVerifier(raising(TimeoutError("no answer")), timeout=LONG))
     with pytest.raises(KeyboardInterrupt):
-        ask(FunctionVerifier(raising(KeyboardInterrupt()), timeout=5))
+        ask(FunctionVerifier(raising(KeyboardInterrupt()), timeout=LONG))
 
 
 def raising(error):
@@ -188,18 +188,18 @@ def in_a_thread(run) -> list[BaseException | None]:
 
     thread = threading.Thread(target=caught)
     thread.start()
-    thread.join(10)
+    thread.join()
     return outcome
 
 
 def test_elsewhere_a_thread_waits():
     release = threading.Event()
     answers = []
-    assert in_a_thread(lambda: answers.append(call_within(5, str.upper, "a"))) == [None]
+    assert in_a_thread(lambda: answers.append(call_within(LONG, str.upper, "a"))) == [None]
     assert answers == ["A"]
-    (overdue,) = in_a_thread(lambda: call_within(0.02, lambda event: event.wait(10), release))
+    (overdue,) = in_a_thread(lambda: call_within(0.02, lambda event: event.wait(), release))
     assert isinstance(overdue, Overdue)
-    (error,) = in_a_thread(lambda: call_within(5, raising(LookupError()), "a"))
+    (error,) = in_a_thread(lambda: call_within(LONG, raising(LookupError()), "a"))
     assert isinstance(error, LookupError)
     release.set()
 
@@ -208,7 +208,7 @@ def test_elsewhere_a_thread_waits():
 def alarms():
     """Counts alarms of the program's own; the test runner's timer and handler are put back."""
     counted = []
-    handler = signal.signal(signal.SIGALRM, lambda *_: counted.append(time.monotonic()))
+    handler = signal.signal(signal.SIGALRM, lambda *_: counted.append(None))
     delay, interval = signal.setitimer(signal.ITIMER_REAL, 0)
     yield counted
     signal.signal(signal.SIGALRM, handler)
@@ -217,22 +217,28 @@ def alarms():
 
 def test_the_programs_own_alarm_goes_off_in_time(alarms):
     began = time.monotonic()
-    signal.setitimer(signal.ITIMER_REAL, 0.15)
-    assert call_within(5, lambda pause: time.sleep(pause) or 1, 0.02) == 1
+    signal.setitimer(signal.ITIMER_REAL, LONG)
+    assert call_within(LONG, lambda pause: time.sleep(pause) or 1, 0.02) == 1
     with pytest.raises(Overdue):
         call_within(0.02, loops, ())
-    assert alarms == []
     left, _ = signal.getitimer(signal.ITIMER_REAL)
-    assert 0 < left <= 0.15 - 0.04
-    while not alarms and time.monotonic() - began < 5:
+    assert LONG - (time.monotonic() - began) - 0.01 < left < LONG - 0.04
+    assert alarms == []
+
+
+def test_the_programs_own_alarm_does_not_interrupt_the_function(alarms):
+    def undisturbed(pause):
+        before = len(alarms)
+        time.sleep(pause)
+        return len(alarms) == before
+
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    assert call_within(LONG, undisturbed, 0.05)
+    for _ in range(1000):
+        if alarms:
+            break
         time.sleep(0.01)
     assert len(alarms) == 1
-    assert alarms[0] - began > 0.14
-    # One that is due during the call goes off after it.
-    signal.setitimer(signal.ITIMER_REAL, 0.01)
-    call_within(5, time.sleep, 0.05)
-    time.sleep(0.01)
-    assert len(alarms) == 2
 
 
 @pytest.mark.parametrize("timeout", [0, -1, math.nan, math.inf])

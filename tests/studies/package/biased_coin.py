@@ -26,8 +26,8 @@ class Config:
     """Probability of heads."""
     flips: int = 4000
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-    pause: float = 0.0
-    """Seconds that each part waits."""
+    gate: str = ""
+    """A file that all parts but that of seed 1 wait for, if it is named."""
     refuse: int | None = None
     """The seed whose coin is bad input."""
 
@@ -48,7 +48,8 @@ def run(config: Config, part: str, artifacts: Path) -> Iterator[dict[str, object
     if seed == config.refuse:
         raise InputError("coin", part, "use another")
     (artifacts / part).write_text("trained", encoding="utf-8")
-    time.sleep(config.pause)
+    while config.gate and seed > 1 and not Path(config.gate).exists():
+        time.sleep(0.01)
     heads = numpy_generator(seed, "coin").binomial(config.flips, config.bias)
     yield {"seed": seed, "kind": "flips", "heads": heads / config.flips}
     yield {"seed": seed, "kind": "law", "heads": config.bias}

@@ -36,10 +36,11 @@ def call_within(seconds: float, function: Callable[[Argument], Answer], argument
 
 def _interrupted(seconds: float, function: Callable[[Argument], Answer], argument: Argument) -> Answer:
     began = time.monotonic()
+    delay, interval = signal.setitimer(signal.ITIMER_REAL, 0)
     handler = signal.signal(signal.SIGALRM, _expire)
-    delay, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         try:
+            signal.setitimer(signal.ITIMER_REAL, seconds)
             return function(argument)
         finally:
             # The alarm may go off here still, which is why another block waits for it.
