@@ -128,7 +128,6 @@ def test_ragged_schedules_answer_as_fresh_passes_do(kind):
     assert sum(wrong for _, wrong in errors) == 0
 
 
-@pytest.mark.timeout(7200)
 @pytest.mark.skipif(
     "TRIALOGUE_TEST_MODEL" not in os.environ, reason="names no model to test, such as smollm2"
 )

@@ -1,6 +1,5 @@
 """From labelled texts to a verifier: it finds the layer that knows, and says with what right it rejects."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -10,10 +9,11 @@ import torch
 from models.tiny_pretrained import tiny_oracle
 from training.planted_signal import Planted, marked_texts
 from trialogue.errors import InputError
+from trialogue.inference import truncated
+from trialogue.models.position_cache import PositionCache
 from trialogue.models.pretrained import PretrainedOracle
-from trialogue.models.probe import hidden_states_of_prefixes
+from trialogue.models.probe import _batches, hidden_states_of_prefixes
 from trialogue.models.transformer import Transformer, TransformerConfig
-from trialogue.oracles import Context
 from trialogue.randomness import generator
 from trialogue.training.probe_examples import LabelledTexts, prefix_examples
 from trialogue.training.probe_files import ProbeFile
@@ -160,27 +160,63 @@ def test_bad_settings_are_named(case: str) -> None:
         train_verifier(PLANTED, marked_texts(60), ProbeTrainingConfig(**{"layers": (3,), **settings}))
 
 
-class Stepwise:
-    """The tiny model, without the pass that has all positions."""
-
-    def __init__(self, oracle: PretrainedOracle) -> None:
-        self.oracle = oracle
-
-    def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
-        return self.oracle.open(rows, capacity, layers)
-
-
 def test_one_pass_has_the_states_that_a_verifier_reads() -> None:
     oracle = tiny_oracle(3)
     sequences = torch.randint(3, 300, (7, 20), generator=generator(0, "tokens")).tolist()
     lengths = [[20], [1, 2, 3], [], [5, 17], [4, 19, 20], [1], [9]]
     read = [
-        hidden_states_of_prefixes(cast(Any, model), sequences, lengths, (-1, 0, 1), batch_size=3)
-        for model in (oracle, Stepwise(oracle))
+        hidden_states_of_prefixes(model, sequences, lengths, (-1, 0, 1), batch_size=3)
+        for model in (oracle, truncated(oracle))
     ]
     assert torch.allclose(*read, rtol=1e-3, atol=1e-3)
     assert not torch.allclose(read[0][:, 0], read[1][:, 2], atol=1e-1)
     assert not torch.allclose(read[0], read[1].roll(1, 0), atol=1e-1)
+
+
+BEGINNINGS = torch.randint(3, 300, (2, 14), generator=generator(1, "beginnings")).tolist()
+ENDS = torch.randint(3, 300, (9, 9), generator=generator(2, "ends")).tolist()
+SHARING = [BEGINNINGS[row % 2] + end[: 9 - row] for row, end in enumerate(ENDS)] + [
+    ENDS[0],
+    BEGINNINGS[0][:5],
+]
+LENGTHS = [[14, 23], [15, 18], [], [16], [17, 18, 19], [13, 18], [15], [2, 16], [15], [1, 4, 9], [5]]
+
+
+@pytest.mark.parametrize("kind", ["cached", "recomputed", "stepwise"])
+def test_a_beginning_that_sequences_share_is_evaluated_once(kind: str) -> None:
+    oracle = tiny_oracle(3, recompute=kind == "recomputed")
+    model = truncated(oracle) if kind == "stepwise" else oracle
+    evaluated: list[int] = []
+    together = hidden_states_of_prefixes(
+        model, SHARING, LENGTHS, (-1, 1), batch_size=4, evaluated=evaluated.append
+    )
+    alone = [
+        hidden_states_of_prefixes(oracle, [own], [[length]], (-1, 1))
+        for own, asked in zip(SHARING, LENGTHS, strict=True)
+        for length in asked
+    ]
+    assert torch.allclose(together, torch.cat(alone), rtol=1e-3, atol=1e-3)
+    separately = sum(own[-1] + 1 for own in LENGTHS if own)
+    assert sum(evaluated) == separately if kind == "recomputed" else sum(evaluated) < 0.8 * separately
+
+
+def test_a_beginning_that_is_not_copied_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PositionCache, "copy", lambda *arguments: None)
+    with pytest.raises(AssertionError):
+        test_a_beginning_that_sequences_share_is_evaluated_once("cached")
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_batches_hold_every_sequence_once_and_know_what_is_shared(size: int) -> None:
+    prefixes = {7 * place: tuple(sequence) for place, sequence in enumerate(SHARING)}
+    batches = list(_batches(prefixes, size))
+    assert sorted(key for batch, _ in batches for key in batch) == sorted(prefixes)
+    for batch, shared in batches:
+        rows = [prefixes[key] for key in batch]
+        assert len(batch) <= size
+        assert len({row[:shared] for row in rows}) == 1
+        assert shared == 0 or 2 * shared >= max(map(len, rows))
+    assert any(shared >= 14 for _, shared in batches) == (size > 1)
 
 
 def test_states_are_in_the_order_of_the_prefixes_and_each_position_is_evaluated_once() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,7 +20,7 @@ _POSITIONS_AT_ONCE = 4096
 _PADDING_SHARE = 1.25
 
 
-class PretrainedContext:
+class PretrainedContext(ABC):
     """What the contexts of a pretrained model share: what is kept of a pass, and what is read off it.
 
     Features are (n, width * (1 + len(layers))): the last hidden state, then those after each of `layers` blocks. A
@@ -26,6 +28,7 @@ class PretrainedContext:
     """
 
     first = 1
+    recomputes: bool
 
     def __init__(self, oracle: PretrainedOracle, capacity: int, layers: tuple[int, ...]) -> None:
         self._oracle, self._capacity, self._layers = oracle, capacity, layers
@@ -67,6 +70,34 @@ class PretrainedContext:
             parts = [answer.logits[rows, last], answer.hidden_states[-1][rows, last]]
         parts += [answer.hidden_states[layer][rows, last] for layer in self._layers]
         return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
+
+    def prefix_states(
+        self, tokens: Tensor, start: int, lengths: Sequence[Sequence[int]], layers: Sequence[int]
+    ) -> Tensor:
+        """Hidden states (n, len(layers), width) of all prefixes of `tokens` (rows, capacity), off one pass.
+
+        `lengths` names the prefixes of each row, shortest first; row i is stored in row i. Positions below `start`
+        are as an earlier call or a copy left them, and no prefix is shorter.
+        """
+        stop = torch.tensor([own[-1] for own in lengths])
+        self._checked(stop)
+        first = torch.full_like(stop, 0 if self.recomputes else max(start - 1, 0))
+        ids, settings = self._inputs(tokens, first, stop, torch.arange(len(stop)))
+        self.passes += 1
+        answer = self._oracle.body(input_ids=ids, output_hidden_states=True, **settings)
+        rows = [row for row, own in enumerate(lengths) for _ in own]
+        # A prefix of i tokens ends at index i - 1; padding lies to the right, where a causal network does not look.
+        last = [length - 1 - int(first[row]) for row, own in enumerate(lengths) for length in own]
+        streams = (
+            answer.last_hidden_state if layer == -1 else answer.hidden_states[layer] for layer in layers
+        )
+        return torch.stack([stream[rows, last] for stream in streams], 1)
+
+    @abstractmethod
+    def _inputs(
+        self, tokens: Tensor, first: Tensor, stop: Tensor, rows: Tensor
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """Input ids, and what else the network is given, to evaluate indices `first..stop - 1` of each row."""
 
     def _checked(self, stop: Tensor) -> None:
         if int(stop.min()) < 1:
@@ -119,6 +150,12 @@ class CachedContext(PretrainedContext):
 
     def _evaluate(self, tokens: Tensor, first: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
         """Features (n, features) after evaluating indices `first..stop - 1` of `tokens` (n, capacity)."""
+        ids, settings = self._inputs(tokens, first, stop, rows)
+        return self._pass(ids, (stop - first - 1).to(ids.device), **settings)
+
+    def _inputs(
+        self, tokens: Tensor, first: Tensor, stop: Tensor, rows: Tensor
+    ) -> tuple[Tensor, dict[str, Any]]:
         device, counts = self._oracle.device, stop - first
         longest, reach = int(counts.max()), int(stop.max())
         positions = first[:, None] + torch.arange(longest)
@@ -135,15 +172,13 @@ class CachedContext(PretrainedContext):
             reach,
         )
         # A learned table of positions ends with the longest sequence, and padding may lie behind it.
-        positions, counts = positions.minimum(stop[:, None] - 1).to(device), counts.to(device)
-        return self._pass(
-            ids.to(device),
-            counts - 1,
-            attention_mask=None if level else self._mask(positions, reach),
-            position_ids=positions,
-            past_key_values=self._cache.at(place),
-            use_cache=True,
-        )
+        positions = positions.minimum(stop[:, None] - 1).to(device)
+        return ids.to(device), {
+            "attention_mask": None if level else self._mask(positions, reach),
+            "position_ids": positions,
+            "past_key_values": self._cache.at(place),
+            "use_cache": True,
+        }
 
     def _mask(self, positions: Tensor, reach: int) -> Tensor:
         """What is added to the scores (n, 1, m, reach): nothing for what is past, the least number for the rest."""
@@ -173,15 +208,20 @@ class RecomputedContext(PretrainedContext):
         self._checked(stop)
         features: Tensor | None = None
         for group in self._together(stop):
-            lengths = stop[group].to(self._oracle.device)
-            ids = tokens[group, : int(lengths.max())].to(self._oracle.device)
-            # Causal: what is padding, to the right, is not seen.
-            part = self._pass(ids, lengths - 1, use_cache=False)
+            ids, settings = self._inputs(tokens[group], torch.zeros_like(group), stop[group], group)
+            part = self._pass(ids, (stop[group] - 1).to(ids.device), **settings)
             if features is None:
                 features = part.new_empty(len(stop), part.shape[1])
             features[group.to(part.device)] = part
         assert features is not None
         return features
+
+    def _inputs(
+        self, tokens: Tensor, first: Tensor, stop: Tensor, rows: Tensor
+    ) -> tuple[Tensor, dict[str, Any]]:
+        del first, rows
+        # Causal: what is padding, to the right, is not seen.
+        return tokens[:, : int(stop.max())].to(self._oracle.device), {"use_cache": False}
 
     def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
         """Nothing is kept, so nothing is copied."""

@@ -1,8 +1,8 @@
 """A probe: a small network from a hidden state to the probability that the prefix is still correct."""
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, pairwise
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate, islice, pairwise
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -93,9 +93,9 @@ def hidden_states_of_prefixes(
 
     `lengths` names the prefixes of each sequence, shortest first; the n states come in that order, sequence by
     sequence. Every position is evaluated once for all prefixes and all layers, up to the longest prefix that is
-    asked for, in batches of `batch_size` sequences of similar length, the longest first. `evaluated` is told how
-    many positions each call had. Raises `InputError` where lengths do not increase or exceed their
-    sequence.
+    asked for, in batches of `batch_size` sequences; so is a beginning that sequences share, such as a prompt, where
+    it is at least half of each. `evaluated` is told how many positions each call had. Raises `InputError` where
+    lengths do not increase or exceed their sequence.
     """
     if len(sequences) != len(lengths):
         raise InputError("lengths", len(lengths), f"name prefixes for each of {len(sequences)} sequences")
@@ -104,21 +104,19 @@ def hidden_states_of_prefixes(
             mend = f"use increasing lengths from 0 to {len(sequence)}, the length of the sequence"
             raise InputError("lengths", list(own), mend)
     recorded = tuple(layer for layer in layers if layer != -1)
-    asked = [index for index, own in enumerate(lengths) if len(own)]
-    if not asked:
+    cut = {index: sequences[index][: own[-1]] for index, own in enumerate(lengths) if len(own)}
+    if not cut:
         raise InputError("lengths", 0, "name at least one prefix")
-    asked.sort(key=lambda index: lengths[index][-1], reverse=True)
     first = [0, *accumulate(len(own) for own in lengths)]
-    read = _read_whole if isinstance(oracle, _WholePass) else _read_stepwise
     states: Tensor | None = None
     with torch.inference_mode():
-        for begin in range(0, len(asked), batch_size):
-            batch = asked[begin : begin + batch_size]
-            tokens, _ = padded([sequences[index][: lengths[index][-1]] for index in batch])
+        for batch, shared in _batches(cut, batch_size):
+            tokens, _ = padded([cut[index] for index in batch])
+            asked = [lengths[index] for index in batch]
             context = oracle.open(len(batch), tokens.shape[1], recorded)
-            for part, positions, found in read(
-                oracle, context, tokens, [lengths[index] for index in batch], layers
-            ):
+            if min(own[0] for own in asked) < getattr(context, "first", 0):
+                raise InputError("lengths", 0, "this model has no state before its first token")
+            for part, positions, found in _read(context, tokens, asked, layers, shared):
                 if states is None:
                     with torch.inference_mode(False):  # a probe may be trained on them
                         states = torch.empty(first[-1], *found.shape[1:])
@@ -129,55 +127,79 @@ def hidden_states_of_prefixes(
     return states
 
 
-@runtime_checkable
-class _WholePass(Protocol):
-    """An oracle around a network whose one pass has the hidden states at all positions."""
+def _batches(sequences: Mapping[int, Sequence[int]], size: int) -> Iterator[tuple[list[int], int]]:
+    """Keys of `sequences` to evaluate together, `size` at most, and how many first tokens they share.
 
-    @property
-    def body(self) -> nn.Module:
-        """The network without its head."""
-        ...
+    Those that share half of the longest of them or more; then the others, of similar length together, which are told
+    to share nothing.
+    """
+    order = sorted(sequences, key=lambda key: tuple(sequences[key]))
+    alone: list[int] = []
+    begin = 0
+    while begin < len(order):
+        batch, shared, longest = [order[begin]], len(sequences[order[begin]]), 0
+        for key in order[begin + 1 : begin + size]:
+            common = _common(sequences[batch[0]], sequences[key], shared)
+            longest = max(longest, len(sequences[batch[-1]]), len(sequences[key]))
+            # With one more, that many are spared at each of those before it.
+            if 2 * common < longest or common * len(batch) < shared * (len(batch) - 1):
+                break
+            batch.append(key)
+            shared = common
+        begin += len(batch)
+        if len(batch) > 1:
+            yield batch, shared
+        else:
+            alone += batch
+    alone.sort(key=lambda key: len(sequences[key]), reverse=True)
+    for place in range(0, len(alone), size):
+        yield alone[place : place + size], 0
 
 
-_Read = Iterator[tuple[list[tuple[int, int]], int, Tensor]]
-"""(row, which of its prefixes), positions evaluated, hidden states (prefixes, layers, width)."""
-
-
-def _read_whole(
-    oracle: Any, context: Context, tokens: Tensor, lengths: list[Sequence[int]], layers: Sequence[int]
-) -> _Read:
-    """All prefixes in one pass. The context, which is not used, has checked length and layers."""
-    del context
-    answer = oracle.body(input_ids=tokens.to(oracle.device), output_hidden_states=True, use_cache=False)
-    part = [(row, turn) for row, own in enumerate(lengths) for turn in range(len(own))]
-    rows = [row for row, _ in part]
-    # A prefix of i tokens ends at index i - 1; padding lies to the right, where a causal network does not look.
-    last = [lengths[row][turn] - 1 for row, turn in part]
-    if min(last) < 0:
-        raise InputError("lengths", 0, "a pretrained model has no state before its first token")
-    streams = (answer.last_hidden_state if layer == -1 else answer.hidden_states[layer] for layer in layers)
-    yield (
-        part,
-        sum(own[-1] + 1 for own in lengths),
-        torch.stack([stream[rows, last] for stream in streams], 1),
+def _common(one: Sequence[int], other: Sequence[int], most: int) -> int:
+    """How many first tokens are the same, up to `most`."""
+    pairs = zip(islice(one, most), other, strict=False)
+    return next(
+        (place for place, (mine, theirs) in enumerate(pairs) if mine != theirs), min(most, len(other))
     )
 
 
-def _read_stepwise(
-    oracle: Autoregressive,
-    context: Context,
-    tokens: Tensor,
-    lengths: list[Sequence[int]],
-    layers: Sequence[int],
-) -> _Read:
-    """The first prefix of every row, then what the second has more, and so on."""
-    del oracle
-    start = torch.zeros(len(tokens), dtype=torch.int64)
+@runtime_checkable
+class _WholePass(Protocol):
+    """A context that reads the hidden states of all prefixes off one pass."""
+
+    def prefix_states(
+        self, tokens: Tensor, start: int, lengths: Sequence[Sequence[int]], layers: Sequence[int]
+    ) -> Tensor:
+        """Hidden states (n, len(layers), width) of the prefixes, row by row; see `PretrainedContext`."""
+        ...
+
+
+def _read(
+    context: Context, tokens: Tensor, lengths: Sequence[Sequence[int]], layers: Sequence[int], shared: int
+) -> Iterator[tuple[list[tuple[int, int]], int, Tensor]]:
+    """(row, which of its prefixes), positions evaluated, hidden states (prefixes, layers, width).
+
+    Of the first `shared` tokens, which are the same in all rows, what is evaluated in one row is copied to the others.
+    """
+    shared = min(shared, *(own[0] - 1 for own in lengths))
+    start = 0
+    if shared > 0 and not getattr(context, "recomputes", False):
+        start = shared + 1
+        one, others = torch.zeros(1, dtype=torch.int64), torch.arange(1, len(tokens))
+        context.features(tokens[:1], one, one + shared, one)
+        context.copy(torch.zeros_like(others), others, 0, shared)
+    if isinstance(context, _WholePass):
+        part = [(row, turn) for row, own in enumerate(lengths) for turn in range(len(own))]
+        positions = start + sum(own[-1] + 1 - start for own in lengths)
+        yield part, positions, context.prefix_states(tokens, start, lengths, layers)
+        return
+    done = torch.full((len(tokens),), start)
     for turn in range(max(map(len, lengths))):
-        part = [row for row, own in enumerate(lengths) if turn < len(own)]
-        stop = torch.tensor([lengths[row][turn] for row in part])
-        rows = torch.tensor(part)
-        features = context.features(tokens[rows], start[rows], stop, rows)
-        states = torch.stack([context.hidden(features, layer) for layer in layers], 1)
-        yield [(row, turn) for row in part], int((stop - start[rows]).sum()) + len(part), states
-        start[rows] = stop + 1
+        part = [(row, turn) for row, own in enumerate(lengths) if turn < len(own)]
+        rows = torch.tensor([row for row, _ in part])
+        stop = torch.tensor([lengths[row][turn] for row, _ in part])
+        features = context.features(tokens[rows], done[rows], stop, rows)
+        positions = (start if turn == 0 else 0) + int((stop + 1 - done[rows]).sum())
+        yield part, positions, torch.stack([context.hidden(features, layer) for layer in layers], 1)
+        done[rows] = stop + 1
