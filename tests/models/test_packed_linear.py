@@ -1,0 +1,144 @@
+"""Packed layers compute what plain ones do, a model is in memory once, and code that reads weights still runs."""
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers.models.llama.modeling_llama import LlamaMLP
+
+from models.tiny_pretrained import save_tiny
+from trialogue.models import packed_linear
+from trialogue.models.packed_linear import PackedLinear, pack_linear_layers, packs
+from trialogue.models.pretrained import PretrainedOracle, load_pretrained
+from trialogue.randomness import generator
+
+
+def drawn(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=generator(len(shape), "packed", *shape))
+
+
+def plain(fan_in: int, fan_out: int, bias: bool = True) -> nn.Linear:
+    layer = nn.Linear(fan_in, fan_out, bias=bias)
+    layer.weight.data = drawn(fan_out, fan_in)
+    return layer
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("shape", [(1, 24), (7, 24), (300, 24), (2, 3, 24), (0, 24)])
+def test_it_computes_what_the_layer_does(shape: tuple[int, ...], bias: bool) -> None:
+    layer, states = plain(24, 40, bias), drawn(*shape)
+    with torch.inference_mode():
+        assert torch.allclose(PackedLinear(layer)(states), layer(states), rtol=1e-4, atol=1e-4)
+
+
+def test_it_takes_states_of_any_layout() -> None:
+    layer, states = plain(24, 40), drawn(24, 9, 5)
+    with torch.inference_mode():
+        for view in (states[:, :, 0].T, states.permute(2, 1, 0), states[:, ::2, 1].T):
+            assert torch.allclose(PackedLinear(layer)(view), layer(view), rtol=1e-4, atol=1e-4)
+
+
+class Doubled(nn.Linear):
+    def forward(self, states: Tensor) -> Tensor:
+        return 2 * super().forward(states)
+
+
+def test_only_plain_layers_are_packed() -> None:
+    hooked = plain(8, 8)
+    hooked.register_forward_hook(lambda layer, given, answer: answer + 1)
+    model = nn.Sequential(plain(8, 8), nn.Sequential(nn.ReLU(), plain(8, 8)), Doubled(8, 8), hooked)
+    states = drawn(5, 8)
+    with torch.inference_mode():
+        expected = model(states)
+        pack_linear_layers(model)
+        assert torch.allclose(model(states), expected, rtol=1e-4, atol=1e-4)
+    kinds = [type(layer).__name__ for layer in model.modules() if not isinstance(layer, nn.Sequential)]
+    assert kinds == ["PackedLinear", "ReLU", "PackedLinear", "Doubled", "Linear"]
+
+
+def of_files() -> int:
+    """MB of files that this process has in memory."""
+    table = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(table["RssFile"].split()[0]) // 1024
+
+
+def megabytes_that_leave(path: Path) -> int:
+    """Of 64 MB of weights in a file, once they are packed."""
+    save_file({"weight": drawn(1024, 16384)}, path)
+    model = nn.Sequential(nn.Linear(16384, 1024, bias=False))
+    weight = load_file(path)["weight"]
+    model[0].weight = nn.Parameter(weight, requires_grad=False)
+    expected = weight.sum()
+    gc.collect()
+    before = of_files()
+    pack_linear_layers(model)
+    after = of_files()
+    assert weight.sum() == expected
+    return before - after
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not tell what is mapped")
+def test_weights_of_a_mapped_file_leave_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert megabytes_that_leave(tmp_path / "weights.safetensors") > 50
+    monkeypatch.setattr(packed_linear, "_leave", lambda *arguments: None)
+    assert megabytes_that_leave(tmp_path / "others.safetensors") < 10
+
+
+def test_weights_that_are_in_no_file_stay() -> None:
+    layer = plain(64, 1024)
+    before = layer.weight.clone()
+    model = nn.Sequential(layer)
+    pack_linear_layers(model)
+    assert torch.equal(layer.weight, before)
+
+
+def answers(oracle: PretrainedOracle) -> Tensor:
+    tokens = torch.tensor([[5, 9, 30, 4]])
+    context = oracle.open(1, 4)
+    with torch.inference_mode():
+        start = torch.zeros(1, dtype=torch.int64)
+        return context.log_probs(context.features(tokens, start, start + 4, start))
+
+
+def packed_layers(oracle: PretrainedOracle) -> int:
+    return sum(isinstance(layer, PackedLinear) for layer in oracle.model.modules())
+
+
+def test_a_loaded_model_is_packed_and_answers_the_same(tmp_path: Path) -> None:
+    folder = save_tiny(tmp_path / "tiny")
+    packed, unpacked = (
+        load_pretrained(folder, device="cpu"),
+        load_pretrained(folder, device="cpu", packed=False),
+    )
+    assert packs(unpacked.model)
+    assert packed_layers(packed) == sum(type(layer) is nn.Linear for layer in unpacked.model.modules()) > 7
+    assert packed_layers(unpacked) == 0
+    assert (packed.vocab_size, packed.width, packed.dtype) == (
+        unpacked.vocab_size,
+        unpacked.width,
+        unpacked.dtype,
+    )
+    assert torch.allclose(answers(packed), answers(unpacked), atol=1e-4)
+    for dtype in ("bfloat16", "float64"):
+        assert packed_layers(load_pretrained(folder, device="cpu", dtype=dtype)) == 0
+
+
+def test_a_model_whose_code_reads_weights_is_loaded_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = save_tiny(tmp_path / "tiny")
+    expected = answers(load_pretrained(folder, device="cpu"))
+
+    def by_hand(self: Any, states: Tensor) -> Tensor:
+        gate, up = (functional.linear(states, layer.weight) for layer in (self.gate_proj, self.up_proj))
+        return functional.linear(self.act_fn(gate) * up, self.down_proj.weight)
+
+    monkeypatch.setattr(LlamaMLP, "forward", by_hand)
+    oracle = load_pretrained(folder, device="cpu")
+    assert packed_layers(oracle) == 0
+    assert torch.allclose(answers(oracle), expected, atol=1e-4)
