@@ -2,7 +2,8 @@
 
 SmolLM2-135M-Instruct in float32, 64 new tokens after a prompt of about 21; the contenders take turns, so that a change
 of the machine's speed meets all of them. The limit is a bare loop: the model's pass with the library's own cache, a
-softmax and a draw. Figures are medians over `--rounds`, in tokens per second of CPU time and of wall time, and the
+softmax and a draw; it and the library's `generate` run the model as the library loads it, ours the one that
+`load_pretrained` packs. Figures are medians over `--rounds`, in tokens per second of CPU time and of wall time, and the
 ratios are of CPU time. `--genlm` names a Python that has genlm-control, which then takes its turns in a process of its
 own; it draws 8 tokens, as more take minutes, and shorter sequences are in its favour. Last comes the peak memory of a
 process each.
@@ -177,11 +178,20 @@ def grammars(oracle: PretrainedOracle) -> dict[str, Callable[[], Verifier]]:
     }
 
 
-def compare(console: Console, oracle: PretrainedOracle, batch: int, rounds: int, peer: Peer | None) -> None:
+def compare(
+    console: Console,
+    oracle: PretrainedOracle,
+    stored: PretrainedOracle,
+    batch: int,
+    rounds: int,
+    peer: Peer | None,
+) -> None:
+    """Every contender with `oracle`, whose weights are packed, beside what runs on the weights as `stored`."""
     rules = grammars(oracle)
     runs = {
-        "bare loop": bare(oracle, batch),
-        "generate": library(oracle, batch),
+        "bare loop": bare(stored, batch),
+        "generate": library(stored, batch),
+        "ancestral, packed=False": ours(stored, batch, Ancestral()),
         "ancestral": ours(oracle, batch, Ancestral()),
     }
     for name, rule in rules.items():
@@ -258,20 +268,26 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     transformers.logging.set_verbosity_error()
-    oracle = load_pretrained(arguments.model)
-    # All contenders draw as many tokens.
-    oracle.eos, oracle.model.generation_config.eos_token_id = None, None
+
+    def loaded(packed: bool) -> PretrainedOracle:
+        oracle = load_pretrained(arguments.model, packed=packed)
+        # All contenders draw as many tokens.
+        oracle.eos, oracle.model.generation_config.eos_token_id = None, None
+        return oracle
+
     if arguments.peak:
         batch = arguments.batches[0]
-        (library(oracle, batch) if arguments.peak == "generate" else ours(oracle, batch, Ancestral()))()
+        alone = arguments.peak == "generate"
+        (library(loaded(False), batch) if alone else ours(loaded(True), batch, Ancestral()))()
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
         return
+    oracle, stored = loaded(True), loaded(False)
     console = Console()
     folder = folder_of(arguments.model) or Path(arguments.model)
     peer = Peer(arguments.genlm, folder, arguments.threads) if arguments.genlm else None
     console.print(f"{arguments.threads} thread(s), medians of {arguments.rounds} rounds")
     for batch in arguments.batches:
-        compare(console, oracle, batch, arguments.rounds, peer)
+        compare(console, oracle, stored, batch, arguments.rounds, peer)
     compare_backtracking(console, folder, oracle, arguments.rounds)
     print_memory(console, max(arguments.batches), arguments.threads)
 

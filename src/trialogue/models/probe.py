@@ -93,8 +93,8 @@ def hidden_states_of_prefixes(
 
     `lengths` names the prefixes of each sequence, shortest first; the n states come in that order, sequence by
     sequence. Every position is evaluated once for all prefixes and all layers, up to the longest prefix that is
-    asked for, in batches of `batch_size` sequences; so is a beginning that sequences share, such as a prompt, where
-    it is at least half of each. `evaluated` is told how many positions each call had. Raises `InputError` where
+    asked for, in batches of `batch_size` sequences; so is a beginning that the sequences of a batch share, such as a
+    prompt, where it is at least half of each. `evaluated` is told how many positions each call had. Raises `InputError` where
     lengths do not increase or exceed their sequence.
     """
     if len(sequences) != len(lengths):
@@ -137,10 +137,11 @@ def _batches(sequences: Mapping[int, Sequence[int]], size: int) -> Iterator[tupl
     alone: list[int] = []
     begin = 0
     while begin < len(order):
-        batch, shared, longest = [order[begin]], len(sequences[order[begin]]), 0
+        batch, shared = [order[begin]], len(sequences[order[begin]])
+        longest = shared
         for key in order[begin + 1 : begin + size]:
             common = _common(sequences[batch[0]], sequences[key], shared)
-            longest = max(longest, len(sequences[batch[-1]]), len(sequences[key]))
+            longest = max(longest, len(sequences[key]))
             # With one more, that many are spared at each of those before it.
             if 2 * common < longest or common * len(batch) < shared * (len(batch) - 1):
                 break
