@@ -5,7 +5,7 @@ of the machine's speed meets all of them. The limit is a bare loop: the model's 
 softmax and a draw; it and the library's `generate` run the model as the library loads it, ours the one that
 `load_pretrained` packs. Figures are medians over `--rounds`, in tokens per second of CPU time and of wall time, and the
 ratios are of CPU time. `--genlm` names a Python that has genlm-control, which then takes its turns in a process of its
-own; it draws 8 tokens, as more take minutes, and shorter sequences are in its favour. Last comes the peak memory of a
+own; it draws 8 tokens, as more take minutes, and shorter sequences are in its favour. First comes the peak memory of a
 process each.
 
     trialogue models pull smollm2
@@ -233,7 +233,7 @@ def compare_backtracking(console: Console, model: Path, oracle: PretrainedOracle
     print_rates(console, "queries, ragged batch of 16", seen, "ancestral", asked)
 
 
-def print_memory(console: Console, batch: int, threads: int) -> None:
+def print_memory(console: Console, model: str, batch: int, threads: int) -> None:
     """Peak resident memory of a process that does nothing but load the model and generate."""
     table = Table("", "peak, MiB", "of generate", "asked", title=f"memory, batch {batch}")
     peaks = {}
@@ -241,6 +241,8 @@ def print_memory(console: Console, batch: int, threads: int) -> None:
         command = [
             sys.executable,
             __file__,
+            "--model",
+            model,
             "--peak",
             name,
             "--batches",
@@ -281,15 +283,16 @@ def main() -> None:
         (library(loaded(False), batch) if alone else ours(loaded(True), batch, Ancestral()))()
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
         return
-    oracle, stored = loaded(True), loaded(False)
     console = Console()
+    # While this process is small: a process that it starts begins with its peak.
+    print_memory(console, arguments.model, max(arguments.batches), arguments.threads)
+    oracle, stored = loaded(True), loaded(False)
     folder = folder_of(arguments.model) or Path(arguments.model)
     peer = Peer(arguments.genlm, folder, arguments.threads) if arguments.genlm else None
     console.print(f"{arguments.threads} thread(s), medians of {arguments.rounds} rounds")
     for batch in arguments.batches:
         compare(console, oracle, stored, batch, arguments.rounds, peer)
     compare_backtracking(console, folder, oracle, arguments.rounds)
-    print_memory(console, max(arguments.batches), arguments.threads)
 
 
 if __name__ == "__main__":
