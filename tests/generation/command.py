@@ -13,6 +13,7 @@ import trialogue
 PROMPT = ("--prompt", "the cat")
 REGEX = "regex:[a-c]{1,3}"
 RULES = """
+import os
 import time
 from pathlib import Path
 
@@ -24,7 +25,10 @@ def few_a(tokens):
 
 def gated(text):
     out = Path("out.jsonl")
+    parent = os.getppid()
     while out.exists() and out.read_bytes().count(b"\\n") >= 3 and not Path("go").exists():
+        if os.getppid() != parent:
+            break
         time.sleep(0.01)
     return True
 

@@ -13,9 +13,17 @@ from transformers.models.llama.modeling_llama import LlamaMLP
 
 from models.tiny_pretrained import save_tiny
 from trialogue.models import packed_linear
-from trialogue.models.packed_linear import PackedLinear, pack_linear_layers, packs
+from trialogue.models.packed_linear import (
+    AVAILABLE,
+    PackedLinear,
+    WeightIsPackedError,
+    pack_linear_layers,
+    packs,
+)
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.randomness import generator
+
+pytestmark = pytest.mark.skipif(not AVAILABLE, reason="this build of torch cannot pack layers")
 
 
 def drawn(*shape: int) -> Tensor:
@@ -49,22 +57,40 @@ class Doubled(nn.Linear):
 
 
 def test_only_plain_layers_are_packed() -> None:
-    hooked = plain(8, 8)
+    hooked, wrapped, shared = plain(8, 8), plain(8, 8), plain(8, 8)
     hooked.register_forward_hook(lambda layer, given, answer: answer + 1)
-    model = nn.Sequential(plain(8, 8), nn.Sequential(nn.ReLU(), plain(8, 8)), Doubled(8, 8), hooked)
+    forward = wrapped.forward
+    wrapped.forward = lambda states: forward(states) - 1  # type: ignore[method-assign]
+    model = nn.Sequential(
+        shared, nn.Sequential(nn.ReLU(), plain(8, 8)), Doubled(8, 8), hooked, wrapped, shared
+    )
     states = drawn(5, 8)
     with torch.inference_mode():
         expected = model(states)
         pack_linear_layers(model)
         assert torch.allclose(model(states), expected, rtol=1e-4, atol=1e-4)
     kinds = [type(layer).__name__ for layer in model.modules() if not isinstance(layer, nn.Sequential)]
-    assert kinds == ["PackedLinear", "ReLU", "PackedLinear", "Doubled", "Linear"]
+    assert kinds == ["PackedLinear", "ReLU", "PackedLinear", "Doubled", "Linear", "Linear"]
+    assert model[0] is model[5]
+    others = nn.Sequential(plain(8, 8).double(), plain(8, 8).half())
+    pack_linear_layers(others)
+    assert [type(layer) for layer in others] == [nn.Linear] * 2
+
+
+def test_what_needs_the_weight_is_refused() -> None:
+    layer = PackedLinear(plain(8, 8))
+    with pytest.raises(WeightIsPackedError, match="cannot be read"):
+        _ = layer.weight
+    with pytest.raises(WeightIsPackedError, match="cannot be saved"):
+        nn.Sequential(layer).state_dict()
+    with pytest.raises(WeightIsPackedError, match="no gradient"):
+        layer(drawn(2, 8).requires_grad_())
 
 
 def of_files() -> int:
-    """MB of files that this process has in memory."""
+    """MB of files that this process has in memory, also of those in a file system that is memory."""
     table = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return int(table["RssFile"].split()[0]) // 1024
+    return sum(int(table[name].split()[0]) for name in ("RssFile", "RssShmem")) // 1024
 
 
 def megabytes_that_leave(path: Path) -> int:
@@ -87,6 +113,17 @@ def test_weights_of_a_mapped_file_leave_memory(tmp_path: Path, monkeypatch: pyte
     assert megabytes_that_leave(tmp_path / "weights.safetensors") > 50
     monkeypatch.setattr(packed_linear, "_leave", lambda *arguments: None)
     assert megabytes_that_leave(tmp_path / "others.safetensors") < 10
+
+
+def test_weights_that_were_changed_after_mapping_stay(tmp_path: Path) -> None:
+    save_file({"weight": drawn(1024, 512)}, tmp_path / "weights.safetensors")
+    weight = load_file(tmp_path / "weights.safetensors")["weight"]
+    weight[100:].mul_(2)
+    expected = weight.clone()
+    model = nn.Sequential(nn.Linear(512, 1024))
+    model[0].weight = nn.Parameter(weight, requires_grad=False)
+    pack_linear_layers(model)
+    assert torch.equal(weight, expected)
 
 
 def test_weights_that_are_in_no_file_stay() -> None:
@@ -128,13 +165,18 @@ def test_a_loaded_model_is_packed_and_answers_the_same(tmp_path: Path) -> None:
         assert packed_layers(load_pretrained(folder, device="cpu", dtype=dtype)) == 0
 
 
+@pytest.mark.parametrize("always", [True, False], ids=["always", "for single tokens"])
 def test_a_model_whose_code_reads_weights_is_loaded_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    always: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = save_tiny(tmp_path / "tiny")
     expected = answers(load_pretrained(folder, device="cpu"))
 
+    forward = LlamaMLP.forward
+
     def by_hand(self: Any, states: Tensor) -> Tensor:
+        if not always and states.shape[1] > 1:
+            return forward(self, states)
         gate, up = (functional.linear(states, layer.weight) for layer in (self.gate_proj, self.up_proj))
         return functional.linear(self.act_fn(gate) * up, self.down_proj.weight)
 

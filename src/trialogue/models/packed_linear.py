@@ -7,14 +7,26 @@ to four fifths of the time that one with a weight as it is stored takes.
 import ctypes
 import mmap
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
 
+AVAILABLE = torch.backends.mkldnn.is_available() and all(
+    hasattr(torch.ops.mkldnn, name) for name in ("_linear_pointwise", "_reorder_linear_weight")
+)
+"""Whether this build of torch can pack layers."""
+
+
+class WeightIsPackedError(Exception):
+    """Something needs the weight of a `PackedLinear` as it was stored."""
+
 
 class PackedLinear(nn.Module):
-    """What `linear` computes. Its weight is kept in another layout only: it can be neither trained nor saved."""
+    """What `linear` computes, for inference only; its weight is kept in another layout.
+
+    Raises `WeightIsPackedError` where the weight is read, a gradient is asked for, or the layer is saved.
+    """
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
@@ -23,46 +35,72 @@ class PackedLinear(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """Map `states` (..., in_features) to (..., out_features)."""
+        if states.requires_grad and torch.is_grad_enabled():
+            raise WeightIsPackedError("packed layers have no gradient: load the model with packed=False")
         return torch.ops.mkldnn._linear_pointwise(states, self._packed, self.bias, "none", [], "")
+
+    @property
+    def weight(self) -> NoReturn:
+        """Not there any more."""
+        raise WeightIsPackedError(
+            "the weight of a packed layer cannot be read: load the model with packed=False"
+        )
+
+    def _save_to_state_dict(self, *arguments: object) -> NoReturn:
+        del arguments
+        raise WeightIsPackedError("packed layers cannot be saved: load the model with packed=False")
 
 
 def packs(model: Any) -> bool:
-    """Whether layers of `model` can be packed: in float32, on a CPU, by this build of torch."""
-    known = hasattr(torch.ops.mkldnn, "_linear_pointwise") and hasattr(
-        torch.ops.mkldnn, "_reorder_linear_weight"
-    )
-    return (
-        model.device.type == "cpu"
-        and model.dtype == torch.float32
-        and torch.backends.mkldnn.is_available()
-        and known
-    )
+    """Whether it is worth while to pack layers of `model`: in float32, on a CPU, by a build of torch that can."""
+    return AVAILABLE and model.device.type == "cpu" and model.dtype == torch.float32
 
 
 def pack_linear_layers(model: nn.Module) -> None:
-    """Replace every linear layer of `model`, which must not be used for anything but inference any more.
+    """Replace the plain linear layers of `model`, which can be used for nothing but inference any more.
 
-    Weights that lie in a mapped file leave memory as they are packed, so that the model is there once. A model whose
-    code reads the weight of a layer itself raises `AttributeError` when it runs.
+    Weights that lie in a mapped safetensors file leave memory as they are packed, so that the model is there once.
     """
-    files = _mapped_files()
+    files = _mapped_weights()
+    packed: dict[nn.Module, PackedLinear] = {}
     for parent in list(model.modules()):
-        for name, layer in list(parent.named_children()):
-            # A subclass may compute something else.
-            if type(layer) is nn.Linear and not layer._forward_hooks and not layer._forward_pre_hooks:
-                setattr(parent, name, PackedLinear(layer))
+        for name, layer in list(parent._modules.items()):
+            if layer not in packed and _is_plain(layer):
+                assert isinstance(layer, nn.Linear)
+                packed[layer] = PackedLinear(layer)
                 _leave(layer.weight, files)
+            if layer in packed:
+                setattr(parent, name, packed[layer])
 
 
-def _mapped_files() -> list[tuple[int, int]]:
-    """First address and end of what this process has mapped of files; none where the system does not tell."""
-    table = Path("/proc/self/maps")
-    if not table.exists() or not hasattr(mmap, "MADV_DONTNEED"):
+def _is_plain(layer: nn.Module | None) -> bool:
+    """Whether a layer computes what its class says, from float32 numbers in memory of the CPU."""
+    # A subclass, a hook, a forward of its own or a tensor of another kind may compute something else.
+    if (
+        type(layer) is not nn.Linear
+        or layer._forward_hooks
+        or layer._forward_pre_hooks
+        or "forward" in vars(layer)
+    ):
+        return False
+    weight = layer.weight
+    stored = type(weight) is nn.Parameter and type(weight.data) is Tensor and weight.device.type == "cpu"
+    return stored and weight.dtype == torch.float32 and weight.numel() > 0
+
+
+def _mapped_weights() -> list[tuple[int, int]]:
+    """First address and end of every mapped safetensors file of which no page was changed; none if it is not told."""
+    try:
+        table = Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace")
+    except OSError:
         return []
-    found = []
-    for line in table.read_text(encoding="utf-8").splitlines():
-        addresses, _, _, device, *_ = line.split(maxsplit=5)
-        if device != "00:00":
+    found: list[tuple[int, int]] = []
+    addresses, weights = "", False
+    for line in table.splitlines():
+        name, *values = line.split()
+        if not name.endswith(":"):
+            addresses, weights = name, line.endswith(".safetensors")
+        elif name == "Anonymous:" and weights and values[0] == "0":
             first, _, end = addresses.partition("-")
             found.append((int(first, 16), int(end, 16)))
     return found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
 from trialogue.models.checkpoint_loading import first_line, load_checkpoint
-from trialogue.models.packed_linear import pack_linear_layers, packs
+from trialogue.models.packed_linear import WeightIsPackedError, pack_linear_layers, packs
 from trialogue.models.position_cache import PositionCache
 from trialogue.models.pretrained_contexts import CachedContext, RecomputedContext
 from trialogue.models.tokenization import Tokenization
@@ -58,13 +59,13 @@ def load_pretrained(
         return PretrainedOracle(model, tokenizer, name=str(name), recompute=recompute, batch_size=batch_size)
 
     model, tokenizer = load()
-    if packed and packs(model):
+    if not packed or not packs(model):
+        return oracle(model, tokenizer)
+    with suppress(WeightIsPackedError):  # its code reads a weight itself
         pack_linear_layers(model)
-        try:
-            return oracle(model, tokenizer)
-        except AttributeError:  # its code reads a weight itself
-            model, tokenizer = load()
-    return oracle(model, tokenizer)
+        return oracle(model, tokenizer)
+    del model
+    return oracle(*load())
 
 
 class PretrainedOracle:
@@ -169,7 +170,7 @@ class PretrainedOracle:
         bounds = [bound for bound in (self.window, self.max_length) if bound is not None]
         try:
             found = self._cache_error(min([_CHECKED_LENGTH, *bounds]))
-        except torch.OutOfMemoryError:
+        except (torch.OutOfMemoryError, WeightIsPackedError):
             raise
         except Exception as error:  # what a model makes of masks and positions that it does not expect
             mend = f"it takes no passes over ragged rows ({first_line(error)}); {again}"

@@ -76,13 +76,17 @@ class PretrainedContext(ABC):
     ) -> Tensor:
         """Hidden states (n, len(layers), width) of all prefixes of `tokens` (rows, capacity), off one pass.
 
-        `lengths` names the prefixes of each row, shortest first; row i is stored in row i. Positions below `start`
-        are as an earlier call or a copy left them, and no prefix is shorter.
+        `lengths` names the prefixes of each row, shortest first. Positions below `start` of storage row i, that of
+        row i, are as an earlier call or a copy left them, and no prefix is shorter. Not all that is evaluated is kept:
+        the context cannot be asked for more afterwards.
         """
         stop = torch.tensor([own[-1] for own in lengths])
         self._checked(stop)
         first = torch.full_like(stop, 0 if self.recomputes else max(start - 1, 0))
-        ids, settings = self._inputs(tokens, first, stop, torch.arange(len(stop)))
+        if start:
+            ids, settings = self._inputs(tokens, first, stop, torch.arange(len(stop)))
+        else:
+            ids, settings = self._whole_inputs(tokens, stop)
         self.passes += 1
         answer = self._oracle.body(input_ids=ids, output_hidden_states=True, **settings)
         rows = [row for row, own in enumerate(lengths) for _ in own]
@@ -98,6 +102,11 @@ class PretrainedContext(ABC):
         self, tokens: Tensor, first: Tensor, stop: Tensor, rows: Tensor
     ) -> tuple[Tensor, dict[str, Any]]:
         """Input ids, and what else the network is given, to evaluate indices `first..stop - 1` of each row."""
+
+    def _whole_inputs(self, tokens: Tensor, stop: Tensor) -> tuple[Tensor, dict[str, Any]]:
+        """The same for whole prefixes, of which nothing is kept."""
+        # Causal: what is padding, to the right, is not seen.
+        return tokens[:, : int(stop.max())].to(self._oracle.device), {"use_cache": False}
 
     def _checked(self, stop: Tensor) -> None:
         if int(stop.min()) < 1:
@@ -220,8 +229,7 @@ class RecomputedContext(PretrainedContext):
         self, tokens: Tensor, first: Tensor, stop: Tensor, rows: Tensor
     ) -> tuple[Tensor, dict[str, Any]]:
         del first, rows
-        # Causal: what is padding, to the right, is not seen.
-        return tokens[:, : int(stop.max())].to(self._oracle.device), {"use_cache": False}
+        return self._whole_inputs(tokens, stop)
 
     def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
         """Nothing is kept, so nothing is copied."""

@@ -94,7 +94,8 @@ def hidden_states_of_prefixes(
     `lengths` names the prefixes of each sequence, shortest first; the n states come in that order, sequence by
     sequence. Every position is evaluated once for all prefixes and all layers, up to the longest prefix that is
     asked for, in batches of `batch_size` sequences; so is a beginning that the sequences of a batch share, such as a
-    prompt, where it is at least half of each. `evaluated` is told how many positions each call had. Raises `InputError` where
+    prompt, where it is at least half of each. `evaluated` is told how many positions each call settled, a shared one
+    once for each sequence. Raises `InputError` where
     lengths do not increase or exceed their sequence.
     """
     if len(sequences) != len(lengths):
@@ -103,6 +104,8 @@ def hidden_states_of_prefixes(
         if any(shorter >= longer for shorter, longer in pairwise([-1, *own, len(sequence) + 1])):
             mend = f"use increasing lengths from 0 to {len(sequence)}, the length of the sequence"
             raise InputError("lengths", list(own), mend)
+    if not layers:
+        raise InputError("layers", (), "name at least one layer")
     recorded = tuple(layer for layer in layers if layer != -1)
     cut = {index: sequences[index][: own[-1]] for index, own in enumerate(lengths) if len(own)}
     if not cut:
@@ -110,7 +113,7 @@ def hidden_states_of_prefixes(
     first = [0, *accumulate(len(own) for own in lengths)]
     states: Tensor | None = None
     with torch.inference_mode():
-        for batch, shared in _batches(cut, batch_size):
+        for batch, shared in _batches(cut, {index: lengths[index][0] - 1 for index in cut}, batch_size):
             tokens, _ = padded([cut[index] for index in batch])
             asked = [lengths[index] for index in batch]
             context = oracle.open(len(batch), tokens.shape[1], recorded)
@@ -127,20 +130,22 @@ def hidden_states_of_prefixes(
     return states
 
 
-def _batches(sequences: Mapping[int, Sequence[int]], size: int) -> Iterator[tuple[list[int], int]]:
+def _batches(
+    sequences: Mapping[int, Sequence[int]], most: Mapping[int, int], size: int
+) -> Iterator[tuple[list[int], int]]:
     """Keys of `sequences` to evaluate together, `size` at most, and how many first tokens they share.
 
     Those that share half of the longest of them or more; then the others, of similar length together, which are told
-    to share nothing.
+    to share nothing. Of a sequence `most` says how many tokens may be shared.
     """
     order = sorted(sequences, key=lambda key: tuple(sequences[key]))
     alone: list[int] = []
     begin = 0
     while begin < len(order):
-        batch, shared = [order[begin]], len(sequences[order[begin]])
-        longest = shared
+        batch, shared = [order[begin]], most[order[begin]]
+        longest = len(sequences[order[begin]])
         for key in order[begin + 1 : begin + size]:
-            common = _common(sequences[batch[0]], sequences[key], shared)
+            common = _common(sequences[batch[0]], sequences[key], min(shared, most[key]))
             longest = max(longest, len(sequences[key]))
             # With one more, that many are spared at each of those before it.
             if 2 * common < longest or common * len(batch) < shared * (len(batch) - 1):
@@ -159,7 +164,7 @@ def _batches(sequences: Mapping[int, Sequence[int]], size: int) -> Iterator[tupl
 
 def _common(one: Sequence[int], other: Sequence[int], most: int) -> int:
     """How many first tokens are the same, up to `most`."""
-    pairs = zip(islice(one, most), other, strict=False)
+    pairs = zip(islice(one, max(0, most)), other, strict=False)
     return next(
         (place for place, (mine, theirs) in enumerate(pairs) if mine != theirs), min(most, len(other))
     )
@@ -179,21 +184,19 @@ class _WholePass(Protocol):
 def _read(
     context: Context, tokens: Tensor, lengths: Sequence[Sequence[int]], layers: Sequence[int], shared: int
 ) -> Iterator[tuple[list[tuple[int, int]], int, Tensor]]:
-    """(row, which of its prefixes), positions evaluated, hidden states (prefixes, layers, width).
+    """(row, which of its prefixes), positions settled, hidden states (prefixes, layers, width).
 
     Of the first `shared` tokens, which are the same in all rows, what is evaluated in one row is copied to the others.
     """
-    shared = min(shared, *(own[0] - 1 for own in lengths))
     start = 0
-    if shared > 0 and not getattr(context, "recomputes", False):
+    if shared and not getattr(context, "recomputes", False):
         start = shared + 1
         one, others = torch.zeros(1, dtype=torch.int64), torch.arange(1, len(tokens))
         context.features(tokens[:1], one, one + shared, one)
         context.copy(torch.zeros_like(others), others, 0, shared)
     if isinstance(context, _WholePass):
         part = [(row, turn) for row, own in enumerate(lengths) for turn in range(len(own))]
-        positions = start + sum(own[-1] + 1 - start for own in lengths)
-        yield part, positions, context.prefix_states(tokens, start, lengths, layers)
+        yield part, sum(own[-1] + 1 for own in lengths), context.prefix_states(tokens, start, lengths, layers)
         return
     done = torch.full((len(tokens),), start)
     for turn in range(max(map(len, lengths))):
@@ -201,6 +204,6 @@ def _read(
         rows = torch.tensor([row for row, _ in part])
         stop = torch.tensor([lengths[row][turn] for row, _ in part])
         features = context.features(tokens[rows], done[rows], stop, rows)
-        positions = (start if turn == 0 else 0) + int((stop + 1 - done[rows]).sum())
-        yield part, positions, torch.stack([context.hidden(features, layer) for layer in layers], 1)
+        settled = int((stop + 1 - (done[rows] if turn else 0)).sum())
+        yield part, settled, torch.stack([context.hidden(features, layer) for layer in layers], 1)
         done[rows] = stop + 1

@@ -4,6 +4,7 @@ A study of a user's own package, small enough to drive every part of the machine
 replication of each claim.
 """
 
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,7 +49,9 @@ def run(config: Config, part: str, artifacts: Path) -> Iterator[dict[str, object
     if seed == config.refuse:
         raise InputError("coin", part, "use another")
     (artifacts / part).write_text("trained", encoding="utf-8")
-    while config.gate and seed > 1 and not Path(config.gate).exists():
+    parent = os.getppid()
+    # Who waits for nobody ends.
+    while config.gate and seed > 1 and not Path(config.gate).exists() and os.getppid() == parent:
         time.sleep(0.01)
     heads = numpy_generator(seed, "coin").binomial(config.flips, config.bias)
     yield {"seed": seed, "kind": "flips", "heads": heads / config.flips}

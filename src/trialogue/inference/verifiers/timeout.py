@@ -35,8 +35,8 @@ def call_within(seconds: float, function: Callable[[Argument], Answer], argument
 
 
 def _interrupted(seconds: float, function: Callable[[Argument], Answer], argument: Argument) -> Answer:
-    began = time.monotonic()
     delay, interval = signal.setitimer(signal.ITIMER_REAL, 0)
+    began = time.monotonic()
     handler = signal.signal(signal.SIGALRM, _expire)
     try:
         try:

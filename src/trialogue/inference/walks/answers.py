@@ -8,7 +8,7 @@ from torch import Tensor
 
 from trialogue.inference.walks.tree import NodeTable, PrefixTree
 
-MOST_BYTES = 1 << 27
+MOST_BYTES = 96 << 20
 
 Laws = tuple[Tensor, ...]
 """Next-token laws (n, vocab), and the same before truncation where that is something else."""

@@ -86,7 +86,7 @@ def generate(
     oracle suggests, or 1024), or one sample's group. A sample stops after `max_queries` queries, or after `max_steps`
     moves (by default 1000 per token of the longest completion).
     `memory` is the number of prefixes that are remembered, so that going back to them computes nothing: their features
-    in 256 MiB at most, and, where the vocabulary is wider than those, their next-token laws in another 128 MiB.
+    in 256 MiB at most, and, where the vocabulary is wider than those, their next-token laws in another 96 MiB.
     `observer` is told of every step and of every finished sample.
 
     Raises `InputError` for a field out of range, a prompt that is too long or outside the vocabulary, a verifier
