@@ -237,24 +237,24 @@ def test_texts_and_tokens_agree_where_tokens_are_bytes() -> None:
         ("start", lambda: coherence_of(flipping(), [[0]], max_new_tokens=5, window=4, repeats=2)),
         ("repeats", lambda: coherence_of(flipping(), [[0]], max_new_tokens=5, repeats=0)),
         ("patterns", lambda: coherence_of(flipping(), ["ab"], max_new_tokens=5)),
-        ("patterns", lambda: coherence_of(tiny_oracle(), ["ab", [1]], max_new_tokens=5)),  # type: ignore[list-item]
+        ("patterns", lambda: coherence_of(tiny_oracle(), ["ab", [1]], max_new_tokens=5)),
         ("patterns", lambda: coherence_of(tiny_oracle(), [], max_new_tokens=5)),
         ("patterns", lambda: coherence_of(tiny_oracle(), "ab", max_new_tokens=5)),
         ("patterns", lambda: coherence_of(tiny_oracle(), ["ab", ""], max_new_tokens=5)),
         ("patterns", lambda: coherence_of(flipping(), [[]], max_new_tokens=5)),
-        ("patterns", lambda: coherence_of(flipping(), [[0.5]], max_new_tokens=5)),  # type: ignore[list-item]
+        ("patterns", lambda: coherence_of(flipping(), [[0.5]], max_new_tokens=5)),
         ("temperature", lambda: coherence_of(flipping(), [[0]], max_new_tokens=5, temperature=-1)),
         ("runs", lambda: Runs(np.zeros(0, np.int64), np.zeros(0, bool)).curve()),
         ("runs", lambda: Runs(np.zeros(0, np.int64), np.zeros(0, bool)).restricted_mean()),
         ("tokens", lambda: coherence(torch.zeros(3).long(), [[0, 1]], 2)),
         ("tokens", lambda: coherence(torch.zeros(2, 3), [[0, 1]], 2)),
-        ("tokens", lambda: coherence([[0, 1]], [[0, 1]], 2)),  # type: ignore[arg-type]
+        ("tokens", lambda: coherence([[0, 1]], [[0, 1]], 2)),
         ("patterns", lambda: coherence(torch.zeros(2, 3).long(), [[]], 2)),
-        ("patterns", lambda: coherence(torch.zeros(2, 3).long(), ["ab"], 2)),  # type: ignore[list-item]
+        ("patterns", lambda: coherence(torch.zeros(2, 3).long(), ["ab"], 2)),
         ("lengths", lambda: coherence(torch.zeros(2, 3).long(), [[0, 1]], 2, lengths=torch.tensor([3, 4]))),
         ("lengths", lambda: coherence(torch.zeros(2, 3).long(), [[0, 1]], 2, lengths=torch.tensor([3] * 3))),
         ("start", lambda: coherence(torch.zeros(2, 3).long(), [[0, 1]], 2, start=torch.tensor([0] * 3))),
-        ("start", lambda: coherence(torch.zeros(2, 3).long(), [[0, 1]], 2, start=0.5)),  # type: ignore[arg-type]
+        ("start", lambda: coherence(torch.zeros(2, 3).long(), [[0, 1]], 2, start=0.5)),
     ],
 )
 def test_bad_input_is_named(field: str, call: Callable[[], object]) -> None:

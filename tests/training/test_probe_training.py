@@ -229,6 +229,13 @@ def test_batches_hold_every_sequence_once_and_know_what_is_shared(size: int) -> 
     assert any(shared >= 14 for _, shared in batches) == (size > 1)
 
 
+def test_a_sequence_that_would_spoil_what_others_share_is_left_out() -> None:
+    sequences = {key: [*range(20), 100 + key] for key in range(6)} | {6: [*range(12), 90, 91]}
+    most = {key: len(sequence) - 1 for key, sequence in sequences.items()}
+    batches = sorted((sorted(batch), shared) for batch, shared in _batches(sequences, most, 16))
+    assert batches == [([0, 1, 2, 3, 4, 5], 20), ([6], 0)]
+
+
 def test_states_are_in_the_order_of_the_prefixes_and_each_position_is_evaluated_once() -> None:
     model = Transformer(
         TransformerConfig(vocab_size=3, width=16, heads=2, mlp_width=32, max_length=9), seed=3

@@ -7,7 +7,7 @@ to four fifths of the time that one with a weight as it is stored takes.
 import ctypes
 import mmap
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -51,16 +51,14 @@ class PackedLinear(nn.Module):
         raise WeightIsPackedError("packed layers cannot be saved: load the model with packed=False")
 
 
-def packs(model: Any) -> bool:
-    """Whether it is worth while to pack layers of `model`: in float32, on a CPU, by a build of torch that can."""
-    return AVAILABLE and model.device.type == "cpu" and model.dtype == torch.float32
-
-
 def pack_linear_layers(model: nn.Module) -> None:
-    """Replace the plain linear layers of `model`, which can be used for nothing but inference any more.
+    """Replace the plain linear layers of `model` in float32 on the CPU, if this build of torch can.
 
+    It can then be used for nothing but inference; one whose code reads a weight raises `WeightIsPackedError`.
     Weights that lie in a mapped safetensors file leave memory as they are packed, so that the model is there once.
     """
+    if not AVAILABLE:
+        return
     files = _mapped_weights()
     packed: dict[nn.Module, PackedLinear] = {}
     for parent in list(model.modules()):

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
 from trialogue.models.checkpoint_loading import first_line, load_checkpoint
-from trialogue.models.packed_linear import WeightIsPackedError, pack_linear_layers, packs
+from trialogue.models.packed_linear import WeightIsPackedError, pack_linear_layers
 from trialogue.models.position_cache import PositionCache
 from trialogue.models.pretrained_contexts import CachedContext, RecomputedContext
 from trialogue.models.tokenization import Tokenization
@@ -58,13 +58,12 @@ def load_pretrained(
     def oracle(model: Any, tokenizer: Any) -> PretrainedOracle:
         return PretrainedOracle(model, tokenizer, name=str(name), recompute=recompute, batch_size=batch_size)
 
-    model, tokenizer = load()
-    if not packed or not packs(model):
-        return oracle(model, tokenizer)
-    with suppress(WeightIsPackedError):  # its code reads a weight itself
+    if packed:
+        model, tokenizer = load()
         pack_linear_layers(model)
-        return oracle(model, tokenizer)
-    del model
+        with suppress(WeightIsPackedError):  # its code reads a weight itself
+            return oracle(model, tokenizer)
+        del model
     return oracle(*load())
 
 
