@@ -1,6 +1,7 @@
 """`trialogue generate`: every bad input is one line and exit code 2, and what was generated before is kept."""
 
 import importlib
+import logging.handlers
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 import torch
 from huggingface_hub import constants, file_download
 from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
+from huggingface_hub.utils import logging as hub_logging
 
 from generation.command import PROMPT, REGEX, RULES, Say, start
 from models.tiny_pretrained import save_tiny
@@ -219,8 +221,11 @@ def test_a_model_that_the_hub_does_not_give_is_one_line(
     error, words = HUB[case]
 
     def refused(*_: object, **__: object) -> None:
+        hub_logging.get_logger("huggingface_hub.utils._http").warning("Retrying in 1s [Retry 1/5].")
         raise error()
 
+    told_of = logging.handlers.MemoryHandler(100, flushLevel=logging.CRITICAL)
+    monkeypatch.setattr(logging.getLogger("huggingface_hub"), "handlers", [told_of])
     # The one place where the hub is asked about a file.
     monkeypatch.setattr(file_download, "get_hf_file_metadata", refused)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
@@ -228,4 +233,5 @@ def test_a_model_that_the_hub_does_not_give_is_one_line(
     told = say("--model", "someone/something", *PROMPT, "--out", "out.jsonl", own_model=False)
     assert (told.code, told.out) == (2, "")
     assert told.err == f"trialogue: error: model='someone/something': {words}\n"
+    assert told_of.buffer == []
     assert (tmp_path / "out.jsonl").read_bytes() == b""

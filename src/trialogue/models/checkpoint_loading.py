@@ -29,6 +29,7 @@ def load_checkpoint(
     tokenizer, or whose checkpoint lacks weights of such a language model, and for a device that is not there.
     """
     import transformers
+    from huggingface_hub.utils import logging as hub_logging
     from safetensors import SafetensorError
     from transformers.utils import logging
 
@@ -47,9 +48,11 @@ def load_checkpoint(
     chosen = _dtype(dtype)
     target = _device(device)
     bars = logging.is_progress_bar_enabled()
-    verbosity = logging.get_verbosity()
+    verbosity, hub_verbosity = logging.get_verbosity(), hub_logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()
+    # It tells of every attempt to reach the hub.
+    hub_logging.set_verbosity(hub_logging.ERROR)
     try:
         loader = getattr(transformers, f"AutoModelFor{kind}")
         model, loading = loader.from_pretrained(place, dtype=chosen, output_loading_info=True, **where)
@@ -63,6 +66,7 @@ def load_checkpoint(
         raise InputError("model", str(name), _reason(error, str(name), kind)) from error
     finally:
         logging.set_verbosity(verbosity)
+        hub_logging.set_verbosity(hub_verbosity)
         if bars:
             logging.enable_progress_bar()
     return model, tokenizer
