@@ -52,7 +52,7 @@ def load_checkpoint(
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     # It tells of every attempt to reach the hub.
-    hub_logging.set_verbosity(hub_logging.ERROR)
+    hub_logging.set_verbosity(logging.ERROR)
     try:
         loader = getattr(transformers, f"AutoModelFor{kind}")
         model, loading = loader.from_pretrained(place, dtype=chosen, output_loading_info=True, **where)
