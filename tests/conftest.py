@@ -5,8 +5,8 @@ import signal
 
 import pytest
 
-# The libraries read these when they load; processes that a test starts inherit them.
-os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+# Processes that a test starts inherit these.
+os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MPLBACKEND": "agg", "COLUMNS": "100"}
 # With these set, pytest compares long lists line by line to explain why they differ, which takes hours; tests
 # that a broken mutant fails produce such explanations only to drop them.
 for name in ("CI", "BUILD_NUMBER"):
