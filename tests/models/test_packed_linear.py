@@ -1,5 +1,7 @@
 """Packed layers compute what plain ones do, a model is in memory once, and code that reads weights still runs."""
 
+import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,13 @@ def test_what_needs_the_weight_is_refused() -> None:
         nn.Sequential(layer).state_dict()
     with pytest.raises(WeightIsPackedError, match="no gradient"):
         layer(drawn(2, 8).requires_grad_())
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(WeightIsPackedError, match="cannot be copied"):
+            copied(nn.Sequential(layer) if copied is not copy.copy else layer)
+    for moved in (nn.Module.double, nn.Module.half, lambda model: model.to("meta")):
+        with pytest.raises(WeightIsPackedError, match=r"cannot become torch\.float\d\d on (cpu|meta)"):
+            moved(nn.Sequential(layer))
+    assert torch.equal(nn.Sequential(layer).to("cpu").float().eval()(drawn(2, 8)), layer(drawn(2, 8)))
 
 
 def resident(path: Path) -> float:

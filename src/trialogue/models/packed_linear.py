@@ -6,8 +6,9 @@ to four fifths of the time that one with a weight as it is stored takes.
 
 import ctypes
 import mmap
+from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Self
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +26,8 @@ class WeightIsPackedError(Exception):
 class PackedLinear(nn.Module):
     """What `linear` computes, for inference only; its weight is kept in another layout.
 
-    Raises `WeightIsPackedError` where the weight is read, a gradient is asked for, or the layer is saved.
+    Raises `WeightIsPackedError` where the weight is read, a gradient is asked for, or the layer is saved, copied or
+    moved to another device or type.
     """
 
     def __init__(self, linear: nn.Linear) -> None:
@@ -49,6 +51,18 @@ class PackedLinear(nn.Module):
     def _save_to_state_dict(self, *arguments: object) -> NoReturn:
         del arguments
         raise WeightIsPackedError("packed layers cannot be saved: load the model with packed=False")
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        del protocol
+        raise WeightIsPackedError("packed layers cannot be copied: load the model with packed=False")
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        sample = fn(torch.empty(0))
+        if sample.dtype != torch.float32 or sample.device.type != "cpu":
+            raise WeightIsPackedError(
+                f"packed layers cannot become {sample.dtype} on {sample.device}: load the model with packed=False"
+            )
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
 
 def pack_linear_layers(model: nn.Module) -> None:
