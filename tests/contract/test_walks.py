@@ -11,9 +11,11 @@ import torch
 from inference.frequencies import l1_distance, weissman_radius
 from inference.random_trees import TREES, VIABLE, RandomTree
 from inference.trace_replay import replayed
+from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.inference import WALKS, generate
 from trialogue.inference.laws import exact_law
+from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.walk import Walk
 from trialogue.oracles import Verifier
 from trialogue.randomness import generator
@@ -136,6 +138,20 @@ def test_samples_keep_their_prompts_and_are_complete(walk):
         assert not any(LONG.complete(sequence[:length]) for length in range(len(sequence)))
     assert set(run.stopped) == {""}
     assert bool(run.accepted.all())
+
+
+def test_a_complete_prompt_weighs_what_it_would_had_its_last_token_been_certain(walk):
+    certain = Table(lambda prefix: [0.0, 1.0] if prefix else [1.0, 0.0], 2, max_length=2)
+    weighted = hasattr(walk.init(Batch(certain, 1, 2)), "log_weight")
+    for value in (0.5, 0.0) if weighted else (0.5,):
+        grown, given = (
+            exact_law(
+                walk, certain, lambda prefix, value=value: value if len(prefix) == 2 else 1.0, prompt=prompt
+            )
+            for prompt in ((0,), (0, 1))
+        )
+        assert given.weights[0, 1] == pytest.approx(grown.weights.get((0, 1), 0.0), abs=1e-12)
+        assert given.expected_queries == 0
 
 
 def test_log_probabilities_are_those_of_the_oracle(walk):

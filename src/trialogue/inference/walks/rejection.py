@@ -10,7 +10,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.walk import Memoryless, NoState, require_support
+from trialogue.inference.walks.walk import Memoryless, NoState, log_values_as_given, require_support
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 
@@ -96,9 +96,11 @@ class TokenwiseRejection:
     ) -> tuple[Moves, AcceptedMass]:
         moves = Moves.stay(decoding)
         moves.done.copy_(decoding.complete)
-        asking = (~decoding.complete).nonzero()[:, 0]
+        refused = log_values_as_given(decoding, verifier) == -math.inf
+        log_weight = state.log_weight.masked_fill(refused, -math.inf)
+        asking = decoding.growing
         if not asking.numel():
-            return moves, state
+            return moves, AcceptedMass(log_weight)
         log_probs = decoding.log_probs(asking)
         accepted = verifier.children(asking, log_probs > -math.inf) > 0
         allowed = log_probs.masked_fill(~accepted, -math.inf)
@@ -107,4 +109,4 @@ class TokenwiseRejection:
         require_support(log_probs[~open_])
         moves.token[asking[open_]] = choose(allowed[open_], asking[open_])
         moves.done[asking[~open_]] = True
-        return moves, AcceptedMass(state.log_weight.index_add(0, asking, mass.double()))
+        return moves, AcceptedMass(log_weight.index_add(0, asking, mass.double()))

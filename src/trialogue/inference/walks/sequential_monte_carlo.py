@@ -10,7 +10,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.walk import require_support
+from trialogue.inference.walks.walk import log_values_as_given, require_support
 from trialogue.inference.walks.weighted_rejection import draw_accepted
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
@@ -123,7 +123,7 @@ class SequentialMonteCarlo:
 
     def _outlook(self, decoding: Decoding, verifier: Judge, alive: Tensor) -> Outlook:
         """Weigh the particles by the values of their prefixes, or with a mask of what may follow."""
-        log_value = torch.zeros(len(alive), dtype=torch.float64)
+        log_value = log_values_as_given(decoding, verifier)
         place = torch.zeros_like(decoding.lengths)
         log_law = values = log_value.new_zeros(0, decoding.vocab_size)
         weighed = alive & (decoding.lengths > decoding.start)

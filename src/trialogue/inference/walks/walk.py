@@ -67,6 +67,18 @@ def join(first: StateT, second: StateT) -> StateT:
     return type(first)(*(torch.cat(pair) for pair in zip(first, second, strict=True)))
 
 
+def log_values_as_given(decoding: Decoding, verifier: Judge) -> Tensor:
+    """Logarithms (rows,) float64 of the values of prompts that are complete as they stand, zero of all other rows.
+
+    For walks with weights: the value of a prompt counts as one, unless the prompt is the output.
+    """
+    log_values = torch.zeros(len(decoding.lengths), dtype=torch.float64)
+    given = (decoding.complete & (decoding.lengths == decoding.start)).nonzero()[:, 0]
+    if given.numel():
+        log_values[given] = verifier.values(given).log()
+    return log_values
+
+
 def require_support(log_probs: Tensor) -> None:
     """Raise `InputError` unless every row of `log_probs` (n, vocab) gives some token a positive probability.
 

@@ -25,6 +25,7 @@ from torch.nn.functional import pad
 
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import NO_TOKEN, Moves
+from trialogue.inference.walks.walk import log_values_as_given
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 
@@ -73,11 +74,9 @@ class WeightedRejection:
     ) -> tuple[Moves, Valued]:
         """Append one accepted token to every incomplete row."""
         moves = Moves.stay(decoding)
-        log_weight, log_value = state.log_weight.clone(), state.log_value.clone()
+        log_weight = state.log_weight + log_values_as_given(decoding, verifier)
+        log_value = state.log_value.clone()
         moves.done.copy_(decoding.complete)
-        given = (decoding.complete & (decoding.lengths == decoding.start)).nonzero()[:, 0]
-        if given.numel():
-            log_weight[given] = verifier.values(given).log()
         growing = decoding.growing
         if growing.numel():
             draw = draw_accepted(decoding.log_probs(growing), growing, growing, verifier, choose)
