@@ -13,6 +13,7 @@ from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.inference import Ancestral, Backtracking, TokenwiseRejection, Truncated, generate, truncated
 from trialogue.inference.laws import exact_law
+from trialogue.models.cropped import Endless
 from trialogue.randomness import numpy_generator
 
 COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=3)
@@ -127,6 +128,22 @@ def test_walks_run_on_truncated_oracles(tree):
     law, queries = backtracking(cut, tree.judges, 1, 2)
     assert largest_difference(again.probabilities, law) < 1e-12
     assert again.expected_queries == pytest.approx(queries)
+
+
+def test_log_probabilities_are_those_before_any_truncation():
+    law = (0.7, 0.2, 0.1)
+    table = Table(lambda prefix: law, 3, eos=2, max_length=1)
+    once = truncated(table, temperature=0.5)
+    for oracle, own in (
+        (once, law),
+        (truncated(once, top_p=0.99), law),
+        (truncated(truncated(once, top_k=2), temperature=2.0), law),
+        (Endless(once), (0.7 / 0.9, 0.2 / 0.9)),
+        (truncated(Endless(once), top_p=0.99), (0.7 / 0.9, 0.2 / 0.9)),
+    ):
+        run = generate(oracle, num_samples=20)
+        expected = [math.log(own[token]) for (token,) in run.sequences()]
+        assert run.log_prob.tolist() == pytest.approx(expected, abs=1e-12)
 
 
 def test_samples_of_a_truncated_oracle_stay_within_it():

@@ -1,6 +1,7 @@
 """Cropped and endless oracles against fresh passes over what they may see."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -10,9 +11,9 @@ from torch import Tensor
 from models.tiny_pretrained import tiny_oracle
 from trialogue.data import Table
 from trialogue.errors import InputError
-from trialogue.inference import generate
+from trialogue.inference import generate, truncated
 from trialogue.models.cropped import Cropped, Endless
-from trialogue.oracles import Autoregressive
+from trialogue.oracles import Autoregressive, Context
 from trialogue.randomness import generator
 
 MODEL = small()
@@ -120,6 +121,29 @@ def test_what_generation_asks_for_is_passed_on() -> None:
     for oracle in (Cropped(base, 2), Endless(base), Endless(Cropped(base, 2)), Cropped(Endless(base), 2)):
         assert (oracle.tokenization, oracle.batch_size) == (base.tokenization, 7)
     assert not hasattr(Endless(MODEL), "tokenization")
+
+
+def test_every_pass_of_the_model_is_counted() -> None:
+    class Halves:
+        """A context that runs its network twice for every answer."""
+
+        def __init__(self, base: Context) -> None:
+            self.base, self.passes = base, 0
+            self.log_probs, self.copy, self.hidden = base.log_probs, base.copy, base.hidden
+
+        def features(self, *arguments: Tensor) -> Tensor:
+            self.passes += 2
+            return self.base.features(*arguments)
+
+    class Twice(Table):
+        def open(self, *arguments: Any) -> Any:
+            return Halves(super().open(*arguments))
+
+    twice = Twice(lambda _: [0.5, 0.3, 0.2], 3, eos=2)
+    for oracle in (Endless(twice), truncated(Endless(truncated(twice, top_k=2)), top_p=0.9)):
+        assert generate(oracle, max_new_tokens=3).total.forward_passes == 6
+    once = Table(lambda _: [0.5, 0.3, 0.2], 3, eos=2)
+    assert generate(Endless(once), max_new_tokens=3).total.forward_passes == 3
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.inference.nucleus import nucleus
+from trialogue.models.altered import AlteredContext, pass_on
 from trialogue.oracles import Autoregressive, Context
 
 _FIRST = 256
@@ -19,7 +19,8 @@ class Truncated:
 
     Temperature comes first, then top-k, then top-p: the smallest set of most probable tokens whose probability
     reaches `top_p`, the token that reaches it included. `temperature=0` is greedy. Among equally
-    probable tokens the lowest index comes first. `base` is the oracle itself.
+    probable tokens the lowest index comes first. `base` is the oracle itself; where that is truncated as well, samples
+    still report their log-probability under what was never truncated.
     """
 
     def __init__(
@@ -33,16 +34,14 @@ class Truncated:
             raise InputError("top_k", top_k, "keep at least 1 token, or use None for all")
         self.base = base
         self.vocab_size, self.eos, self.max_length = base.vocab_size, base.eos, base.max_length
-        for name in ("tokenization", "batch_size"):
-            if hasattr(base, name):
-                setattr(self, name, getattr(base, name))
+        pass_on(base, self)
         self.temperature, self.top_p = temperature, top_p
         self.top_k = 1 if temperature == 0 else top_k
         self._reach = torch.tensor(top_p, dtype=torch.float64)  # a tensor compares twice as fast as a number
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
         """Return the oracle's own context, its answers truncated."""
-        return _TruncatedContext(self, self.base.open(rows, capacity, layers))
+        return AlteredContext(self.base.open(rows, capacity, layers), self.truncate, truncates=True)
 
     def truncate(self, log_probs: Tensor) -> Tensor:
         """Truncate and renormalise `log_probs` (n, vocab)."""
@@ -96,24 +95,6 @@ def _ordered(log_probs: Tensor) -> tuple[Tensor, Tensor]:
     """Most probable first, and where they were; a stable sort, so that the lowest index wins among ties."""
     ordered, order = log_probs.sort(dim=-1, descending=True, stable=True)
     return ordered, order
-
-
-class _TruncatedContext:
-    def __init__(self, oracle: Truncated, context: Any) -> None:
-        self._oracle, self._context = oracle, context
-        self.features, self.hidden, self.copy = context.features, context.hidden, context.copy
-        self.first, self.recomputes = getattr(context, "first", 0), getattr(context, "recomputes", False)
-
-    @property
-    def passes(self) -> int:
-        return self._context.passes
-
-    def log_probs(self, features: Tensor) -> Tensor:
-        self.untruncated = self._context.log_probs(features)
-        return self._oracle.truncate(self.untruncated)
-
-    def fork(self, rows: Tensor, stop: int) -> Context:
-        return _TruncatedContext(self._oracle, self._context.fork(rows, stop))
 
 
 def truncated(

@@ -1,20 +1,13 @@
 """Oracles with a finite window: the last tokens are all of the prefix, and sequences have no end."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
+from trialogue.models.altered import AlteredContext, pass_on
 from trialogue.oracles import Autoregressive, Context, PrefixOracle
-
-
-def _pass_on(base: Any, wrapper: Any) -> None:
-    """Give a wrapper what generation asks some oracles for besides the protocol."""
-    for name in ("tokenization", "batch_size"):
-        if hasattr(base, name):
-            setattr(wrapper, name, getattr(base, name))
 
 
 class Cropped(PrefixOracle):
@@ -33,7 +26,7 @@ class Cropped(PrefixOracle):
         if base.max_length is not None and window > base.max_length:
             raise InputError("window", window, f"the oracle reads at most {base.max_length} tokens")
         self.vocab_size, self.eos = base.vocab_size, base.eos
-        _pass_on(base, self)
+        pass_on(base, self)
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Log-probabilities (n, vocab) of the token after the first `lengths` (n,) of `tokens` (n, capacity)."""
@@ -62,21 +55,11 @@ class Endless:
             mend = f"it must be the last of {base.vocab_size} tokens to be left out"
             raise InputError("eos", base.eos, mend)
         self.base, self.vocab_size, self.max_length = base, base.vocab_size - 1, base.max_length
-        _pass_on(base, self)
+        pass_on(base, self)
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
         """Return the oracle's own context, its answers normalised over the other tokens."""
-        return _EndlessContext(self.vocab_size, self.base.open(rows, capacity, layers))
+        return AlteredContext(self.base.open(rows, capacity, layers), self._going_on)
 
-
-class _EndlessContext:
-    def __init__(self, vocab_size: int, context: Any) -> None:
-        self._vocab_size, self._context = vocab_size, context
-        self.features, self.hidden, self.copy = context.features, context.hidden, context.copy
-        self.first, self.recomputes = getattr(context, "first", 0), getattr(context, "recomputes", False)
-
-    def log_probs(self, features: Tensor) -> Tensor:
-        return self._context.log_probs(features)[:, : self._vocab_size].log_softmax(-1)
-
-    def fork(self, rows: Tensor, stop: int) -> Context:
-        return _EndlessContext(self._vocab_size, self._context.fork(rows, stop))
+    def _going_on(self, log_probs: Tensor) -> Tensor:
+        return log_probs[:, : self.vocab_size].log_softmax(-1)
