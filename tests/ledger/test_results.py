@@ -72,9 +72,21 @@ def test_a_name_that_fits_nothing_or_too_much(result: Result, tmp_path: Path) ->
         find_result("other@" + result.hash, tmp_path)
     with pytest.raises(InputError, match="no finished result"):
         find_result(result.hash, tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="no finished result"):
+        find_result("/nowhere", tmp_path)
     execute(STUDY, replace(SMALL, flips=51), tmp_path)
     with pytest.raises(InputError, match="ambiguous, name one of biased-coin@"):
         find_result("biased-coin", tmp_path)
+
+
+def test_a_corrupted_result_hides_no_other(result: Result, tmp_path: Path) -> None:
+    other = execute(replace(STUDY, name="another-coin"), SMALL, tmp_path)
+    with (other.folder / "rows.jsonl").open("a") as file:
+        file.write("{}")
+    for reference in ("biased-coin", result.hash[:6], "biased-coin@" + result.hash):
+        assert find_result(reference, tmp_path).folder == result.folder
+    with pytest.raises(InputError, match=r"rows\.jsonl is not the file that DONE vouches for"):
+        find_result("another-coin", tmp_path)
 
 
 def test_a_study_s_name_means_its_largest_preset(result: Result, tmp_path: Path) -> None:

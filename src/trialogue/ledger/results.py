@@ -153,29 +153,24 @@ def open_result(folder: Path) -> Result:
     return result
 
 
-def finished_results(results: Path, study: str = "*") -> list[Result]:
-    """All finished results under `results`, of one study or of all, in the order of their paths."""
-    return [open_result(done.parent) for done in sorted(results.glob(f"{study}/*/{DONE}"))]
-
-
 def find_result(reference: str | Path, results: str | Path = "results") -> Result:
     """The finished result that `reference` names: a folder, the beginning of a hash, `study@hash` or a study.
 
     A study's name alone means its newest version at its largest preset. Raises `InputError` where nothing or
-    more than one result answers to the reference.
+    more than one result answers to the reference, or one that does is corrupted.
     """
     if Path(reference).is_dir():
         return open_result(Path(reference))
     name = str(reference)
     study, at, prefix = name.rpartition("@")
-    everything = finished_results(Path(results))
-    found = [
-        result for result in everything if result.hash.startswith(prefix) and study in ("", result.study)
+    folders = [done.parent for done in sorted(Path(results).glob(f"*/*/{DONE}"))]
+    of_study = [open_result(folder) for folder in folders if not at and folder.parent.name == name]
+    best = max(map(_rank, of_study), default=None)
+    found = [result for result in of_study if _rank(result) == best] or [
+        open_result(folder)
+        for folder in folders
+        if folder.name.startswith(prefix) and study in ("", folder.parent.name)
     ]
-    if not at:
-        of_study = [result for result in everything if result.study == name]
-        best = max(map(_rank, of_study), default=None)
-        found = [result for result in of_study if _rank(result) == best] or found
     if not found:
         raise InputError(
             "result", name, f"no finished result in {results} answers to this: see `trialogue ledger`"
