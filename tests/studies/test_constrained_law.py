@@ -207,6 +207,11 @@ def test_every_part_claim_table_and_figure_has_rows(results: Path) -> None:
     assert find("constrained-law") is STUDY
 
 
+def test_more_particles_than_samples_to_draw_among(tmp_path: Path) -> None:
+    config = dataclasses.replace(SMOKE, seeds=(0,), sizes=(1, 2), particles=(4, 8))
+    assert (execute(STUDY, config, tmp_path).folder / "figures" / f"{STUDY.figures[0].name}.svg").exists()
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [("seeds", ()), ("seeds", (1, 1)), ("sizes", (4, 16)), ("sizes", ()), ("samples", 0), ("tolerance", 0.0)],

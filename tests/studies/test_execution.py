@@ -4,13 +4,16 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import biased_coin
 import numpy as np
 import pytest
 from biased_coin import STUDY, Config
+from pandas import DataFrame
 
 from trialogue.errors import InputError
+from trialogue.ledger import Figure
 from trialogue.ledger.drafts import Draft
 from trialogue.ledger.provenance import session
 from trialogue.ledger.results import DONE, FILES, open_result
@@ -75,6 +78,21 @@ def test_a_finished_run_is_not_measured_again(tmp_path: Path, runs: list[str]) -
     assert execute(STUDY, CONFIG, tmp_path).rows.equals(first)
     assert runs == []
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_a_figure_that_fails_costs_no_measurement(tmp_path: Path, runs: list[str]) -> None:
+    def fail(rows: DataFrame) -> NoReturn:
+        raise ValueError(f"cannot draw {len(rows)} rows")
+
+    broken = replace(STUDY, figures=(*STUDY.figures, Figure(name="broken", caption="", draw=fail)))
+    with pytest.raises(ValueError, match="cannot draw 6 rows"):
+        execute(broken, CONFIG, tmp_path)
+    result = open_result(STUDY.folder(CONFIG, tmp_path))
+    assert len(result.rows) == 6
+    runs.clear()
+    (result.folder / "figures" / "heads.svg").unlink()
+    execute(STUDY, CONFIG, tmp_path)
+    assert (runs, (result.folder / "figures" / "heads.svg").exists()) == ([], True)
 
 
 def test_another_config_is_another_result(tmp_path: Path) -> None:
@@ -181,21 +199,27 @@ def test_parts_must_be_names_of_files(parts: list[str], tmp_path: Path) -> None:
         execute(replace(STUDY, parts=lambda config: parts), CONFIG, tmp_path)
 
 
-LANES = replace(STUDY, lane=lambda part: part)
-
-
-def test_lanes_in_processes_measure_what_one_process_does(tmp_path: Path) -> None:
+def test_lanes_in_processes_measure_what_one_process_does(tmp_path: Path, runs: list[str]) -> None:
     told: list[str] = []
-    apart = execute(LANES, CONFIG, tmp_path / "apart", workers=2)
-    alone = execute(LANES, CONFIG, tmp_path / "alone", progress=told.append)
+    apart = execute(STUDY, CONFIG, tmp_path / "apart", workers=2)
+    assert runs == []
+    alone = execute(STUDY, CONFIG, tmp_path / "alone", progress=told.append)
     assert (apart.folder / "rows.jsonl").read_text() == (alone.folder / "rows.jsonl").read_text()
     assert len(told) == len(CONFIG.seeds)
+
+
+def test_workers_without_a_lane_are_told_of(tmp_path: Path) -> None:
+    told: list[str] = []
+    together = replace(STUDY, lane=lambda _: "one")
+    execute(together, CONFIG, tmp_path, workers=2, progress=told.append)
+    assert told[0] == "biased-coin: no more than 1 of 2 workers can measure at the same time"
+    assert len(told) == 1 + len(CONFIG.seeds)
 
 
 def test_an_error_in_a_process_keeps_its_words_and_what_the_others_finished(tmp_path: Path) -> None:
     refused = replace(CONFIG, refuse=1)
     with pytest.raises(InputError, match=r"^coin='seed-1': use another") as error:
-        execute(LANES, refused, tmp_path, workers=2)
+        execute(STUDY, refused, tmp_path, workers=2)
     assert (error.value.field, error.value.value) == ("coin", "seed-1")
-    draft = Draft(LANES.folder(refused, tmp_path))
+    draft = Draft(STUDY.folder(refused, tmp_path))
     assert not draft.has("seed-1")

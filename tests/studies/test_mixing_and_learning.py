@@ -199,7 +199,7 @@ def test_without_a_mask_law_or_a_second_coupling_there_is_no_estimate() -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("sites", 1),
+        ("sites", 2),
         ("couplings", (0.3, 0.3)),
         ("sites", 9),
         ("couplings", ()),

@@ -89,22 +89,16 @@ class Draft:
         }
         atomic_write(self._part(part), json.dumps(content))
 
-    def publish(self, parts: Sequence[str], figures: Mapping[str, str]) -> Result:
-        """Write rows, provenance and `figures` (SVG by name), then DONE; forget the parts."""
+    def publish(self, parts: Sequence[str]) -> Result:
+        """Write rows and provenance, then DONE; forget the parts."""
         contents = [self._read(part) for part in parts]
         lines = [json.dumps(row) for content in contents for row in content["rows"]]
         atomic_write(self.folder / "rows.jsonl", "".join(f"{line}\n" for line in lines))
         atomic_write(self.folder / "provenance.json", _pretty(_provenance(parts, contents)))
-        for name, text in figures.items():
-            atomic_write(self.folder / "figures" / f"{name}.svg", text)
         done = {name: digest(self.folder / name) for name in FILES}
         atomic_write(self.folder / DONE, _pretty(done))
         shutil.rmtree(self._parts, ignore_errors=True)
         return open_result(self.folder)
-
-    def rows(self, parts: Sequence[str]) -> list[Row]:
-        """Rows of the finished `parts`, in that order."""
-        return [row for part in parts for row in self._read(part)["rows"]]
 
     def _part(self, part: str) -> Path:
         if not _PART.fullmatch(part):

@@ -141,7 +141,6 @@ STUDY = Study(
     version=1,
     presets=PRESETS,
     parts=parts,
-    lane=lambda part: str(int(part.rpartition("-")[2]) % 2),
     run=run,
     claims=CLAIMS,
     tables=TABLES,

@@ -34,7 +34,7 @@ def _answers(rows: DataFrame, laws: list[str]) -> DataFrame:
 def _draw_laws(rows: DataFrame) -> Drawing:
     drawing = Drawing(figsize=(10.4, 4.2), layout="constrained")
     bars, lines = drawing.subplots(1, 2, width_ratios=(2, 3))
-    largest = int(rows["size"].max())
+    largest = int(rows[rows.rule == "masked, weighted"]["size"].max())
     bars_of = {
         "restricted": (_TARGET, "the model, restricted to the rule"),
         "masked": (_MASKED, "masked decoding"),

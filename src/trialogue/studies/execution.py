@@ -7,12 +7,12 @@ from typing import TypeVar
 
 import torch
 from joblib import Parallel, delayed
-from pandas import DataFrame
 
 from trialogue.errors import InputError, whole_number
 from trialogue.ledger.drafts import Draft
 from trialogue.ledger.figures import svg
 from trialogue.ledger.results import Result, config_values, is_finished, open_result
+from trialogue.storage import atomic_write
 from trialogue.studies import find
 from trialogue.studies.study import Study
 
@@ -30,17 +30,17 @@ def execute(
 ) -> Result:
     """Return the result of `config`, measuring the parts that no earlier run has finished.
 
-    A finished result returns at once; `force` measures it anew. With more than one of `workers`, lanes of parts run
-    at the same time in as many processes of one thread, which find the study by its name. `progress` is told one
-    line per part, in the process that measured it. On Ctrl-C the `KeyboardInterrupt` says where the finished parts
-    are kept. Raises `InputError` where the folder cannot be written, holds corrupted files, or is in use by another
-    process.
+    A finished result returns at once, after drawing what figures it lacks; `force` measures it anew. With more than
+    one of `workers`, lanes of parts run at the same time in as many processes of one thread, which find the study by
+    its name. `progress` is told one line per part, in the process that measured it. On Ctrl-C the
+    `KeyboardInterrupt` says where the finished parts are kept. Raises `InputError` where the folder cannot be
+    written, holds corrupted files, or is in use by another process.
     """
     whole_number("workers", workers, 1)
     folder = study.folder(config, results)
     tell = progress or (lambda _: None)
     if is_finished(folder) and not force:
-        return open_result(folder)
+        return _with_figures(study, open_result(folder))
     parts = list(study.parts(config))
     if not parts or len(set(parts)) < len(parts):
         raise InputError("parts", parts, f"study {study.name} must name one or more parts, each once")
@@ -64,6 +64,10 @@ def execute(
             for part in parts:
                 if not draft.has(part):
                     lanes.setdefault(study.lane(part), []).append(part)
+            if workers > len(lanes) > 0:
+                tell(
+                    f"{study.name}: no more than {len(lanes)} of {workers} workers can measure at the same time"
+                )
             if workers == 1 or len(lanes) < 2:
                 for lane in lanes.values():
                     _measure(study, config, draft, lane, tell)
@@ -72,12 +76,21 @@ def execute(
                     delayed(_measure_apart)(study.name, config, folder, lane, tell) for lane in lanes.values()
                 ]
                 Parallel(n_jobs=min(workers, len(lanes)), batch_size=1)(tasks)
-            frame = DataFrame(draft.rows(parts))
-            return draft.publish(parts, {figure.name: svg(figure, frame) for figure in study.figures})
+            result = draft.publish(parts)
         except KeyboardInterrupt as error:
             kept = sum(map(draft.has, parts))
             where = f"interrupted: {kept} of {len(parts)} parts are kept in {folder}"
             raise KeyboardInterrupt(f"{where}; the same command resumes") from error
+    return _with_figures(study, result)
+
+
+def _with_figures(study: Study[Config], result: Result) -> Result:
+    """`result`, with a file for every figure of the study."""
+    for figure in study.figures:
+        path = result.folder / "figures" / f"{figure.name}.svg"
+        if not path.exists():
+            atomic_write(path, svg(figure, result.rows))
+    return result
 
 
 def _measure(

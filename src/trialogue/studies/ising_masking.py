@@ -212,7 +212,6 @@ STUDY = Study(
     version=1,
     presets=PRESETS,
     parts=parts,
-    lane=lambda part: str(int(part.rpartition("-")[2]) % 2) if part != "exact" else part,
     run=run,
     claims=CLAIMS,
     tables=TABLES,

@@ -59,8 +59,9 @@ class Config:
     seeds: tuple[int, ...] = tuple(range(12))
 
     def __post_init__(self) -> None:
-        if not 2 <= whole_number("sites", self.sites, 2) <= 8:
-            raise InputError("sites", self.sites, "every state and mask is listed: use 2 to 8")
+        # Two spins have fewer states than features, so that their information is singular.
+        if not 3 <= whole_number("sites", self.sites, 3) <= 8:
+            raise InputError("sites", self.sites, "every state and mask is listed: use 3 to 8")
         if not self.couplings or not all(math.isfinite(one) and one >= 0 for one in self.couplings):
             raise InputError("couplings", self.couplings, "give one or more finite numbers of at least 0")
         if len(set(self.couplings)) < len(self.couplings):
@@ -246,7 +247,6 @@ STUDY = Study(
     version=1,
     presets=PRESETS,
     parts=parts,
-    lane=lambda part: str(int(part.rpartition("-")[2]) % 2),
     run=run,
     claims=CLAIMS,
     tables=TABLES,

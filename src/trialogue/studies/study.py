@@ -30,8 +30,9 @@ class Study(Generic[Config]):
     which raises `InputError` where a field is out of range. `parts(config)` names the units that a killed run
     resumes by, in the order they run; `run(config, part, artifacts)` measures one part and yields its rows.
     `artifacts` is a folder that the parts of one run share, for trained models; a part must train anew what
-    it does not find there. `version` is raised when the meaning of a row changes, so that older results no
-    longer count.
+    it does not find there. Parts of one `lane(part)` are measured one after the other by one process, as parts that
+    build on each other's artifacts should be; every part has its own lane where the study says nothing. `version`
+    is raised when the meaning of a row changes, so that older results no longer count.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Study(Generic[Config]):
     presets: Mapping[str, Config]
     parts: Callable[[Config], Sequence[str]]
     run: Callable[[Config, str, Path], Iterable[Row]]
-    lane: Callable[[str], str] = field(default=lambda _: "")
+    lane: Callable[[str], str] = field(default=lambda part: part)
     claims: Sequence[Claim] = ()
     tables: Sequence[Table] = ()
     figures: Sequence[Figure] = ()
