@@ -14,7 +14,7 @@ from inference.trace_replay import replayed
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.inference import WALKS, generate
-from trialogue.inference.laws import exact_law
+from trialogue.inference.laws import exact_law, walk_transitions
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.walk import Walk
 from trialogue.oracles import Verifier
@@ -218,13 +218,27 @@ def test_the_default_budget_ends_what_never_halts(walk):
     assert int(run.queries[0]) <= 1000 * walk.rows_per_sample
 
 
+def drawn(walk, table, verifier=None):
+    return generate(table, walk=walk, verifier=verifier)
+
+
+RUNS = (drawn, exact_law, walk_transitions)
+
+
 def test_a_missing_verifier_is_named(walk):
     if not walk.needs_verifier:
         assert len(generate(LONG.table(), walk=walk).sequences()) == 1
         return
-    for call in (generate, lambda table, walk: exact_law(walk, table)):
-        with pytest.raises(InputError, match="verifier=None"):
-            call(LONG.table(), walk=walk)
+    for call in RUNS:
+        with pytest.raises(InputError, match=f"verifier=None: {type(walk).__name__} needs one"):
+            call(walk, LONG.table())
+
+
+def test_a_class_in_place_of_a_walk_is_named(walk):
+    made = type(walk)
+    for call in RUNS:
+        with pytest.raises(InputError, match=f"walk='{made.__name__}': give an instance: {made.__name__}"):
+            call(made, LONG.table(), LONG.value)
 
 
 class Answering:

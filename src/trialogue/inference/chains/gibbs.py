@@ -22,6 +22,7 @@ from trialogue.inference.chains.conditionals import (
 )
 from trialogue.inference.chains.subsets import choose_site, choose_subsets
 from trialogue.oracles import block_masks, sites_of, sites_of_blocks
+from trialogue.probabilities import checked_law
 from trialogue.randomness import Choose
 
 
@@ -167,16 +168,8 @@ class AdaptiveBlockDynamics(_Blocks):
     law: Callable[[Tensor], Tensor]
 
     def _log_law(self, tokens: Tensor) -> Tensor:
-        answer = torch.as_tensor(self.law(tokens), dtype=torch.float64, device=tokens.device)
-        shape = (len(tokens), len(self.blocks))
-        if answer.shape != shape:
-            raise InputError("law", tuple(answer.shape), f"answer with probabilities of shape {shape}")
-        sums = answer.sum(1)
-        right = (answer >= 0).all(1) & ((sums - 1).abs() < 1e-6)
-        if not bool(right.all()):
-            wrong = answer[~right][0].tolist()
-            raise InputError("law", wrong, "give non-negative probabilities that sum to one")
-        return answer.log().log_softmax(1)
+        law = checked_law("law", self.law(tokens), (len(tokens), len(self.blocks)))
+        return law.log().to(tokens.device)
 
     def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
         """Redraw one block."""

@@ -25,7 +25,7 @@ from trialogue.inference.walks.engine import VerifierLike
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.prompts import checked_prompts, limits
-from trialogue.inference.walks.walk import Walk
+from trialogue.inference.walks.walk import Walk, require_runnable
 from trialogue.oracles import Autoregressive, padded
 from trialogue.randomness import Enumeration
 
@@ -77,8 +77,6 @@ def exact_law(
     Costs grow as vocabulary to the power of length; `max_states` bounds the chain. Raises `InputError` where the
     chain is larger, and wherever `generate` would.
     """
-    if walk.needs_verifier and verifier is None:
-        raise InputError("verifier", None, f"{type(walk).__name__} needs one")
     return _Chain(walk, oracle, verifier, tuple(prompt), max_new_tokens, max_states).law()
 
 
@@ -94,7 +92,8 @@ def walk_transitions(
     """The states (prefixes of the first row) that `walk` visits from `prompt`, and its transitions between them.
 
     Rows of the sparse matrix sum to one minus the probability that the walk ends there. Meant for walks of one
-    row without a state of their own, such as `ValueGuided(stop_at_leaf=False)`.
+    row without a state of their own, such as `ValueGuided(stop_at_leaf=False)`. Raises `InputError` wherever
+    `exact_law` does.
     """
     chain = _Chain(walk, oracle, verifier, tuple(prompt), max_new_tokens, max_states)
     return chain.explore()
@@ -145,6 +144,7 @@ class _Chain:
         max_new_tokens: int | None,
         max_states: int,
     ) -> None:
+        require_runnable(walk, verifier)
         self._walk, self._members = walk, walk.rows_per_sample
         self._max_states = whole_number("max_states", max_states, 1)
         tokens, lengths = padded([prompt])

@@ -27,7 +27,7 @@ from trialogue.inference.walks.prompts import (
     stopping,
 )
 from trialogue.inference.walks.samples import Cost, Samples, Trace
-from trialogue.inference.walks.walk import Walk, join, take
+from trialogue.inference.walks.walk import Walk, join, require_runnable, take
 from trialogue.oracles import Autoregressive, StateT, Verifier
 from trialogue.randomness import Streams
 
@@ -97,10 +97,7 @@ def generate(
     if not len(lengths):
         raise InputError("prompts", [], "give at least one prompt, which may be empty")
     walk = Ancestral() if walk is None else walk
-    if isinstance(walk, type):
-        raise InputError("walk", walk.__name__, f"give an instance: {walk.__name__}()")
-    if walk.needs_verifier and verifier is None:
-        raise InputError("verifier", None, f"{type(walk).__name__} needs one")
+    require_runnable(walk, verifier)
     num_samples = whole_number("num_samples", num_samples, 1)
     checked_prompts(tokens, lengths, oracle.vocab_size)
     limit = limits(oracle, lengths, max_new_tokens)

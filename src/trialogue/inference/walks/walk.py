@@ -5,11 +5,12 @@ an ancestor, continue from another row of its group, wait, or stop. `step` says 
 engine applies it, counts, and comes back. A walk contains no loop over tokens, no counting and no printing.
 """
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from trialogue.errors import InputError
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.oracles import Decoding, StateT
@@ -55,6 +56,14 @@ class Walk(Protocol[StateT]):
     ) -> tuple[Moves, StateT]:
         """Decide what each row does next, and the state it keeps (before the gathering along `source`)."""
         ...
+
+
+def require_runnable(walk: Walk[Any], verifier: object | None) -> None:
+    """Raise `InputError` for a class in place of a walk, and for a walk without the verifier that it needs."""
+    if isinstance(walk, type):
+        raise InputError("walk", walk.__name__, f"give an instance: {walk.__name__}()")
+    if walk.needs_verifier and verifier is None:
+        raise InputError("verifier", None, f"{type(walk).__name__} needs one")
 
 
 def take(state: StateT, rows: Tensor) -> StateT:
