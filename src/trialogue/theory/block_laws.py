@@ -16,7 +16,8 @@ from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
 from trialogue.oracles import Blocks, block_masks, whole_sequences
-from trialogue.training.drawn_masks import checked_probabilities, require_covered
+from trialogue.probabilities import checked_law
+from trialogue.training.drawn_masks import require_covered
 
 AdaptiveLaw = Callable[[Tensor], Tensor] | Tensor
 _MOST_BLOCKS = 100_000
@@ -131,9 +132,9 @@ def block_law(
         raise InputError("weights", weights, "give either weights or an adaptive law")
     if law is not None:
         given = law(whole_sequences(vocab_size, sites)) if callable(law) else law
-        given = checked_probabilities("law", given, (int(vocab_size**sites), len(masks)))
+        given = checked_law("law", given, (int(vocab_size**sites), len(masks)))
     elif weights is not None:
-        given = checked_probabilities("weights", weights, (len(masks),))[None]
+        given = checked_law("weights", weights, (len(masks),))[None]
     else:
         given = torch.full((1, len(masks)), 1 / len(masks), dtype=torch.float64)
     require_covered("blocks", masks[(given > 0).any(0)])
@@ -185,4 +186,4 @@ def conditionals(probabilities: Tensor, law: BlockLaw) -> Tensor:
 
 def law_of_states(probabilities: Tensor, states: int, field: str = "probabilities") -> Tensor:
     """The probabilities (states,) as float64; raises `InputError` where they are not a law on that many states."""
-    return checked_probabilities(field, probabilities, (states,))
+    return checked_law(field, probabilities, (states,))

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
+from trialogue.probabilities import checked_probabilities
 
 _NORMALISED = 1e-4
 
@@ -70,11 +71,8 @@ def log_survival(log_probs: Tensor, context: int, length: int) -> Tensor:
 def checked_log_probs(log_probs: Tensor) -> Tensor:
     """The log-probabilities (..., V) as float64; raises `InputError` for NaN and rows that do not sum to one."""
     rows = log_probs.double()
-    total = rows.exp().sum(-1)
-    if not bool(((total - 1).abs() < _NORMALISED).all()):
-        worst = total.flatten()[(total - 1).abs().nan_to_num(nan=math.inf).argmax()]
-        mend = "a row of probabilities has this sum: give log-probabilities, such as logits.log_softmax(-1)"
-        raise InputError("log_probs", float(worst), mend)
+    mend = "a row of probabilities has this sum: give log-probabilities, such as logits.log_softmax(-1)"
+    checked_probabilities("log_probs", rows.exp(), tuple(rows.shape), tolerance=_NORMALISED, mend=mend)
     return rows
 
 

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.inference.laws import ergodicity, transition_matrix
+from trialogue.probabilities import checked_probabilities
 from trialogue.theory.block_laws import BlockLaw, joint_block_dynamics, law_of_states
 
 _ROW_SUM = 1e-9
@@ -215,12 +216,8 @@ def _matrix(transitions: Any, model: Any) -> NDArray[np.float64]:
     matrix: NDArray[np.float64] = torch.as_tensor(transitions, dtype=torch.float64).numpy()
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
         raise InputError("transitions", matrix.shape, "use a square matrix")
-    if not np.isfinite(matrix).all() or matrix.min() < 0:
-        raise InputError("transitions", float(matrix.min()), "use finite probabilities that are not negative")
-    sums = matrix.sum(1)
-    worst = float(sums[np.abs(sums - 1).argmax()])
-    if abs(worst - 1) > _ROW_SUM:
-        raise InputError("transitions", worst, "every row sums to one")
+    mend = "use finite probabilities that are not negative: every row sums to one"
+    checked_probabilities("transitions", matrix, matrix.shape, tolerance=_ROW_SUM, mend=mend)
     return matrix
 
 

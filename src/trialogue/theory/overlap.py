@@ -18,6 +18,9 @@ from torch import Tensor
 from trialogue.data.arithmetic import SemiprimeTuples
 from trialogue.data.weighted_prefixes import Listed
 from trialogue.errors import InputError, whole_number
+from trialogue.probabilities import checked_probabilities
+
+_SUM = 1e-9
 
 
 class Cheating(NamedTuple):
@@ -33,7 +36,7 @@ def overlap(success: Tensor, first: Tensor, target: Tensor | None = None) -> flo
     Raises `InputError` where these are not probabilities, or laws.
     """
     success, target = _checked(success, target)
-    first = _law("first", first, len(success))
+    first = checked_probabilities("first", first, (len(success),), tolerance=_SUM)
     return float(torch.minimum(first * success, target).sum())
 
 
@@ -111,11 +114,4 @@ def _checked(success: Tensor, target: Tensor | None) -> tuple[Tensor, Tensor]:
         raise InputError("success", float(outside[0]), "give probabilities")
     if target is None:
         return success, torch.full_like(success, 1 / len(success))
-    return success, _law("target", target, len(success))
-
-
-def _law(field: str, law: Tensor, size: int) -> Tensor:
-    law = torch.as_tensor(law, dtype=torch.float64)
-    if law.shape != (size,) or not bool((law >= 0).all()) or not abs(float(law.sum()) - 1) <= 1e-9:
-        raise InputError(field, tuple(law.shape), f"give {size} probabilities that sum to 1")
-    return law
+    return success, checked_probabilities("target", target, (len(success),), tolerance=_SUM)

@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from scipy.special import rel_entr, softmax
 
 from trialogue.errors import InputError, whole_number
+from trialogue.probabilities import checked_probabilities
 from trialogue.randomness import numpy_generator
 
 Array = NDArray[np.float64]
@@ -75,10 +76,8 @@ def product_transitions(predictions: ArrayLike) -> Array:
     table = np.asarray(predictions, dtype=np.float64)
     if table.ndim != 3 or table.shape[0] != table.shape[2] ** table.shape[1]:
         raise InputError("predictions", table.shape, "use the shape (vocab ** sites, sites, vocab)")
-    if not np.isfinite(table).all() or table.min() < 0 or np.abs(table.sum(2) - 1).max() > 1e-6:
-        raise InputError(
-            "predictions", float(table.min()), "give probabilities that sum to one for every site"
-        )
+    mend = "give probabilities that sum to one for every site"
+    checked_probabilities("predictions", table, table.shape, mend=mend)
     return np.stack([joint_law(sites).ravel() for sites in table])
 
 
@@ -113,8 +112,7 @@ def _law(law: ArrayLike) -> Array:
     array = np.asarray(law, dtype=np.float64)
     if array.ndim == 0 or len(set(array.shape)) != 1:
         raise InputError("law", array.shape, "use one axis per site, shape (vocab,) * sites")
-    if not np.isfinite(array).all() or array.min() < 0 or abs(float(array.sum()) - 1) > 1e-6:
-        raise InputError("law", float(array.sum()), "give probabilities that sum to one")
+    checked_probabilities("law", array.ravel(), (array.size,))
     return array / array.sum()
 
 

@@ -1,19 +1,19 @@
 """One mask for every sample, drawn from a law of blocks, and what makes numbers such a law."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
 from trialogue.oracles import Blocks, block_masks
+from trialogue.probabilities import checked_law
 from trialogue.randomness import generator
 from trialogue.training.masking import uniform_masks
 
 StateLaw = Callable[[Tensor], Tensor]
 """From tokens (rows, N) int64 to the probability (rows, blocks) of each block."""
-_SUM = 1e-6  # what single precision leaves; the rest is divided out
 
 
 class DrawnMasks(NamedTuple):
@@ -63,9 +63,7 @@ def draw_masks(
         chosen = torch.multinomial(given, 1, generator=random)[:, 0]
     else:
         uniform = [1 / len(listed)] * len(listed)
-        given = checked_probabilities("weights", uniform if weights is None else weights, (len(listed),))[
-            None
-        ]
+        given = checked_law("weights", uniform if weights is None else weights, (len(listed),))[None]
         chosen = torch.multinomial(given[0], n, replacement=True, generator=random)
     require_covered("blocks", listed[(given > 0).any(0)])
     return DrawnMasks(listed[chosen], listed, chosen)
@@ -76,25 +74,7 @@ def block_probabilities(law: StateLaw, tokens: Tensor, blocks: Tensor) -> Tensor
     if not callable(law):
         mend = "give a function from tokens (rows, N) to probabilities (rows, blocks)"
         raise InputError("law", type(law).__name__, mend)
-    return checked_probabilities("law", law(tokens), (len(tokens), len(blocks)))
-
-
-def checked_probabilities(field: str, values: Any, shape: tuple[int, ...]) -> Tensor:
-    """`values` as float64 that sum to one over the last dimension; raises `InputError` where they do not."""
-    try:
-        numbers = torch.as_tensor(values, dtype=torch.float64)
-    except (TypeError, ValueError, RuntimeError):
-        raise InputError(field, values, f"give probabilities, of the shape {shape}") from None
-    if numbers.shape != shape:
-        raise InputError(field, tuple(numbers.shape), f"use the shape {shape}")
-    if not bool(torch.isfinite(numbers).all()) or bool((numbers < 0).any()):
-        raise InputError(field, float(numbers.min()), "use finite probabilities that are not negative")
-    sums = numbers.sum(-1, keepdim=True)
-    if numbers.numel():
-        worst = float(sums.flatten()[(sums - 1).abs().argmax()])
-        if abs(worst - 1) > _SUM:
-            raise InputError(field, worst, "probabilities sum to one")
-    return numbers / sums
+    return checked_law("law", law(tokens), (len(tokens), len(blocks)))
 
 
 def require_covered(field: str, masks: Tensor) -> None:

@@ -1,0 +1,46 @@
+"""What makes numbers a law: none is negative, and they sum to one; the only place where this is asked."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+
+SINGLE = 1e-6
+"""How far from one single precision leaves a sum."""
+
+
+def checked_probabilities(
+    field: str,
+    values: Any,
+    shape: tuple[int, ...],
+    *,
+    tolerance: float = SINGLE,
+    mend: str = "give non-negative probabilities that sum to one",
+) -> Tensor:
+    """`values` as float64 of `shape` (..., k), laws over the last dimension, as they are.
+
+    Raises `InputError`, which names `field` and ends with `mend`, for another shape, for negative numbers and NaN, and
+    for sums further than `tolerance` from one.
+    """
+    try:
+        numbers = torch.as_tensor(values, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(field, values, f"{mend}, of the shape {shape}") from None
+    if numbers.shape != shape:
+        raise InputError(field, tuple(numbers.shape), f"{mend}, of the shape {shape}")
+    sums = numbers.sum(-1)
+    # What is not a number compares as false.
+    right = (numbers >= 0).all(-1) & ((sums - 1).abs() <= tolerance)
+    if not bool(right.all()):
+        law, total = numbers[~right][0], sums[~right][0]
+        wrong = law[~(law >= 0)]
+        raise InputError(field, float(wrong[0] if len(wrong) else total), mend)
+    return numbers
+
+
+def checked_law(field: str, values: Any, shape: tuple[int, ...], *, tolerance: float = SINGLE) -> Tensor:
+    """What `checked_probabilities` gives, divided by the sums: what rounding left is divided out."""
+    numbers = checked_probabilities(field, values, shape, tolerance=tolerance)
+    return numbers / numbers.sum(-1, keepdim=True)
