@@ -22,7 +22,7 @@ class Told(NamedTuple):
 
 
 Say = Callable[..., Told]
-FAST = ("--layers", "1", "--depths", "1", "--epochs", "5", "--threshold", "auto")
+FAST = ("--layers", "1", "--depths", "1", "--epochs", "5", "--threshold", "youden")
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,8 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "layers": (("--layers", "some"), "all, or every:N"),
     "layers mixed": (("--layers", "1", "all"), "all, or every:N"),
     "no such layer": (("--layers", "9"), "has 2 blocks"),
-    "threshold": (("--threshold", "much"), "from 0 to 1, or auto"),
+    "threshold": (("--threshold", "much"), "from 0 to 1, or youden"),
+    "threshold out of range": (("--threshold", "1.5"), "from 0 to 1, or youden"),
     "threads": (("--threads", "0"), "threads=0"),
     "out": (("--out", "probe.bin"), "ends in .safetensors"),
     "out in a file": (("--out", "texts.jsonl/probe.safetensors"), "a file is in the way"),

@@ -141,7 +141,7 @@ def test_layers_by_name() -> None:
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "too few for the rate": ({"false_rejections": 0.01}, "use at least 0.0"),
     "rate": ({"false_rejections": 0.0}, "strictly between 0 and 1"),
-    "threshold": ({"threshold": 1.5}, "from 0 to 1"),
+    "threshold": ({"threshold": 1.5}, "or youden"),
     "a word as threshold": ({"threshold": "much"}, "or youden"),
     "depth": ({"depths": (0,)}, "depths=0"),
     "no depth": ({"depths": ()}, "at least one"),

@@ -87,14 +87,11 @@ def _layers(words: list[str] | None) -> str | tuple[int, ...] | None:
 
 
 def _threshold(word: str | None) -> float | str | None:
-    if word is None:
-        return None
-    if word == "auto":
-        return "youden"
+    """The number that `word` is, or else the word itself."""
     try:
-        return float(word)
+        return None if word is None else float(word)
     except ValueError:
-        raise InputError("threshold", word, "use a probability from 0 to 1, or auto") from None
+        return word
 
 
 def _print(file: "ProbeFile") -> None:
@@ -143,7 +140,7 @@ def add(commands: Commands) -> None:
         help="share of new correct prefixes that the threshold may reject (0.05)",
     )
     threshold.add_argument(
-        "--threshold", metavar="P", help="a probability, or auto: the greatest J of Youden"
+        "--threshold", metavar="P", help="a probability, or youden: the one with the greatest J of Youden"
     )
     say("--batch-size", metavar="N", type=int, help="texts per pass of the model (16)")
     say("--seed", metavar="N", type=int, help="(0)")

@@ -80,11 +80,12 @@ class ProbeTrainingConfig:
         for depth in self.depths:
             whole_number("depths", depth, 1)
         if isinstance(self.threshold, float | int):
-            if not 0 <= self.threshold <= 1:
-                raise InputError("threshold", self.threshold, "use a probability from 0 to 1, or auto")
-        elif self.threshold not in (None, "youden"):
+            usable = 0 <= self.threshold <= 1
+        else:
+            usable = self.threshold in (None, "youden")
+        if not usable:
             raise InputError("threshold", self.threshold, "use a probability from 0 to 1, or youden")
-        elif not 0 < self.false_rejections < 1:
+        if self.threshold is None and not 0 < self.false_rejections < 1:
             raise InputError(
                 "false_rejections", self.false_rejections, "use a share strictly between 0 and 1"
             )
