@@ -6,6 +6,7 @@ import torch
 from data import potts_enumeration as by_hand
 from inference.frequencies import l1_distance, weissman_radius
 from trialogue.data import PottsChain
+from trialogue.errors import InputError
 from trialogue.inference import BlockGibbs, Gibbs, run_chain
 from trialogue.inference.chains.contexts import contexts_of
 from trialogue.inference.chains.heat_bath import HeatBath
@@ -54,6 +55,22 @@ def test_it_answers_every_protocol(case):
     assert torch.equal(model.states(), x)
     close(model.probabilities(), law)
     close((-model.energy(x) - model.log_partition()).exp(), law)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [([[0, -1, 0, 0]], "-1: use tokens from 0 to V - 1 = 2"), ([[0, 3, 0, 0]], "3: "), ([[0] * 6], "shape"),
+     ([[0.0, 1.0, 0.0, 0.0]], "shape"), ([0, 1, 0, 0], r"shape \(rows, 4\)")],
+)  # fmt: skip
+def test_tokens_of_no_state_are_refused(tokens, said):
+    model, wrong = CHAINS["neighbours"][0].at(4, TEMPERATURE), torch.tensor(tokens)
+    for ask in (model.energy, model.site_log_probs, lambda x: model.log_probs(x, x > 0)):
+        with pytest.raises(InputError, match="^tokens=.*" + said):
+            ask(wrong)
+    right = torch.tensor([[0, 1, 2, 0]])
+    for mask in (right, right[:, 1:] > 0):
+        with pytest.raises(InputError, match=r"^masked=.*one bool for each token"):
+            model.log_probs(right, mask)
 
 
 def test_conditionals_of_masked_sites(case):

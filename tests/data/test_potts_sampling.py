@@ -10,6 +10,7 @@ from data import potts_enumeration as by_hand
 from inference.frequencies import l1_distance, weissman_radius
 from mutants import potts as mutants
 from trialogue.data import PottsChain, alias, potts_sampling
+from trialogue.data.potts_messages import Messages
 from trialogue.data.potts_sampling import LANES, alias_tables, word_bits
 from trialogue.randomness import GAMMA, Streams, mix, numpy_generator, seed_of
 
@@ -111,6 +112,16 @@ def test_tables_that_do_not_fit_at_once(monkeypatch):
     again = PottsChain(chain.energies)
     assert torch.equal(again.sample(70, 150, 0.9, seed=2), whole)
     assert again.at(150, 0.9)._tables == []
+
+
+def test_messages_are_not_copied_for_every_part(monkeypatch):
+    chain, tables = PottsChain(by_hand.random_table(6, 3, 3)), []
+    read = Messages.backward_table
+    monkeypatch.setattr(Messages, "backward_table", lambda of: tables.append(read(of)) or tables[-1])
+    monkeypatch.setattr(potts_sampling, "_MADE_AT_ONCE", 2 * 27)
+    chain.sample(1, 150, 0.9)
+    assert len(tables) > 5
+    assert len({table.data_ptr() for table in tables}) == 1
 
 
 def test_a_sequence_depends_on_the_seed_and_its_number():

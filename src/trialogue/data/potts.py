@@ -16,7 +16,13 @@ from torch import Tensor
 
 from trialogue.data.potts_couplings import coupling_strengths
 from trialogue.data.potts_law import PottsLaw
-from trialogue.data.potts_messages import MAX_MESSAGES, Messages, require_fitting, window_numbers
+from trialogue.data.potts_messages import (
+    MAX_MESSAGES,
+    Messages,
+    checked_tokens,
+    require_fitting,
+    window_numbers,
+)
 from trialogue.data.potts_patterns import StoredPatterns
 from trialogue.data.potts_spectrum import correlation_length
 from trialogue.data.potts_walls import Walls
@@ -114,7 +120,9 @@ class PottsChain:
 
     def energy(self, tokens: Tensor) -> Tensor:
         """H(x) (rows,) float64 of `tokens` (rows, L), L at least W."""
-        number = window_numbers(self._checked(tokens), self.vocab_size, self.window)
+        number = window_numbers(
+            checked_tokens(tokens, self.vocab_size, self.window), self.vocab_size, self.window
+        )
         return self.energies.view(-1)[number].sum(1)
 
     def at(self, length: int, temperature: float) -> PottsLaw:
@@ -218,7 +226,7 @@ class PottsChain:
 
     def followed(self, tokens: Tensor) -> Tensor:
         """Which pattern each window of `tokens` (rows, L) follows: labels (rows, L - W + 1) int64 as above."""
-        return self._patterns().nearest(self._checked(tokens))[0]
+        return self._patterns().nearest(checked_tokens(tokens, self.vocab_size, self.window))[0]
 
     def domain_walls(self, tokens: Tensor) -> Tensor:
         """Where the label of a window is not that of the window before it, (rows, L - W) bool.
@@ -277,14 +285,3 @@ class PottsChain:
 
     def _walls(self, temperature: float) -> Walls:
         return Walls(self._patterns(), self.messages(temperature))
-
-    def _checked(self, tokens: Tensor) -> Tensor:
-        tokens = torch.as_tensor(tokens)
-        if tokens.ndim != 2 or tokens.is_floating_point() or tokens.shape[1] < self.window:
-            raise InputError(
-                "tokens", tuple(tokens.shape), f"give token ids of shape (rows, L), L at least {self.window}"
-            )
-        wrong = tokens[(tokens < 0) | (tokens >= self.vocab_size)]
-        if len(wrong):
-            raise InputError("tokens", int(wrong[0]), f"use tokens from 0 to V - 1 = {self.vocab_size - 1}")
-        return tokens.long()

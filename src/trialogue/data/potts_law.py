@@ -3,14 +3,13 @@
 import math
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import islice
 
 import torch
 from torch import Tensor
 from torch.nn.functional import max_pool1d, one_hot
 
-from trialogue.data.potts_messages import Messages, window_numbers
-from trialogue.data.potts_sampling import Tables, alias_tables, draw_sequences
+from trialogue.data.potts_messages import Messages, checked_tokens, window_numbers
+from trialogue.data.potts_sampling import Tables, alias_tables, all_fit, draw_sequences
 from trialogue.errors import InputError, whole_number
 from trialogue.oracles import sites_of, whole_sequences
 from trialogue.randomness import Choose
@@ -38,6 +37,7 @@ class PottsLaw:
 
     def energy(self, tokens: Tensor) -> Tensor:
         """E(x) (rows,) float64 of `tokens` (rows, N), with p(x) ∝ exp(-E(x))."""
+        tokens = self._checked(tokens)
         return -self.messages.log_weights[window_numbers(tokens, self.vocab_size, self.window)].sum(1)
 
     def log_partition(self) -> float:
@@ -77,6 +77,7 @@ class PottsLaw:
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
         """log p(x_i | all others) (rows, N, V) float64 of every site i."""
+        tokens = self._checked(tokens)
         numbers = window_numbers(tokens, self.vocab_size, self.window)
         windows, values = numbers.shape[1], torch.arange(self.vocab_size)
         total = torch.zeros(*tokens.shape, self.vocab_size, dtype=torch.float64)
@@ -91,8 +92,11 @@ class PottsLaw:
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
         """log p(x_i | x outside the mask) (rows, N, V) float64 of each masked site; others are as they are.
 
-        `masked` (rows, N) bool, of any size.
+        `masked` (rows, N) bool, of any size. Raises `InputError` for other tokens or masks.
         """
+        tokens = self._checked(tokens)
+        if masked.shape != tokens.shape or masked.dtype != torch.bool:
+            raise InputError("masked", (*masked.shape, masked.dtype), "give one bool for each token")
         answer = one_hot(tokens, self.vocab_size).double().log()
         for rows in self._chunks(masked):
             near = _Neighbourhood(self, tokens[rows], masked[rows])
@@ -122,11 +126,13 @@ class PottsLaw:
     @cached_property
     def _tables(self) -> list[Tables]:
         """The tables of all sites; none where they would not fit at once."""
-        tables = list(islice(self._made(), 3))
-        return tables if sum(len(table.offsets) for table in tables) == self.sites else []
+        return list(self._made()) if all_fit(self.messages, self.sites - self.window + 1) else []
 
     def _made(self) -> Iterator[Tables]:
         return alias_tables(self.messages, self.sites - self.window + 1)
+
+    def _checked(self, tokens: Tensor) -> Tensor:
+        return checked_tokens(tokens, self.vocab_size, self.sites, self.sites)
 
     def _chunks(self, block: Tensor) -> list[Tensor]:
         """Rows (n,) with anything in their block, so many at once that their messages fit."""

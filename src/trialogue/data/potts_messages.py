@@ -44,6 +44,19 @@ def window_numbers(tokens: Tensor, vocab: int, window: int) -> Tensor:
     return number
 
 
+def checked_tokens(tokens: Tensor, vocab: int, least: int, most: int | None = None) -> Tensor:
+    """`tokens` (rows, L) as int64; raises `InputError` unless they are ids below `vocab` and L is in least..most."""
+    tokens = torch.as_tensor(tokens)
+    whole = not (tokens.is_floating_point() or tokens.is_complex())
+    if tokens.ndim != 2 or not whole or not least <= tokens.shape[1] <= (most or tokens.shape[1]):
+        wanted = f"of shape (rows, {least})" if most == least else f"of shape (rows, L), L at least {least}"
+        raise InputError("tokens", tuple(tokens.shape), f"give token ids {wanted}")
+    wrong = tokens[(tokens < 0) | (tokens >= vocab)]
+    if len(wrong):
+        raise InputError("tokens", int(wrong[0]), f"use tokens from 0 to V - 1 = {vocab - 1}")
+    return tokens.long()
+
+
 class _Iterates:
     """m_0 = 0 and m_(k+1) = step(m_k), each less its largest entry, which `log_scale` adds up.
 
@@ -53,40 +66,47 @@ class _Iterates:
 
     def __init__(self, states: int, step: Callable[[Tensor], Tensor]) -> None:
         self._step, self._states = step, states
-        self._messages = [torch.zeros(states, dtype=torch.float64)]
+        self._rows = torch.zeros(1, states, dtype=torch.float64)  # the messages, and room for more
+        self._count = 1
         self._scale = [0.0]  # of the messages up to each
         self._first_seen = {self._digest(0): 0}
         self._repeats: tuple[int, float] | None = None  # the first of the cycle, and what one cycle scales by
 
     def _digest(self, place: int) -> bytes:
-        return blake2b(self._messages[place].numpy().data, digest_size=16).digest()
+        return blake2b(self._rows[place].numpy().data, digest_size=16).digest()
 
     def extend(self, count: int) -> None:
         """Compute up to m_count; raises `InputError` where they do not fit."""
-        while self._repeats is None and len(self._messages) <= count:
-            if (len(self._messages) + 1) * self._states > MAX_MESSAGES:
+        fitting = MAX_MESSAGES // self._states
+        while self._repeats is None and self._count <= count:
+            if self._count >= fitting:
                 raise InputError(
                     "length",
                     count,
                     f"messages of {self._states} states for so many windows would not fit: use at most "
-                    f"{MAX_MESSAGES // self._states - 1} windows, or a higher temperature, where messages repeat",
+                    f"{fitting - 1} windows, or a higher temperature, where messages repeat",
                 )
-            message = self._step(self._messages[-1])
+            if self._count == len(self._rows):
+                room = self._rows.new_empty(min(self._count, fitting - self._count), self._states)
+                self._rows = torch.cat((self._rows, room))
+            place = self._count
+            message = self._step(self._rows[place - 1])
             largest = message.amax()
-            self._messages.append(message - largest)
-            self._scale.append(self._scale[-1] + float(largest))
-            place = len(self._messages) - 1
+            self._rows[place] = message - largest
+            scale = self._scale[-1] + float(largest)
             first = self._first_seen.setdefault(self._digest(place), place)
             if first < place:
-                self._repeats = first, self._scale[place] - self._scale[first]
-                del self._messages[place], self._scale[place]
+                self._repeats = first, scale - self._scale[first]
+            else:
+                self._count += 1
+                self._scale.append(scale)
 
     def places(self, counts: Tensor) -> Tensor:
         """Where in `table` the iterates m_k lie, k of `counts` (n,)."""
         if self._repeats is None:
             return counts
         first = self._repeats[0]
-        period = len(self._messages) - first
+        period = self._count - first
         return torch.where(counts < first, counts, first + (counts - first) % period)
 
     def log_scale(self, count: int) -> float:
@@ -94,16 +114,16 @@ class _Iterates:
         if self._repeats is None or count < len(self._scale):
             return self._scale[count]
         first, cycle = self._repeats
-        cycles, rest = divmod(count - first, len(self._messages) - first)
+        cycles, rest = divmod(count - first, self._count - first)
         return self._scale[first + rest] + cycles * cycle
 
     def table(self) -> Tensor:
         """All distinct iterates (distinct, states)."""
-        return torch.stack(self._messages)
+        return self._rows[: self._count]
 
     def at(self, count: int) -> Tensor:
         """m_count (states,)."""
-        return self._messages[int(self.places(torch.tensor(count)))]
+        return self._rows[int(self.places(torch.tensor(count)))]
 
 
 class Messages:

@@ -56,6 +56,18 @@ def first_laws(messages: Messages, windows: int) -> list[Tensor]:
     ]
 
 
+def _places(messages: Messages, windows: int) -> tuple[Tensor, int]:
+    """Places of the messages behind each site (windows,), and of how many different ones the tables fit at once."""
+    places = messages.backward_places(torch.arange(windows - 1, -1, -1))
+    return places, max(1, _MAX_ENTRIES // (messages.states * messages.vocab))
+
+
+def all_fit(messages: Messages, windows: int) -> bool:
+    """Whether the tables of all sites fit at once; where messages settle, all sites share a few."""
+    places, fitting = _places(messages, windows)
+    return len(torch.unique(places)) <= fitting
+
+
 def alias_tables(messages: Messages, windows: int) -> Iterator[Tables]:
     """Tables of all sites of a chain of so many windows, at most `_MAX_ENTRIES` entries of them at once."""
     vocab, size = messages.vocab, messages.states * messages.vocab
@@ -64,10 +76,8 @@ def alias_tables(messages: Messages, windows: int) -> Iterator[Tables]:
     if firsts:
         begin = np.cumsum([0, *map(len, firsts[:-1])], dtype=np.uint64)
         yield Tables(0, begin, np.concatenate(firsts))
-    # Places of the messages behind each site; where messages settle, all sites share a few tables.
-    places = messages.backward_places(torch.arange(windows - 1, -1, -1))
-    at_once, made = max(1, _MAX_ENTRIES // size), max(1, _MADE_AT_ONCE // size)
-    step = windows if len(torch.unique(places)) <= at_once else at_once
+    places, fitting = _places(messages, windows)
+    step, made = windows if all_fit(messages, windows) else fitting, max(1, _MADE_AT_ONCE // size)
     first = reach
     for some in places.split(step):
         distinct, which = torch.unique(some, return_inverse=True)
