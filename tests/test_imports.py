@@ -11,7 +11,7 @@ import trialogue
 SOURCE = Path(trialogue.__file__).parent
 LAYERS = (
     {"__init__", "errors"},
-    {"oracles", "probabilities", "randomness", "storage", "compilation"},
+    {"oracles", "blocks", "probabilities", "randomness", "storage", "compilation"},
     {"data", "models"},
     {"training", "inference"},
     {"theory", "generation"},

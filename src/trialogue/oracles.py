@@ -16,7 +16,6 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
 from trialogue.randomness import Choose
 
 
@@ -227,9 +226,6 @@ class Energy(Protocol):
         ...
 
 
-Blocks = Tensor | Sequence[Sequence[int]]
-"""Blocks of sites: (blocks, N) bool, or the sites of each, counted from 0."""
-
 StateT = TypeVar("StateT", bound=tuple[Tensor, ...])
 """What a walk or a chain keeps per row: a NamedTuple of row-leading tensors.
 
@@ -287,38 +283,3 @@ def sites_of(block: Tensor) -> tuple[Tensor, Tensor]:
     size = int(block.sum(1).max()) if len(block) else 0
     sites = block.long().argsort(dim=1, stable=True)[:, block.shape[1] - size :]
     return sites, ~block.gather(1, sites)
-
-
-def sites_of_blocks(blocks: Blocks) -> tuple[tuple[int, ...], ...]:
-    """The sites of each block.
-
-    Raises `InputError` where there is no block, and for a block that has no sites, or not different ones.
-    """
-    if isinstance(blocks, Tensor) and blocks.dtype == torch.bool:
-        if blocks.ndim != 2:
-            raise InputError("blocks", tuple(blocks.shape), "use the shape (blocks, N)")
-        listed = tuple(tuple(block.nonzero()[:, 0].tolist()) for block in blocks)
-    else:
-        listed = tuple(tuple(whole_number("blocks", site, 0) for site in block) for block in blocks)
-    if not listed:
-        raise InputError("blocks", [], "give at least one block")
-    for block in listed:
-        if not block or len(set(block)) < len(block):
-            raise InputError("blocks", block, "a block is one or more different sites, counted from 0")
-    return listed
-
-
-def block_masks(blocks: Blocks, sites: int) -> Tensor:
-    """Blocks of N = `sites` sites as (blocks, N) bool.
-
-    Raises `InputError` wherever `sites_of_blocks` does, and for other shapes and sites that do not exist.
-    """
-    if isinstance(blocks, Tensor) and blocks.dtype == torch.bool and blocks.shape[1:] != (sites,):
-        raise InputError("blocks", tuple(blocks.shape), f"use the shape (blocks, {sites})")
-    listed = sites_of_blocks(blocks)
-    masks = torch.zeros(len(listed), sites, dtype=torch.bool)
-    for mask, block in zip(masks, listed, strict=True):
-        if max(block) >= sites:
-            raise InputError("blocks", max(block), f"name sites from 0 to {sites - 1}")
-        mask[list(block)] = True
-    return masks

@@ -94,7 +94,6 @@ def test_results_depend_on_the_seed_alone():
         # Masks would be drawn as if each row summed to one, and scored as if none had to.
         ({"blocks": SIX_BLOCKS, "law": lambda tokens: 1 + tokens.sum(1, keepdim=True).expand(-1, 6)}, "law"),
         ({"blocks": SIX_BLOCKS, "law": torch.full((16, 6), 1 / 6)}, "law"),
-        ({"blocks": SIX_BLOCKS, "weights": torch.ones(6)}, "weights"),
         ({"block_size": 2, "tokens": torch.full((100, 4), 2)}, "tokens"),
         ({"block_size": 2, "tokens": torch.zeros(100, 4)}, "tokens"),
         ({"block_size": 2, "table_sites": -1}, "table_sites"),

@@ -6,7 +6,7 @@ site slowest. Everything here is exact and costs time in the number of states.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
@@ -14,12 +14,23 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from trialogue.blocks import (
+    Blocks,
+    StateLaw,
+    Weights,
+    adaptive_law,
+    block_masks,
+    checked_block_size,
+    require_covered,
+    require_one_law,
+    weighted_law,
+)
 from trialogue.errors import InputError, whole_number
-from trialogue.oracles import Blocks, block_masks, whole_sequences
+from trialogue.oracles import whole_sequences
 from trialogue.probabilities import checked_law
-from trialogue.training.drawn_masks import require_covered
 
-AdaptiveLaw = Callable[[Tensor], Tensor] | Tensor
+AdaptiveLaw = StateLaw | Tensor
+"""A law that depends on the state, as a function, or as the probabilities (states, blocks) of all states."""
 _MOST_BLOCKS = 100_000
 
 
@@ -88,9 +99,7 @@ def uniform_blocks(sites: int, block_size: int) -> Tensor:
     Raises `InputError` where the block is empty or larger than the sequence, or the blocks are too many to list.
     """
     sites = whole_number("sites", sites, 1)
-    block_size = whole_number("block_size", block_size, 1)
-    if block_size > sites:
-        raise InputError("block_size", block_size, f"there are {sites} sites: use at most {sites}")
+    block_size = checked_block_size(block_size, sites)
     count = math.comb(sites, block_size)
     if count > _MOST_BLOCKS:
         raise InputError(
@@ -109,34 +118,30 @@ def block_law(
     *,
     block_size: int | None = None,
     blocks: Blocks | None = None,
-    weights: Tensor | Sequence[float] | None = None,
+    weights: Weights | None = None,
     law: AdaptiveLaw | None = None,
 ) -> BlockLaw:
     """The law of the block from how it is described (Definitions 4.1.2, 4.1.3 and 4.1.7 of the thesis).
 
     `block_size` k: all blocks of that size, uniformly. `blocks`, as (blocks, sites) bool or lists of sites: those,
-    uniformly, or with `weights` (blocks,), or adaptively with `law`: (states, blocks) probabilities, or a function
-    from tokens (rows, sites) int64 to (rows, blocks) of them. Weights and rows of the law sum to one.
+    uniformly, or in proportion to `weights` (blocks,), or adaptively with `law`: (states, blocks) probabilities, or a
+    function from tokens (rows, sites) int64 to (rows, blocks) of them. Rows of the law sum to one.
 
     Raises `InputError` where the description is not exactly one of these, the probabilities are none, or the law
     never covers a site.
     """
-    if (block_size is None) == (blocks is None):
-        raise InputError("block_size", block_size, "give either block_size or blocks")
+    require_one_law(block_size, blocks, weights, law)
     if block_size is not None:
         masks = uniform_blocks(sites, block_size)
     else:
         assert blocks is not None
         masks = block_masks(blocks, sites)
-    if weights is not None and law is not None:
-        raise InputError("weights", weights, "give either weights or an adaptive law")
-    if law is not None:
-        given = law(whole_sequences(vocab_size, sites)) if callable(law) else law
-        given = checked_law("law", given, (int(vocab_size**sites), len(masks)))
-    elif weights is not None:
-        given = checked_law("weights", weights, (len(masks),))[None]
+    if law is None:
+        given = weighted_law(weights, len(masks))[None]
+    elif callable(law):
+        given = adaptive_law(law, whole_sequences(vocab_size, sites), len(masks))
     else:
-        given = torch.full((1, len(masks)), 1 / len(masks), dtype=torch.float64)
+        given = checked_law("law", law, (int(vocab_size**sites), len(masks)))
     require_covered("blocks", masks[(given > 0).any(0)])
     return BlockLaw(masks, given, vocab_size)
 

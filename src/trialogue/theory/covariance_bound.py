@@ -5,8 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from trialogue.blocks import Blocks, Weights
 from trialogue.errors import InputError
-from trialogue.oracles import Blocks
 from trialogue.theory.block_laws import AdaptiveLaw, BlockLaw, block_dynamics, block_law
 from trialogue.theory.mixing import poincare_constant
 from trialogue.theory.pseudolikelihood import (
@@ -36,7 +36,7 @@ def covariance_bound(
     block_size: int | None = None,
     *,
     blocks: Blocks | None = None,
-    weights: Tensor | None = None,
+    weights: Weights | None = None,
     law: AdaptiveLaw | None = None,
 ) -> CovarianceBound:
     """Theorem 4.1.2 (weighted) and 4.1.3 (adaptive) on `model`, for a block law described as in `block_law`.

@@ -1,17 +1,18 @@
 """Asymptotic covariances of models too large to enumerate, from samples and masks, with standard errors."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
+from trialogue.blocks import Blocks, StateLaw, Weights, adaptive_law
 from trialogue.errors import InputError, whole_number
-from trialogue.oracles import Blocks, whole_sequences
+from trialogue.oracles import whole_sequences
 from trialogue.randomness import Choose, Streams, seed_of
-from trialogue.training.drawn_masks import DrawnMasks, StateLaw, block_probabilities, draw_masks
+from trialogue.training.drawn_masks import DrawnMasks, draw_masks
 
 _BATCHES = 20
 _NUMBERS_AT_ONCE = 2_000_000
@@ -61,7 +62,7 @@ def monte_carlo_covariance(
     block_size: int | None = None,
     *,
     blocks: Blocks | None = None,
-    weights: Tensor | Sequence[float] | None = None,
+    weights: Weights | None = None,
     law: StateLaw | None = None,
     samples: int = 10_000,
     seed: int = 0,
@@ -158,7 +159,7 @@ class _Batch:
         log_weights = -self._model.energy(flat).double().view(shape)
         _, blocks, chosen = self._drawn
         if self._law is not None and blocks is not None and chosen is not None:
-            given = block_probabilities(self._law, flat, blocks).view(*shape, -1)
+            given = adaptive_law(self._law, flat, len(blocks)).view(*shape, -1)
             log_weights += given.gather(2, chosen[rows].view(-1, 1, 1).expand(*shape, 1))[:, :, 0].log()
         conditionals = log_weights.softmax(1)
         features = self._model.features(flat).double().view(*shape, -1)

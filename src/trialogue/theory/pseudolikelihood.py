@@ -8,15 +8,14 @@ family such as `trialogue.data.Ising` and the description of a block law that `b
 """
 
 import math
-from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
+from trialogue.blocks import Blocks, Weights
 from trialogue.errors import InputError
-from trialogue.oracles import Blocks
 from trialogue.theory.block_laws import AdaptiveLaw, BlockLaw, block_law, law_of_states
 
 _MOST_WORK = 1e12  # states * blocks * parameters ** 2
@@ -130,7 +129,7 @@ def asymptotic_covariance(
     block_size: int | None = None,
     *,
     blocks: Blocks | None = None,
-    weights: Tensor | Sequence[float] | None = None,
+    weights: Weights | None = None,
     law: AdaptiveLaw | None = None,
     masks_per_sample: float = 1,
 ) -> Tensor:

@@ -5,7 +5,6 @@ the mean of -log p(x_K | x_-K, K) over the samples. Masks of all N sites make it
 convex (Proposition 4.3.6).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +13,11 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 from torch import Tensor
 
+from trialogue.blocks import Blocks, StateLaw, Weights, adaptive_law, require_covered, require_one_law
 from trialogue.data.ising import Ising
 from trialogue.errors import InputError
-from trialogue.oracles import Blocks
 from trialogue.training.block_conditionals import BlockConditionals, Floats
-from trialogue.training.drawn_masks import StateLaw, block_probabilities, draw_masks, require_covered
+from trialogue.training.drawn_masks import draw_masks
 
 _SITES = 100
 _DESCENT = 1e-5  # norm of the gradient from which on Newton steps are taken
@@ -52,7 +51,7 @@ def fit_pseudolikelihood(
     block_size: int | None = None,
     *,
     blocks: Blocks | None = None,
-    weights: Tensor | Sequence[float] | None = None,
+    weights: Weights | None = None,
     law: StateLaw | None = None,
     masks: Tensor | None = None,
     seed: int = 0,
@@ -62,10 +61,10 @@ def fit_pseudolikelihood(
     """Fit an Ising model to `samples` (n, N) of tokens 0 (spin -1) and 1 (spin +1), one mask per sample.
 
     The masks are one of: `block_size` sites drawn uniformly; one of `blocks`, (blocks, N) bool or lists of sites, drawn
-    uniformly, with `weights`, or from `law`, a known function from tokens (rows, N) to probabilities (rows, blocks),
-    which then enters the conditionals (equation 4.1); or `masks` (n, N) bool, given. `seed` draws them.
+    uniformly, in proportion to `weights`, or from `law`, a known function from tokens (rows, N) to probabilities
+    (rows, blocks), which then enters the conditionals (equation 4.1); or `masks` (n, N) bool, given. `seed` draws them.
 
-    Probabilities sum to one. The gradient's norm falls to `tolerance` or below. `ridge` adds ridge / 2 times the
+    The gradient's norm falls to `tolerance` or below. `ridge` adds ridge / 2 times the
     squared norm of the parameters.
     Raises `InputError` for samples or masks of a wrong shape or value, where blocks leave a site out or have too many
     completions to list, and where there is no finite estimate: separable samples, whose loss falls for ever along a
@@ -89,16 +88,13 @@ def _masked(
     tokens: Tensor,
     block_size: int | None,
     blocks: Blocks | None,
-    weights: Tensor | Sequence[float] | None,
+    weights: Weights | None,
     law: StateLaw | None,
     masks: Tensor | None,
     seed: int,
 ) -> BlockConditionals:
     """The loss of `tokens` (n, N) under masks that are given or drawn."""
-    if sum(given is not None for given in (block_size, blocks, masks)) != 1:
-        raise InputError("block_size", block_size, "give one of block_size, blocks and masks")
-    if blocks is None and (weights is not None or law is not None):
-        raise InputError("blocks", None, "weights and an adaptive law are about blocks: give them too")
+    require_one_law(block_size, blocks, weights, law, masks=masks)
     if masks is not None:
         masks = torch.as_tensor(masks)
         if masks.shape != tokens.shape or masks.dtype != torch.bool:
@@ -116,7 +112,7 @@ def _masked(
 
     def probability(states: Tensor, own: Tensor) -> Tensor:
         same = (own[:, None] == listed).all(2)
-        return (block_probabilities(law, states, listed) * same).sum(1)
+        return (adaptive_law(law, states, len(listed)) * same).sum(1)
 
     return BlockConditionals(tokens.bool().numpy(), drawn.masks.numpy(), probability)
 

@@ -1,7 +1,5 @@
 """Chains that redraw sites from their conditional law: heat bath, single sites and blocks drawn jointly."""
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -9,6 +7,15 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from trialogue.blocks import (
+    StateLaw,
+    adaptive_law,
+    block_masks,
+    checked_block_size,
+    require_covered,
+    sites_of_blocks,
+    weighted_law,
+)
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.chains.chain import Memoryless, Tokens
 from trialogue.inference.chains.conditionals import (
@@ -21,8 +28,7 @@ from trialogue.inference.chains.conditionals import (
     with_block,
 )
 from trialogue.inference.chains.subsets import choose_site, choose_subsets
-from trialogue.oracles import block_masks, sites_of, sites_of_blocks
-from trialogue.probabilities import checked_law
+from trialogue.oracles import sites_of
 from trialogue.randomness import Choose
 
 
@@ -69,10 +75,7 @@ class BlockGibbs(Memoryless):
 
     def init(self, model: Model, tokens: Tensor) -> Tokens:
         """Nothing more to keep."""
-        if self.block_size > tokens.shape[1]:
-            raise InputError(
-                "block_size", self.block_size, f"use at most the {tokens.shape[1]} sites there are"
-            )
+        checked_block_size(self.block_size, tokens.shape[1])
         return super().init(model, tokens)
 
     def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
@@ -94,12 +97,7 @@ class _Blocks(Memoryless):
 
     def init(self, model: Model, tokens: Tensor) -> Tokens:
         """Raise `InputError` unless the blocks that may be drawn cover every site, and no other."""
-        masks = _masks(self.blocks, tokens.shape[1])
-        missed = (~masks[self._drawn()].any(0)).nonzero()[:, 0].tolist()
-        if missed:
-            raise InputError(
-                "blocks", self.blocks, f"no block ever covers site {missed[0]}: it would never move"
-            )
+        require_covered("blocks", _masks(self.blocks, tokens.shape[1])[self._drawn()])
         return super().init(model, tokens)
 
     def _drawn(self) -> Tensor:
@@ -116,6 +114,11 @@ def _masks(blocks: tuple[tuple[int, ...], ...], sites: int) -> Tensor:
     return block_masks(blocks, sites)
 
 
+@lru_cache(maxsize=16)
+def _law(weights: tuple[float, ...] | None, blocks: int) -> Tensor:
+    return weighted_law(weights, blocks)
+
+
 @dataclass(frozen=True)
 class BlockDynamics(_Blocks):
     """Weighted block dynamics: block K with probability p_K (proportional to `weights`), then X_K ~ p(. | X_-K).
@@ -129,30 +132,20 @@ class BlockDynamics(_Blocks):
     weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Raise `InputError` for weights that are no law over the blocks."""
+        """Raise `InputError` wherever `weighted_law` does."""
         super().__post_init__()
-        if self.weights is None:
-            return
-        object.__setattr__(self, "weights", tuple(map(float, self.weights)))
-        valid = all(math.isfinite(weight) and weight >= 0 for weight in self.weights)
-        if len(self.weights) != len(self.blocks) or not valid or not any(self.weights):
-            raise InputError(
-                "weights",
-                self.weights,
-                f"give {len(self.blocks)} non-negative finite weights, not all zero: one for each block",
-            )
+        weighted_law(self.weights, len(self.blocks))
+        if self.weights is not None:
+            object.__setattr__(self, "weights", tuple(map(float, self.weights)))
 
     def _drawn(self) -> Tensor:
-        return self._weights() > 0
-
-    def _weights(self) -> Tensor:
-        return torch.tensor(self.weights or (1.0,) * len(self.blocks), dtype=torch.float64)
+        return _law(self.weights, len(self.blocks)) > 0
 
     def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
         """Redraw one block."""
         tokens = state.tokens
-        weights = self._weights().log().to(tokens.device)
-        index = choose(weights.expand(len(tokens), -1), every_row(tokens))
+        log_law = _law(self.weights, len(self.blocks)).log().to(tokens.device)
+        index = choose(log_law.expand(len(tokens), -1), every_row(tokens))
         return Tokens(draw_block(model, tokens, self._chosen(index, tokens.shape[1]), choose))
 
 
@@ -165,11 +158,10 @@ class AdaptiveBlockDynamics(_Blocks):
     blocks that do not cover every site, and for a law that is none.
     """
 
-    law: Callable[[Tensor], Tensor]
+    law: StateLaw
 
     def _log_law(self, tokens: Tensor) -> Tensor:
-        law = checked_law("law", self.law(tokens), (len(tokens), len(self.blocks)))
-        return law.log().to(tokens.device)
+        return adaptive_law(self.law, tokens, len(self.blocks)).log().to(tokens.device)
 
     def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
         """Redraw one block."""

@@ -1,0 +1,120 @@
+"""One description of the law of a block, read alike by chains, fits and theory."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from trialogue.blocks import block_masks, require_covered, require_one_law, sites_of_blocks, weighted_law
+from trialogue.data import Ising
+from trialogue.errors import InputError
+from trialogue.inference import BlockDynamics
+from trialogue.inference.laws import transition_matrix
+from trialogue.theory.block_laws import block_law
+from trialogue.theory.covariance_bound import covariance_bound
+from trialogue.theory.covariance_estimate import monte_carlo_covariance
+from trialogue.theory.pseudolikelihood import asymptotic_covariance
+from trialogue.training import fit_pseudolikelihood
+from trialogue.training.drawn_masks import draw_masks
+
+MODEL = Ising.clique(3, 3, 0.3, 0.1)
+SAMPLES = MODEL.sample(500, seed=0)
+BLOCKS = [[0, 1], [2], [1, 2]]
+
+DESCRIBED: dict[str, Callable[..., torch.Tensor]] = {
+    "theory": lambda **law: block_law(3, 2, **law).given,
+    "asymptotic covariance": lambda **law: asymptotic_covariance(MODEL, **law),
+    "bound": lambda **law: torch.tensor(covariance_bound(MODEL, **law)),
+    "estimate": lambda **law: monte_carlo_covariance(MODEL, **law, samples=200).covariance,
+    "masks": lambda **law: (
+        draw_masks(
+            SAMPLES, law.get("block_size"), law.get("blocks"), law.get("weights"), law.get("law"), 0
+        ).masks
+    ),
+    "fit": lambda **law: fit_pseudolikelihood(SAMPLES, **law).model.parameters,
+}
+"""Everything that reads the whole description."""
+
+WEIGHTED: dict[str, Callable[..., torch.Tensor]] = {
+    **DESCRIBED,
+    "chain": lambda blocks, weights=None: torch.as_tensor(
+        transition_matrix(BlockDynamics(blocks, weights), MODEL)
+    ),
+}
+"""Everything that reads weights."""
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_weights_are_weights_everywhere(name: str) -> None:
+    call = WEIGHTED[name]
+    expected = call(blocks=BLOCKS, weights=[0.25, 0.5, 0.25])
+    for weights in ((1, 2, 1), torch.tensor([2, 4, 2]), [2.0**1022, 2.0**1023, 2.0**1022]):
+        torch.testing.assert_close(call(blocks=BLOCKS, weights=weights), expected, rtol=1e-12, atol=1e-14)
+    uniform = call(blocks=BLOCKS, weights=[3.0, 3.0, 3.0])
+    torch.testing.assert_close(call(blocks=BLOCKS), uniform, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+@pytest.mark.parametrize(
+    ("weights", "told"),
+    [
+        ([1.0, -1.0, 1.0], r"^weights=-1\.0: give 3 non-negative finite weights"),
+        ([1.0, math.nan, 1.0], r"^weights=nan: "),
+        ([1.0, math.inf, 1.0], r"^weights=inf: "),
+        ([0.0, 0.0, 0.0], r"^weights=0\.0: .*not all zero"),
+        ([1.0, 2.0], r"^weights=\(2,\): .*one for each block$"),
+        (["a", "b", "c"], r"^weights=\['a', 'b', 'c'\]: "),
+        ([1.0, 0.0, 0.0], r"^blocks=\[2\]: .*cover every site$"),
+    ],
+)
+def test_what_is_no_weight_is_refused_everywhere(name: str, weights: Any, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        WEIGHTED[name](blocks=BLOCKS, weights=weights)
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+@pytest.mark.parametrize(
+    ("described", "told"),
+    [
+        ({}, "^block_size=None: give one of block_size, blocks"),
+        ({"block_size": 1, "blocks": BLOCKS}, "^block_size=1: give one of block_size, blocks"),
+        (
+            {"block_size": 1, "weights": [1.0, 1.0, 1.0]},
+            "^blocks=None: weights and an adaptive law are about",
+        ),
+        ({"block_size": 1, "law": lambda x: torch.full((len(x), 3), 1 / 3)}, "^blocks=None: weights and an"),
+        ({"blocks": BLOCKS, "weights": [1, 2, 1], "law": lambda x: x}, "^weights=.*: give either weights or"),
+        ({"block_size": 4}, "^block_size=4: there are 3 sites: use at most 3"),
+        ({"block_size": 0}, "^block_size=0: use at least 1"),
+        ({"block_size": 1.5}, "^block_size=1.5: use a whole number"),
+        ({"blocks": [[0], [1]]}, r"^blocks=\[2\]: .*cover every site$"),
+        ({"blocks": [[0, 1, 3]]}, "^blocks=3: name sites from 0 to 2"),
+        ({"blocks": BLOCKS, "law": lambda x: torch.ones(len(x), 3)}, r"^law=3\.0: .*sum to one"),
+        ({"blocks": BLOCKS, "law": lambda x: torch.ones(len(x), 2) / 2}, r"^law=\(\d+, 2\): "),
+    ],
+)
+def test_what_is_no_description_is_refused_everywhere(
+    name: str, described: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(InputError, match=told):
+        DESCRIBED[name](**described)
+
+
+def test_laws_are_exact() -> None:
+    assert weighted_law(None, 7).tolist() == [1 / 7] * 7
+    assert weighted_law((1, 2, 1), 3).tolist() == [0.25, 0.5, 0.25]
+    assert weighted_law([1e308, 1e308], 2).tolist() == [0.5, 0.5]
+
+
+def test_blocks_are_read_from_sites_and_masks() -> None:
+    masks = torch.tensor([[True, True, False], [False, False, True], [False, True, True]])
+    assert torch.equal(block_masks(BLOCKS, 3), masks)
+    assert torch.equal(block_masks(masks, 3), masks)
+    assert sites_of_blocks(masks) == ((0, 1), (2,), (1, 2))
+    require_covered("masks", masks[:2])
+    with pytest.raises(InputError, match=r"^masks=\[0\]: "):
+        require_covered("masks", masks[1:])
+    with pytest.raises(InputError, match=r"^block_size=None: give one of block_size, blocks, masks$"):
+        require_one_law(None, None, None, None, masks=None)
