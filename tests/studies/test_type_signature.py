@@ -17,19 +17,12 @@ from trialogue.ledger.claims import evaluate
 from trialogue.models.transformer import Transformer
 from trialogue.studies import type_signature_exact, type_signature_networks
 from trialogue.studies.execution import execute
+from trialogue.studies.rows import kind
 from trialogue.studies.type_signature import PRESETS, STUDY, Config
 from trialogue.studies.type_signature_costs import cost_rows
 from trialogue.studies.type_signature_exact import law_rows, overlap_rows
 from trialogue.studies.type_signature_networks import Training, network_rows
-from trialogue.studies.type_signature_rows import (
-    FACTORS_FIRST,
-    HIDDEN,
-    PRODUCT_FIRST,
-    RHO,
-    STREAMS,
-    TESTS,
-    kind,
-)
+from trialogue.studies.type_signature_rows import FACTORS_FIRST, HIDDEN, PRODUCT_FIRST, RHO, STREAMS, TESTS
 
 SMOKE = PRESETS["smoke"]
 

@@ -7,6 +7,9 @@ from pandas import DataFrame, Series
 
 from trialogue.ledger.claims import Claim, Direction, Pilot, Unit
 
+NOT_PRINTED = "not printed"
+"""What is `published` of a claim that the source makes without a number."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Replication:

@@ -24,7 +24,7 @@ from trialogue.studies.constrained_law_claims import CLAIMS
 from trialogue.studies.constrained_law_figures import FIGURES, TABLES
 from trialogue.studies.constrained_law_rows import Case, Effort, measure
 from trialogue.studies.constrained_law_tasks import TASKS
-from trialogue.studies.study import Study
+from trialogue.studies.study import Study, require_seeds
 
 _LETTERS = "abcd"
 _LOADED: dict[str, PretrainedOracle] = {}
@@ -52,8 +52,7 @@ class Config:
     max_queries: int = 4000
 
     def __post_init__(self) -> None:
-        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
-            raise InputError("seeds", self.seeds, "give one or more different seeds")
+        require_seeds("seeds", self.seeds)
         if not self.sizes or self.sizes[0] != 1 or list(self.sizes) != sorted(set(self.sizes)):
             raise InputError("sizes", self.sizes, "give increasing numbers that begin with 1")
         if not self.particles or min(self.particles) < 2:

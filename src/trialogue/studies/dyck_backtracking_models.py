@@ -15,6 +15,7 @@ from trialogue.models.probe import hidden_states
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.randomness import seed_of
 from trialogue.storage import atomic_write
+from trialogue.studies.study import require_seeds
 from trialogue.training.checkpoints import load_model, save_model
 from trialogue.training.config import TrainingConfig
 from trialogue.training.loop import train
@@ -89,8 +90,7 @@ class Config:
         ):
             if getattr(self, name) < least.get(name, 1):
                 raise InputError(name, getattr(self, name), f"must be at least {least.get(name, 1)}")
-        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
-            raise InputError("seeds", self.seeds, "give one or more seeds, each once")
+        require_seeds("seeds", self.seeds)
         self.model()
         self.training(0)
 

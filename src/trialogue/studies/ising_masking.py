@@ -27,7 +27,7 @@ from trialogue.randomness import seed_of
 from trialogue.studies.ising_masking_claims import CLAIMS
 from trialogue.studies.ising_masking_figures import FIGURES
 from trialogue.studies.ising_masking_tables import TABLES
-from trialogue.studies.study import Study
+from trialogue.studies.study import Study, require_seeds
 from trialogue.theory.mixing import poincare_constant
 from trialogue.theory.pseudolikelihood import asymptotic_covariance, masking_more
 from trialogue.training.pseudolikelihood import fit_pseudolikelihood
@@ -61,8 +61,7 @@ class Config:
             raise InputError("field", self.field, "use a finite number")
         if not self.sizes or min(self.sizes) < 1 or list(self.sizes) != sorted(set(self.sizes)):
             raise InputError("sizes", self.sizes, "give increasing numbers of at least 1")
-        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
-            raise InputError("seeds", self.seeds, "give one or more different seeds")
+        require_seeds("seeds", self.seeds)
         whole_number("data_sets", self.data_sets, 2)
 
     def model(self, coupling: float) -> Ising:

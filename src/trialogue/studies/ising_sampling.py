@@ -30,7 +30,7 @@ from trialogue.studies.ising_sampling_claims import CLAIMS
 from trialogue.studies.ising_sampling_figures import FIGURES
 from trialogue.studies.ising_sampling_rows import PARALLEL, block_label
 from trialogue.studies.ising_sampling_tables import TABLES
-from trialogue.studies.study import Study
+from trialogue.studies.study import Study, require_seeds
 from trialogue.theory.clique_chains import (
     block_chain,
     hitting_probability,
@@ -68,8 +68,7 @@ class Config:
                 raise InputError(field, getattr(self, field), "give different ones")
         if not self.block_sizes or not 1 <= min(self.block_sizes) <= max(self.block_sizes) <= self.sites:
             raise InputError("block_sizes", self.block_sizes, f"give numbers from 1 to sites={self.sites}")
-        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
-            raise InputError("seeds", self.seeds, "give one or more different seeds of at least 0")
+        require_seeds("seeds", self.seeds)
         whole_number("budget", self.budget, 1)
         whole_number("chains", self.chains, 2)
 

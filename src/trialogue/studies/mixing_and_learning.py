@@ -28,7 +28,7 @@ from trialogue.studies.mixing_and_learning_figures import FIGURES
 from trialogue.studies.mixing_and_learning_models import RandomFamily, random_family, random_ising, random_law
 from trialogue.studies.mixing_and_learning_rows import ADAPTIVE, WEIGHTED, size_label
 from trialogue.studies.mixing_and_learning_tables import TABLES
-from trialogue.studies.study import Study
+from trialogue.studies.study import Study, require_seeds
 from trialogue.theory.block_laws import BlockLaw, block_law, joint_block_dynamics
 from trialogue.theory.covariance_bound import bound_covariance
 from trialogue.theory.pseudolikelihood import (
@@ -68,8 +68,7 @@ class Config:
             raise InputError("couplings", self.couplings, "give different ones")
         if not (self.field >= 0 and math.isfinite(self.field)):
             raise InputError("field", self.field, "use a finite number of at least 0")
-        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
-            raise InputError("seeds", self.seeds, "give one or more different seeds of at least 0")
+        require_seeds("seeds", self.seeds)
         whole_number("blocks", self.blocks, 2)
         whole_number("models", self.models, 1)
 

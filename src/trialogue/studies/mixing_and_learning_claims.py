@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from pandas import DataFrame, Series
 
-from trialogue.ledger.replication import Replication, exact_claim
+from trialogue.ledger.replication import NOT_PRINTED, Replication, exact_claim
 from trialogue.studies.mixing_and_learning_rows import (
     ADAPTIVE,
     WEIGHTED,
@@ -37,7 +37,6 @@ ROUNDING = -1e-10
 _BOUND = "Theorem 4.1.2"
 _ADAPTIVE = "Theorem 4.1.3"
 _MORE = "Theorem 4.1.1"
-_NOT_PRINTED = "not printed"
 _claim = Replication(unit="prompt set", count=REPLICATIONS, pilot_seeds=PILOT_SEEDS, pilot=PILOT).claim
 
 
@@ -148,7 +147,7 @@ CLAIMS = (
         "attained-by-product-laws",
         "Without couplings C = N / k and the bound is an equality (largest relative error).",
         f"{_BOUND} (control not in the thesis)",
-        _NOT_PRINTED,
+        NOT_PRINTED,
         _independent,
         1e-9,
         "below",
@@ -158,7 +157,7 @@ CLAIMS = (
         "With k at least N - 2 the bound is attained in some direction, in every Ising model with all pairs free "
         "(smallest best constant over C).",
         f"{_BOUND} (not in the thesis)",
-        _NOT_PRINTED,
+        NOT_PRINTED,
         _attained,
         1 - 1e-9,
         "above",
@@ -168,7 +167,7 @@ CLAIMS = (
         "With couplings some Gamma exceeds (N / k) I^-1, what the share of masked sites alone would give (largest best "
         "constant times k / N).",
         f"{_BOUND} (control not in the thesis)",
-        _NOT_PRINTED,
+        NOT_PRINTED,
         lambda rows: float(bounds(rows, sizes(rows)).of_independent_most.max()),
         1.0,
         "above",
@@ -225,7 +224,7 @@ CLAIMS = (
         "Masking all sites instead of all but one gains in at most N of the parameters' directions, in every Ising "
         "model (most directions over N).",
         f"{_MORE} (not in the thesis)",
-        _NOT_PRINTED,
+        NOT_PRINTED,
         lambda rows: float(_ising(rows).pipe(_last).rank_most.max() / len(sizes(rows))),
         1 + 1e-9,
         "below",
@@ -234,7 +233,7 @@ CLAIMS = (
         "tight-over-directions-few-masks",
         "Masking k < N - 2 sites the best constant is at least 0.9 C (mean over models).",
         f"{_BOUND} (not in the thesis)",
-        _NOT_PRINTED,
+        NOT_PRINTED,
         lambda rows: _by_seed(rows, "tightness", _few_masked(rows)),
         0.9,
         "above",
@@ -243,7 +242,7 @@ CLAIMS = (
         "tight-over-directions-weighted",
         "With random weighted blocks the best constant is at least 0.9 C (mean over models).",
         f"{_BOUND} (not in the thesis)",
-        _NOT_PRINTED,
+        NOT_PRINTED,
         _mean("tightness", WEIGHTED),
         0.9,
         "above",
@@ -252,7 +251,7 @@ CLAIMS = (
         "tight-over-directions-adaptive",
         "With masks that depend on the state the best constant is at least 0.9 C (mean over models).",
         f"{_ADAPTIVE} (not in the thesis)",
-        _NOT_PRINTED,
+        NOT_PRINTED,
         _mean("tightness", ADAPTIVE),
         0.9,
         "above",
@@ -262,7 +261,7 @@ CLAIMS = (
         "Masking 1 site the squared error is at least half of its bound: Tr Gamma / (C Tr I^-1) above 0.5 (mean over "
         "models).",
         f"{_BOUND} (not in the thesis)",
-        _NOT_PRINTED,
+        NOT_PRINTED,
         _mean("trace_share", size_label(1)),
         0.5,
         "above",

@@ -32,7 +32,7 @@ from trialogue.studies.parallel_gap_network_claims import NETWORK_CLAIMS
 from trialogue.studies.parallel_gap_networks import Imitation, kernel_rows, network_row, two_mode_rows
 from trialogue.studies.parallel_gap_rows import GIBBS, PARALLEL
 from trialogue.studies.parallel_gap_tables import TABLES
-from trialogue.studies.study import Study
+from trialogue.studies.study import Study, require_seeds
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,7 @@ class Config:
         if not self.instances:
             raise InputError("instances", self.instances, "give one or more")
         for field in ("seeds", "training_seeds"):
-            seeds = getattr(self, field)
-            if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
-                raise InputError(field, seeds, "give one or more different seeds of at least 0")
+            require_seeds(field, getattr(self, field))
         if not self.network_sites or not 2 <= min(self.network_sites) <= max(self.network_sites) <= 5:
             raise InputError(
                 "network_sites", self.network_sites, "every state is listed: give numbers from 2 to 5"

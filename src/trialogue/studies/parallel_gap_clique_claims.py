@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 from pandas import DataFrame, Series
 
-from trialogue.ledger.replication import exact_claim
-from trialogue.studies.parallel_gap_pilot import DRAWS, NOT_PRINTED, ROUNDING
-from trialogue.studies.parallel_gap_rows import CORRECTED, GIBBS, PARALLEL, STATED, by_seed, kind
+from trialogue.ledger.replication import NOT_PRINTED, exact_claim
+from trialogue.studies.parallel_gap_pilot import DRAWS, ROUNDING
+from trialogue.studies.parallel_gap_rows import CORRECTED, GIBBS, PARALLEL, STATED
+from trialogue.studies.rows import by_seed, kind
 
 _HITTING = "Proposition 4.1.4"
 _STUCK = "Proposition 4.1.5"

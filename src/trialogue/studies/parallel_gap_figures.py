@@ -7,7 +7,8 @@ from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
 from trialogue.ledger import Figure
-from trialogue.studies.parallel_gap_rows import GIBBS, PARALLEL, kind, network_sizes, networks
+from trialogue.studies.parallel_gap_rows import GIBBS, PARALLEL, network_sizes, networks
+from trialogue.studies.rows import kind
 
 _GIBBS, _PARALLEL, _SINGLE, _NETWORK, _GRAY = "#1a7f37", "#cf222e", "#bf8700", "#1f6feb", "#57606a"
 

@@ -5,9 +5,10 @@ from collections.abc import Callable
 
 from pandas import DataFrame, Series
 
-from trialogue.ledger.replication import exact_claim
-from trialogue.studies.parallel_gap_pilot import NOT_PRINTED, ROUNDING, TRAININGS
-from trialogue.studies.parallel_gap_rows import GIBBS, PARALLEL, by_seed, kind, network_sizes, networks
+from trialogue.ledger.replication import NOT_PRINTED, exact_claim
+from trialogue.studies.parallel_gap_pilot import ROUNDING, TRAININGS
+from trialogue.studies.parallel_gap_rows import GIBBS, PARALLEL, network_sizes, networks
+from trialogue.studies.rows import by_seed, kind
 
 _PRODUCTS = "Propositions 4.1.3 and 4.3.5"
 

@@ -30,4 +30,3 @@ DRAWS = Replication(unit="draw", count=20, pilot_seeds=tuple(range(100, 108)), p
 TRAININGS = Replication(unit="training", count=6, pilot_seeds=tuple(range(100, 104)), pilot=PILOT)
 ROUNDING = -1e-9
 """Differences of probabilities and divergences above this count as not negative."""
-NOT_PRINTED = "not printed"

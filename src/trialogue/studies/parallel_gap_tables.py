@@ -7,7 +7,8 @@ from typing import Any
 from pandas import DataFrame
 
 from trialogue.ledger import Table
-from trialogue.studies.parallel_gap_rows import GIBBS, PARALLEL, kind, network_sizes, networks
+from trialogue.studies.parallel_gap_rows import GIBBS, PARALLEL, network_sizes, networks
+from trialogue.studies.rows import kind
 
 
 def _records(rows: DataFrame) -> Iterator[Any]:

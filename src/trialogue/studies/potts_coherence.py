@@ -35,7 +35,7 @@ from trialogue.studies.potts_coherence_map_claims import MAP_CLAIMS
 from trialogue.studies.potts_coherence_maps import map_rows
 from trialogue.studies.potts_coherence_plane import exact_plane_rows, plane_rows
 from trialogue.studies.potts_coherence_tables import TABLES
-from trialogue.studies.study import Study
+from trialogue.studies.study import Study, require_seeds
 
 Value = TypeVar("Value")
 
@@ -82,8 +82,7 @@ class Config:
         for setting in _different("sampled", self.sampled):
             if setting.lengths[-1] > 100_000:
                 raise InputError("sampled", setting, "ten crossing lengths are too long: make it hotter")
-        for seed in _different("seeds", self.seeds):
-            whole_number("seeds", seed, 0)
+        require_seeds("seeds", self.seeds)
         for field in ("chains", "sweeps", "models", "plane_chains", "plane_sweeps"):
             whole_number(field, getattr(self, field), 1)
 

@@ -5,10 +5,11 @@ from collections.abc import Callable
 
 from pandas import DataFrame, Series
 
-from trialogue.ledger.replication import exact_claim
+from trialogue.ledger.replication import NOT_PRINTED, exact_claim
 from trialogue.studies.potts_coherence_chains import PERIODIC, PLANTED, SHARED, UNIFORM
-from trialogue.studies.potts_coherence_pilot import DRAWS, EQUAL, NOT_PRINTED
-from trialogue.studies.potts_coherence_rows import by_seed, family, kind
+from trialogue.studies.potts_coherence_pilot import DRAWS, EQUAL
+from trialogue.studies.potts_coherence_rows import family
+from trialogue.studies.rows import by_seed, kind
 
 _WALLS = "Theorem 1.1"
 

@@ -26,7 +26,6 @@ from trialogue.theory.nearest_neighbour_potts import NearestNeighbourPotts
 Row = dict[str, Any]
 
 UNIFORM, PLANTED, PERIODIC, SHARED = "uniform", "planted", "periodic", "shared tokens"
-WIDEST = 4
 
 
 class Family(NamedTuple):

@@ -9,7 +9,8 @@ from pandas import DataFrame
 from trialogue.ledger import Figure
 from trialogue.studies.potts_coherence_chains import PLANTED, SHARED, UNIFORM
 from trialogue.studies.potts_coherence_plane import PLANE, RING
-from trialogue.studies.potts_coherence_rows import chain_label, family, kind, number_of_spins
+from trialogue.studies.potts_coherence_rows import chain_label, family, number_of_spins
+from trialogue.studies.rows import kind
 
 _COLORS = ("#1f6feb", "#cf222e", "#1a7f37", "#bf8700")
 _GRAY = "#57606a"

@@ -5,10 +5,11 @@ from collections.abc import Callable
 
 from pandas import DataFrame, Series
 
-from trialogue.ledger.replication import exact_claim
-from trialogue.studies.potts_coherence_pilot import DRAWS, EQUAL, LAW, NOT_PRINTED
+from trialogue.ledger.replication import NOT_PRINTED, exact_claim
+from trialogue.studies.potts_coherence_pilot import DRAWS, EQUAL, LAW
 from trialogue.studies.potts_coherence_plane import PLANE, RING
-from trialogue.studies.potts_coherence_rows import by_seed, kind, spins
+from trialogue.studies.potts_coherence_rows import spins
+from trialogue.studies.rows import by_seed, kind
 
 _WALLS = "Theorem 1.1"
 _MAP = "Theorem 1.2"

@@ -44,7 +44,6 @@ PILOT: dict[str, tuple[float, ...]] = {
     ),
 }
 """Estimates of every claim with replications from the pilot, one per seed of `PILOT_SEEDS`."""
-NOT_PRINTED = "not printed"
 EQUAL = 1e-10
 """Numbers that are the same but for rounding."""
 LAW = 1e-12

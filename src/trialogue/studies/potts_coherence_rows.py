@@ -1,23 +1,14 @@
 """What the claims, tables and figures of the study `potts-coherence` read from its rows."""
 
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
-
-def kind(rows: DataFrame, name: str) -> DataFrame:
-    """The rows of one kind of measurement, without the columns of other kinds."""
-    return rows[rows.kind == name].dropna(axis=1, how="all")
+from trialogue.studies.rows import kind
 
 
 def family(rows: DataFrame, kind_name: str, *names: str) -> DataFrame:
     """The rows of one kind about some families of chains."""
     chosen = rows[(rows.kind == kind_name) & rows.family.isin(names)]
     return chosen.dropna(axis=1, how="all")
-
-
-def by_seed(chosen: DataFrame, values: "Series[float]", how: str = "mean") -> "Series[float]":
-    """Mean, or smallest or largest, over the rows of a seed."""
-    found: Series[float] = values.groupby(chosen.seed).agg(how)
-    return found
 
 
 def number_of_spins(side: float) -> str:

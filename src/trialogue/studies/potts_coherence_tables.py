@@ -4,7 +4,8 @@ from pandas import DataFrame
 
 from trialogue.ledger import Table
 from trialogue.studies.potts_coherence_plane import PLANE, RING
-from trialogue.studies.potts_coherence_rows import chain_label, kind, number_of_spins
+from trialogue.studies.potts_coherence_rows import chain_label, number_of_spins
+from trialogue.studies.rows import kind
 
 _CHAIN = ["family", "patterns", "window", "penalty", "temperature"]
 

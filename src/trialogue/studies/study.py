@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, whole_number
 from trialogue.ledger.claims import Claim
 from trialogue.ledger.drafts import Row
 from trialogue.ledger.figures import Figure
@@ -19,6 +19,14 @@ Config = TypeVar("Config")
 
 RESERVED = frozenset({"study", "preset", "results", "threads", "workers", "force", "help"})
 """Names that the command line keeps for itself; no config may have such a field."""
+
+
+def require_seeds(field: str, seeds: Sequence[int]) -> None:
+    """Raise `InputError` unless the `seeds` of a config are one or more different whole numbers of at least 0."""
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise InputError(field, seeds, "give one or more different seeds")
+    for seed in seeds:
+        whole_number(field, seed, 0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from trialogue.models.probe import hidden_states_of_prefixes
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.storage import atomic_write
+from trialogue.studies.study import require_seeds
 from trialogue.studies.test_cases_decodings import MAIN, Decoding, block_best_of, grids
 from trialogue.studies.test_cases_examples import Completion, Kind, Tokens, examples_of
 from trialogue.studies.test_cases_surrogate import surrogate_prompt, trained_surrogate
@@ -83,8 +84,7 @@ class Config:
             "batch_size",
         ):
             whole_number(name, getattr(self, name), 1)
-        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
-            raise InputError("seeds", self.seeds, "give one or more seeds, each once")
+        require_seeds("seeds", self.seeds)
         if self.verifiers > len(self.seeds):
             raise InputError("verifiers", self.verifiers, "use at most one per seed")
         if self.collection_parts > self.training_prompts:

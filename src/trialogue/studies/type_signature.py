@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from trialogue.errors import InputError, whole_number
-from trialogue.studies.study import Study
+from trialogue.studies.study import Study, require_seeds
 from trialogue.studies.type_signature_claims import CLAIMS
 from trialogue.studies.type_signature_costs import cost_rows
 from trialogue.studies.type_signature_exact import exact_rows
@@ -49,9 +49,7 @@ class Config:
 
     def __post_init__(self) -> None:
         for field in ("cost_seeds", "training_seeds"):
-            seeds = getattr(self, field)
-            if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
-                raise InputError(field, seeds, "give one or more different seeds of at least 0")
+            require_seeds(field, getattr(self, field))
         for field, fewest, largest, mend in (
             ("cost_digits", 2, 9, "costs grow: give two or more different sizes from 1 to 9"),
             ("training_digits", 1, 3, "all tuples are listed: give different sizes from 1 to 3"),

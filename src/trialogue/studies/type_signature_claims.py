@@ -7,7 +7,8 @@ from pandas import DataFrame, Series
 
 from trialogue.ledger import Claim
 from trialogue.ledger.claims import Direction
-from trialogue.studies.type_signature_law_claims import FACTORING, LAW_CLAIMS, NOT_PRINTED, OURS, WAYS
+from trialogue.ledger.replication import NOT_PRINTED
+from trialogue.studies.type_signature_law_claims import FACTORING, LAW_CLAIMS, OURS, WAYS
 from trialogue.studies.type_signature_pilot import COSTS, TRAININGS
 from trialogue.studies.type_signature_rows import (
     FACTORS_FIRST,

@@ -7,6 +7,7 @@ from matplotlib.ticker import MaxNLocator
 from pandas import DataFrame
 
 from trialogue.ledger import Figure
+from trialogue.studies.rows import kind
 from trialogue.studies.type_signature_rows import (
     FACTORS_FIRST,
     HIDDEN,
@@ -16,7 +17,6 @@ from trialogue.studies.type_signature_rows import (
     TESTS,
     TRIAL_DIVISION,
     costs,
-    kind,
     network_digits,
     networks,
 )

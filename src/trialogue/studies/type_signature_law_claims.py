@@ -10,10 +10,10 @@ from pandas import DataFrame
 
 from trialogue.ledger import Claim
 from trialogue.ledger.claims import Direction
-from trialogue.ledger.replication import exact_claim
-from trialogue.studies.type_signature_rows import FACTORS_FIRST, HIDDEN, PRODUCT_FIRST, kind
+from trialogue.ledger.replication import NOT_PRINTED, exact_claim
+from trialogue.studies.rows import kind
+from trialogue.studies.type_signature_rows import FACTORS_FIRST, HIDDEN, PRODUCT_FIRST
 
-NOT_PRINTED = "not printed"
 FACTORING = 'Section "Factoring"'
 WAYS = 'Section "Ways to get around this"'
 _PRIMES = 'Appendix, "Generating primes deterministically"'

@@ -2,6 +2,8 @@
 
 from pandas import DataFrame
 
+from trialogue.studies.rows import kind
+
 PRODUCT_FIRST = "product first"
 FACTORS_FIRST = "factors first"
 HIDDEN = "product first, hidden p and q"
@@ -12,11 +14,6 @@ RHO = "Pollard's rho"
 TESTS = "primality tests"
 ROUTINES = (TRIAL_DIVISION, RHO, TESTS)
 """What is counted per digit of the second number of the tuple: product first by two routines, and factors first."""
-
-
-def kind(rows: DataFrame, name: str) -> DataFrame:
-    """The rows of one kind of measurement, without the columns of other kinds."""
-    return rows[rows.kind == name].dropna(axis=1, how="all")
 
 
 def networks(rows: DataFrame, stream: str, digits: int) -> DataFrame:

@@ -3,15 +3,8 @@
 from pandas import DataFrame
 
 from trialogue.ledger import Table
-from trialogue.studies.type_signature_rows import (
-    ROUTINES,
-    STREAMS,
-    TESTS,
-    costs,
-    kind,
-    network_digits,
-    networks,
-)
+from trialogue.studies.rows import kind
+from trialogue.studies.type_signature_rows import ROUTINES, STREAMS, TESTS, costs, network_digits, networks
 
 _HEADS = {TESTS: "primality tests, factors first"}
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from trialogue.errors import InputError, whole_number
-from trialogue.studies.study import Study
+from trialogue.studies.study import Study, require_seeds
 from trialogue.studies.window_coherence_claims import CLAIMS
 from trialogue.studies.window_coherence_figures import FIGURES
 from trialogue.studies.window_coherence_networks import Setting, network_rows, reference_rows
@@ -58,10 +58,7 @@ class Config:
     learning_rate: float = 3e-3
 
     def __post_init__(self) -> None:
-        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
-            raise InputError("seeds", self.seeds, "give one or more different seeds of at least 0")
-        for seed in self.seeds:
-            whole_number("seeds", seed, 0)
+        require_seeds("seeds", self.seeds)
         bits, periods = (
             whole_number("pattern_bits", self.pattern_bits, 2),
             whole_number("periods", self.periods, 1),

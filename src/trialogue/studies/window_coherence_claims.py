@@ -5,7 +5,8 @@ import math
 import numpy as np
 from pandas import DataFrame, Series
 
-from trialogue.ledger.replication import exact_claim
+from trialogue.ledger.replication import NOT_PRINTED, exact_claim
+from trialogue.studies.rows import kind
 from trialogue.studies.window_coherence_pilot import TRAININGS
 from trialogue.studies.window_coherence_rows import (
     SLIDING,
@@ -13,7 +14,6 @@ from trialogue.studies.window_coherence_rows import (
     best_rates,
     corpus,
     cropped,
-    kind,
     log_ratio,
     lowest_temperature,
     networks,
@@ -22,7 +22,6 @@ from trialogue.studies.window_coherence_rows import (
 )
 
 _COROLLARY = "Potts chains, Corollary 1.2.1"
-_NOT_PRINTED = "not printed"
 _GROWS, _COST = "Potts chains, Theorem 1.1, equation 3", "the most a wall can cost grows with W - 1"
 
 
@@ -160,7 +159,7 @@ CLAIMS = (
         "The best model with any of the windows leaves its pattern more than ten times as fast as the corpus seems to, "
         "by the noise of the measure (smallest ratio).",
         f"{_COROLLARY} (not in the document)",
-        _NOT_PRINTED,
+        NOT_PRINTED,
         _smallest_of_best,
         10.0,
         "above",
@@ -231,7 +230,7 @@ CLAIMS = (
         "With the shortest window, whose contexts belong to both patterns, the rate does not depend on the temperature "
         "(log ratio of rates).",
         "Potts chains, Theorem 1.1 (not in the document)",
-        _NOT_PRINTED,
+        NOT_PRINTED,
         _shortest_colder,
         0.0,
         "equal",
@@ -242,7 +241,7 @@ CLAIMS = (
         "A trained network leaves its pattern faster than the best model with its window (log ratio of rates, mean "
         "over windows that tell the patterns apart).",
         f"{_COROLLARY} (not in the document)",
-        _NOT_PRINTED,
+        NOT_PRINTED,
         _above_the_best,
         0.0,
         "above",
@@ -252,7 +251,7 @@ CLAIMS = (
         "Attention within a window leaves faster than the best model whose window is its receptive field (log ratio of "
         "rates).",
         f"{_COROLLARY} (not in the document)",
-        _NOT_PRINTED,
+        NOT_PRINTED,
         _sliding_above_the_best,
         0.0,
         "above",
@@ -262,7 +261,7 @@ CLAIMS = (
         "With attention to all of the text, more of it is still in its pattern at the horizon than with the longest "
         "window, by more than 0.2.",
         "Potts chains, section on topologies (not measured there)",
-        _NOT_PRINTED,
+        NOT_PRINTED,
         _unlimited_gain,
         0.2,
         "above",
@@ -271,7 +270,7 @@ CLAIMS = (
         "unlimited-attention-is-as-coherent-as-the-corpus",
         "With attention to all of the text, survival to the horizon is that of the corpus.",
         "Potts chains, section on topologies (not measured there)",
-        _NOT_PRINTED,
+        NOT_PRINTED,
         _unlimited_and_corpus,
         0.0,
         "equal",

@@ -8,13 +8,13 @@ from matplotlib.lines import Line2D
 from pandas import DataFrame
 
 from trialogue.ledger import Figure
+from trialogue.studies.rows import kind
 from trialogue.studies.window_coherence_rows import (
     SLIDING,
     UNLIMITED,
     best_rates,
     corpus,
     cropped,
-    kind,
     names,
     networks,
     rates,

@@ -3,6 +3,8 @@
 import numpy as np
 from pandas import DataFrame, Series
 
+from trialogue.studies.rows import kind
+
 SLIDING = "sliding attention"
 UNLIMITED = "unlimited attention"
 
@@ -10,11 +12,6 @@ UNLIMITED = "unlimited attention"
 def cropped(window: int) -> str:
     """The name of a network that is asked about its last `window` tokens."""
     return f"last {window} tokens"
-
-
-def kind(rows: DataFrame, name: str) -> DataFrame:
-    """The rows of one kind of measurement, without the columns of other kinds."""
-    return rows[rows.kind == name].dropna(axis=1, how="all")
 
 
 def windows(rows: DataFrame) -> list[int]:

@@ -6,10 +6,10 @@ import numpy as np
 from pandas import DataFrame
 
 from trialogue.ledger import Table
+from trialogue.studies.rows import kind
 from trialogue.studies.window_coherence_rows import (
     best_rates,
     corpus,
-    kind,
     lowest_temperature,
     names,
     networks,
