@@ -67,9 +67,15 @@ def numbers_of_64_bits(keys: Tensor, counters: Tensor) -> Tensor:
 
 
 @compiled
+def stream_key(seed: np.uint64, number: np.uint64) -> np.uint64:
+    """The key of stream `number` under `seed`: number t of the stream is `mix(key + t * GAMMA)`."""
+    return mix(mix(number + np.uint64(1)) * GAMMA + seed)
+
+
+@compiled
 def _spread(seed: np.uint64, keys: NDArray[np.int64], out: NDArray[np.int64]) -> None:
     for index in range(len(keys)):
-        out[index] = np.int64(mix(mix(np.uint64(keys[index]) + np.uint64(1)) * GAMMA + seed))
+        out[index] = np.int64(stream_key(seed, np.uint64(keys[index])))
 
 
 @compiled

@@ -10,6 +10,7 @@ import enum
 import numpy as np
 
 from trialogue.compilation import compiled
+from trialogue.randomness import GAMMA, mix, stream_key
 
 
 class State(enum.IntEnum):
@@ -47,19 +48,8 @@ class DyckError(enum.IntEnum):
     """A token that is neither a bracket nor the end of sequence."""
 
 
-# Every operand is uint64: numba turns a mixture of int64 and uint64 into float64.
-_GAMMA = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
-_1, _27, _30, _31 = np.uint64(1), np.uint64(27), np.uint64(30), np.uint64(31)
-
-
-@compiled
-def mix(x: np.uint64) -> np.uint64:
-    """Return the output function of SplitMix64 (Steele, Lea and Flood 2014)."""
-    x = (x ^ (x >> _30)) * _MIX_1
-    x = (x ^ (x >> _27)) * _MIX_2
-    return x ^ (x >> _31)
+# Mixed with int64, uint64 would become float64: every operand is converted.
+_1 = np.uint64(1)
 
 
 def thresholds(law: np.ndarray) -> np.ndarray:
@@ -92,7 +82,7 @@ def draw(
 ) -> None:
     """Draw rows first..last of `tokens` (n, longest) int64, of `shortest` to `longest` tokens, then zeros.
 
-    Row i uses numbers 0, 1, ... of the SplitMix64 stream whose key is made from `seed` and i: number 0 for
+    Row i uses numbers 0, 1, ... of the stream of `randomness.stream_key` for `seed` and i: number 0 for
     the length, kept in `lengths` (n,), number j+1 for the token at position j.
     """
     types = thresholds.shape[1]
@@ -101,12 +91,12 @@ def draw(
     # stack[depth] is the innermost open type; slot 0 lets the reading below go without a branch.
     stack = np.zeros(longest + 2, np.int64)
     for row in range(first, last):
-        key = mix(mix(np.uint64(row + 1)) * _GAMMA + seed)
+        key = stream_key(seed, np.uint64(row))
         length = shortest + np.int64(mix(key) % choices)
         depth = 0
         string = tokens[row]
         for i in range(length):
-            key += _GAMMA
+            key += GAMMA
             bits = mix(key) >> _1
             outside = depth == 0
             # Branches here would be mispredicted every other token and take half of the time.
