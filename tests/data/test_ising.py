@@ -181,6 +181,7 @@ def test_a_sample_depends_on_its_place_and_the_seed(monkeypatch, name):
     model = MODELS[name]
     assert torch.equal(model.sample(10, 3), model.sample(50, 3)[:10])
     assert not torch.equal(model.sample(50, 3), model.sample(50, 4))
+    assert torch.equal(model.sample(10), model.sample(10, seed=0))
     assert model.sample(0, 3).shape == (0, model.sites)
 
 

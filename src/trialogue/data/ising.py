@@ -254,7 +254,7 @@ class Ising:
             )
         return drawn
 
-    def sample(self, n: int, seed: int) -> Tensor:
+    def sample(self, n: int, seed: int = 0) -> Tensor:
         """Draw `n` independent states (n, N) int64 exactly; sample i depends on `seed` and i alone.
 
         Raises `InputError` for models too large to enumerate, unless their couplings are a clique.
