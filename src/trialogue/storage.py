@@ -1,4 +1,4 @@
-"""Writing files that are either whole or absent: the only place where the package writes to disk.
+"""Writing files that are either whole or absent, and one line for what keeps them from being written.
 
 A file appears under its name in one step, by `os.replace` of a finished temporary neighbour, so that a reader
 never sees half of it, whatever kills the writer.

@@ -64,6 +64,14 @@ class AnyClue(SudokuPuzzles):
         return [weights[0], *[sum(weights[1:]) / 4] * 4]
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_nothing_goes_on_after_a_whole_sequence(order: str) -> None:
+    puzzles = SudokuPuzzles(clues=4, order=order)
+    (row,) = puzzles.sample(1).tolist()
+    assert puzzles.begins(tuple(row))
+    assert list(puzzles.weights(tuple(row))) == [0.0] * 5
+
+
 def test_clues_without_a_solution_are_noticed() -> None:
     puzzles = AnyClue(12)
     with pytest.raises(InputError, match="no sequence of the law begins like this"):

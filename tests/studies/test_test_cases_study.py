@@ -1,6 +1,5 @@
 """The study of test cases runs end to end on its surrogate, and its pieces mean what they say."""
 
-import ast
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +22,7 @@ from trialogue.randomness import numpy_generator
 from trialogue.studies import find, test_cases, test_cases_surrogate
 from trialogue.studies.execution import execute
 from trialogue.studies.test_cases import STUDY, parts
-from trialogue.studies.test_cases_claims import CLAIMS, REPLICATIONS, print_pilot
+from trialogue.studies.test_cases_claims import CLAIMS, REPLICATIONS
 from trialogue.studies.test_cases_decodings import BASELINE, GREEDY, GROUND_TRUTH, TRAINED, block_best_of
 from trialogue.studies.test_cases_examples import Completion, GroundTruth, examples_of, token_of
 from trialogue.studies.test_cases_models import PRESETS, Config, trained_verifier
@@ -48,16 +47,13 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_part_claim_and_table_has_rows(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_part_claim_and_table_has_rows(results: Path) -> None:
     rows = load_rows(STUDY.folder(MINIATURE, results))
     assert set(rows.part) == set(parts(MINIATURE))
     for claim in STUDY.claims:
         drawn = claim.replications == REPLICATIONS  # the others need grids
         assert len(list(claim.estimate(rows))) == drawn * len(MINIATURE.seeds), claim.id
-    print_pilot(STUDY.folder(MINIATURE, results))
-    printed = ast.literal_eval("{" + capsys.readouterr().out + "}")
-    assert printed == pilot_estimates(CLAIMS, rows)
-    assert len(printed) > 10
+    assert len(pilot_estimates(CLAIMS, rows)) > 10
     assert {verdict.answer for verdict in judge(STUDY.claims, rows, preset="smoke")} == {"not tested"}
     for table in STUDY.tables:
         assert sheet(table, rows).lines, table.title

@@ -89,11 +89,7 @@ class SudokuPuzzles(WeightedPrefixes):
 
     def states(self) -> Tensor:
         """All sequences (size, 32) int64."""
-        if self.size > ENUMERABLE:
-            mend = (
-                f"there are {self.size} puzzles, too many to list (at most {ENUMERABLE}): use 4 clues or 12"
-            )
-            raise InputError("clues", self.clues, mend)
+        self._require_listable()
         kept = np.zeros((comb(CELLS, self.clues), CELLS), dtype=bool)
         for row, cells in zip(kept, combinations(range(CELLS), self.clues), strict=True):
             row[list(cells)] = True
@@ -102,7 +98,15 @@ class SudokuPuzzles(WeightedPrefixes):
 
     def probabilities(self) -> Tensor:
         """Probabilities (size,) float64 of `states`: all equal."""
-        return torch.full((len(self.states()),), 1 / self.size, dtype=torch.float64)
+        self._require_listable()
+        return torch.full((self.size,), 1 / self.size, dtype=torch.float64)
+
+    def _require_listable(self) -> None:
+        if self.size > ENUMERABLE:
+            mend = (
+                f"there are {self.size} puzzles, too many to list (at most {ENUMERABLE}): use 4 clues or 12"
+            )
+            raise InputError("clues", self.clues, mend)
 
     def sample(self, n: int, seed: int = 0) -> Tensor:
         """Draw sequences (n, 32) int64, solutions and then their clues; number i depends on `seed` and i alone."""
@@ -122,7 +126,7 @@ class SudokuPuzzles(WeightedPrefixes):
             return self._clue_weights(puzzle, ())
         if self.order == "solution-first" and len(solution) == CELLS:
             return self._clue_weights(puzzle, solution)
-        if puzzle and sum(digit > 0 for digit in puzzle) != self.clues:
+        if len(solution) == CELLS or (puzzle and sum(digit > 0 for digit in puzzle) != self.clues):
             return [0.0] * 5
         grids = self._fitting(puzzle, solution)
         counts: list[float] = np.bincount(grids[:, len(solution)], minlength=5).astype(float).tolist()

@@ -9,13 +9,12 @@ hold asks for that preset's five repetitions, and is not tested elsewhere.
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from pandas import DataFrame, Series
 
-from trialogue.ledger import Claim, load_rows
+from trialogue.ledger import Claim
 from trialogue.ledger.claims import Direction
-from trialogue.ledger.replication import Replication, pilot_estimates
+from trialogue.ledger.replication import Replication
 from trialogue.studies.test_cases_decodings import (
     BASELINE,
     GREEDY,
@@ -61,12 +60,6 @@ _IN_GRIDS = 5
 _VERIFIERS = "With the verifiers trained (two in the preset default), "
 
 Estimate = Callable[[DataFrame], "Series[float]"]
-
-
-def print_pilot(folder: Path) -> None:
-    """Print the lines of `PILOT` from the results in `folder` (that of one config, with rows.jsonl)."""
-    for identity, estimates in pilot_estimates(CLAIMS, load_rows(folder)).items():
-        print(f'    "{identity}": {estimates},')
 
 
 def _gain(first: Decoding, second: Decoding) -> Estimate:
