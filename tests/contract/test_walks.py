@@ -71,6 +71,21 @@ def test_it_is_a_walk(walk):
     assert isinstance(walk, Walk)
     assert type(walk).__doc__
     assert hash(walk) == hash(replace(walk))
+    assert isinstance(type(walk)(), Walk)
+
+
+def test_it_has_weights_where_it_says_so(walk):
+    assert hasattr(walk.init(Batch(LONG.table(), 2, 3)), "log_weight") == walk.weighted
+
+
+def test_what_it_says_of_values_holds(walk):
+    tree = VIABLE[0]
+    if walk.judges_whole:
+        law = exact_law(walk, tree.table(), lambda prefix: tree.complete(prefix) and tree.allows(prefix))
+        assert any(law.probabilities.get(x, 0.0) > 0 for x in tree.law() if tree.allows(x))
+    if walk.needs_verdicts:
+        valued, verdict = (exact_law(walk, tree.table(), rule) for rule in (ruled(tree), tree.allows))
+        assert valued.probabilities == pytest.approx(verdict.probabilities, abs=1e-12)
 
 
 @pytest.mark.parametrize("tree", [tree for tree in TREES if len(tree.law()) <= 16], ids=str)
@@ -142,8 +157,7 @@ def test_samples_keep_their_prompts_and_are_complete(walk):
 
 def test_a_complete_prompt_weighs_what_it_would_had_its_last_token_been_certain(walk):
     certain = Table(lambda prefix: [0.0, 1.0] if prefix else [1.0, 0.0], 2, max_length=2)
-    weighted = hasattr(walk.init(Batch(certain, 1, 2)), "log_weight")
-    for value in (0.5, 0.0) if weighted else (0.5,):
+    for value in (0.5, 0.0) if walk.weighted else (0.5,):
         grown, given = (
             exact_law(
                 walk, certain, lambda prefix, value=value: value if len(prefix) == 2 else 1.0, prompt=prompt

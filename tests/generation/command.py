@@ -53,6 +53,9 @@ def no_cat(text):
 def short_word(text):
     return len(text) <= 3 and all("a" <= letter <= "z" for letter in text)
 
+def never(text):
+    return False
+
 def has_dog(text):
     return "dog" in text
 """

@@ -33,8 +33,25 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "a field of no walk": ((*PROMPT, "--quota", "3"), "no such field"),
     "a field of the wrong type": ((*PROMPT, "--walk", "backtracking", "--quota", "x"), "--quota: invalid"),
     "a field out of range": ((*PROMPT, "--walk", "backtracking", "--quota", "-1"), "quota=-1: use 0 or more"),
-    "candidates of another walk": ((*PROMPT, "--candidates", "3"), "the walk ancestral has no candidates"),
-    "a delimiter of another walk": ((*PROMPT, "--block-delimiter", "a"), "only block-best-of-n"),
+    "candidates of another walk": ((*PROMPT, "--candidates", "3"), "the walk ancestral has no such field"),
+    "a delimiter of another walk": (
+        (*PROMPT, "--block-delimiter", "a"),
+        "the walk ancestral has no such field",
+    ),
+    "a delimiter of counted blocks": (
+        (
+            *PROMPT,
+            "--walk",
+            "block-best-of-n",
+            "--verifier",
+            REGEX,
+            "--block-tokens",
+            "2",
+            "--block-delimiter",
+            "a",
+        ),
+        "block_delimiter='a': leave it out",
+    ),
     "a delimiter in no token": (
         (*PROMPT, "--walk", "block-best-of-n", "--verifier", REGEX, "--block-delimiter", "@@@"),
         "no token of the model contains it",
@@ -177,7 +194,7 @@ def test_every_way_to_run_out_of_memory_is_named(
     walk = ("--walk", "best-of-n", "--verifier", REGEX, "--candidates", "6")
     assert "with 12 rows" in (told := say(*PROMPT, "--n", "5", *walk).err)
     assert "try --batch-size 6, or" in told
-    assert "try fewer candidates or particles, or" in say(*PROMPT, *walk).err
+    assert "try fewer candidates, or" in say(*PROMPT, *walk).err
 
 
 # The client that the hub's library is built on, which changes with its version.

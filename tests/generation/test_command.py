@@ -10,7 +10,6 @@ import pytest
 from generation.command import REGEX, Say
 from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
 from training.planted_signal import marked_texts
-from trialogue.generation import run
 from trialogue.inference import WALKS, Backtracking, GrammarVerifier, ProbeVerifier, generate
 from trialogue.training.probe_files import load_probe, save_probe
 from trialogue.training.probe_training import ProbeTrainingConfig, train_verifier
@@ -69,10 +68,6 @@ def test_every_walk_runs(walk: str, say: Say) -> None:
     assert told.code == 0, told.err
     assert len(told.lines) == 2
     assert all(line["accepted"] for line in told.lines)
-
-
-def test_walks_by_what_they_do_with_prefixes() -> None:
-    assert set(run.JUDGING_WHOLE) | set(run.REJECTING) <= set(WALKS)
 
 
 def test_reasons(say: Say) -> None:

@@ -72,5 +72,5 @@ def test_the_first_of_equals_is_taken():
 
 
 def test_no_candidates_is_an_error():
-    with pytest.raises(InputError, match="n=0"):
+    with pytest.raises(InputError, match="candidates=0"):
         BestOfN(0)

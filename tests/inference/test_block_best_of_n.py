@@ -9,6 +9,7 @@ import torch
 
 from inference.random_trees import TREES, VIABLE, RandomTree
 from inference.reference_laws import best_of, largest_difference
+from models.tiny_pretrained import tiny_oracle
 from mutants import walks as mutants
 from trialogue.errors import InputError
 from trialogue.inference import BestOfN, BlockBestOfN, generate
@@ -151,8 +152,10 @@ def test_delimiters_may_be_a_tensor():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n": 0, "block_tokens": 1}, "n=0"),
-        ({}, r"delimiters=\(\): give the tokens that end a block, or block_tokens"),
+        ({"candidates": 0, "block_tokens": 1}, "candidates=0"),
+        ({"block_delimiter": "a", "block_tokens": 1}, "block_delimiter='a': leave it out"),
+        ({"block_delimiter": "a", "delimiters": (0,)}, "block_delimiter='a': leave it out"),
+        ({"block_delimiter": ""}, "block_delimiter='': give a text"),
         ({"delimiters": (0,), "block_tokens": 2}, "block_tokens=2: leave it out"),
         ({"block_tokens": 0}, "block_tokens=0"),
         ({"delimiters": (-1,)}, "delimiters=-1"),
@@ -163,6 +166,23 @@ def test_delimiters_may_be_a_tensor():
 def test_settings_out_of_range_are_named(settings, message):
     with pytest.raises(InputError, match=message):
         BlockBestOfN(**settings)
+
+
+def test_blocks_end_at_a_text_where_the_oracle_has_a_tokenization():
+    oracle = tiny_oracle()
+    settings = {"verifier": lambda prefix: len(set(prefix)), "max_new_tokens": 12, "num_samples": 3}
+    for text, given in (("\n", None), ("e", "e")):
+        tokens = tuple(oracle.tokenization.tokens_containing(text).tolist())
+        runs = [
+            generate(oracle, ["the cat"], walk=walk, **settings)
+            for walk in (BlockBestOfN(2, tokens), BlockBestOfN(2, block_delimiter=given))
+        ]
+        assert runs[0].sequences() == runs[1].sequences()
+    with pytest.raises(InputError, match="block_delimiter='@@@': no token of the model contains it"):
+        generate(oracle, ["the cat"], walk=BlockBestOfN(2, block_delimiter="@@@"), **settings)
+    for run in (lambda walk, *rest: generate(rest[0], walk=walk, verifier=rest[1]), exact_law):
+        with pytest.raises(InputError, match=r"delimiters=\(\): .* the oracle has no tokenization"):
+            run(BlockBestOfN(2), LINES.table(), LINES.value)
 
 
 def test_a_delimiter_outside_the_vocabulary_is_named():

@@ -217,7 +217,7 @@ class LastBestOfN(BestOfN):
     """Takes the last of those with the greatest value."""
 
     def step(self, decoding, state, verifier, choose):
-        n = self.n
+        n = self.candidates
 
         def values(rows: Tensor) -> Tensor:
             return verifier.values(rows) + 1e-12 * (rows % n)
@@ -242,7 +242,7 @@ class EarlyScoringBlocks(BlockBestOfN):
 
     def _ended(self, decoding, tokens):
         ended = super()._ended(decoding, tokens)
-        return ended.view(-1, self.n).any(1).repeat_interleave(self.n)
+        return ended.view(-1, self.candidates).any(1).repeat_interleave(self.candidates)
 
 
 class ShorterBlocks(BlockBestOfN):
@@ -270,7 +270,7 @@ class LastCandidateBlocks(BlockBestOfN):
     """Takes the last of those with the greatest value."""
 
     def step(self, decoding, state, verifier, choose):
-        n = self.n
+        n = self.candidates
         later = Altered(verifier, {"values": lambda rows: verifier.values(rows) + 1e-12 * (rows % n)})
         return super().step(decoding, state, later, choose)
 

@@ -1,6 +1,7 @@
 """The command `trialogue generate`: samples of a pretrained model under a verifier, as JSON lines."""
 
 import argparse
+import dataclasses
 import re
 import sys
 from collections.abc import Sequence
@@ -14,8 +15,6 @@ from trialogue.errors import InputError, whole_number
 if TYPE_CHECKING:
     from trialogue.generation.settings import Settings
 
-_BLOCKS = "block-best-of-n"
-_UNKNOWN = (0,)  # delimiters until the model's tokens are known
 _ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r", r"\\": "\\"}
 
 
@@ -23,8 +22,9 @@ def generate(arguments: argparse.Namespace) -> None:
     """Draw samples of a language model, such that a verifier accepts them, and write them as JSON lines."""
     if arguments.help:
         arguments.parser.print_help()
+        print(_registered(), end="")
         if arguments.walk != "ancestral":
-            _walk(arguments.walk, ["--help"], arguments)
+            _walk(arguments.walk, ["--help"])
         return
     if arguments.model is None:
         raise InputError("model", None, "name one: a hub id, a folder, or one of `trialogue models list`")
@@ -51,6 +51,20 @@ def generate(arguments: argparse.Namespace) -> None:
     print(summary, file=sys.stderr, flush=True)
 
 
+def _registered() -> str:
+    """Help on every walk and every kind of verifier that there is."""
+    from trialogue.generation.verifier_specs import KINDS
+    from trialogue.inference import WALKS
+
+    listed = argparse.ArgumentParser(add_help=False, usage=argparse.SUPPRESS)
+    walks, verifiers = listed.add_argument_group("walks"), listed.add_argument_group("verifiers")
+    for name, walk in WALKS.items():
+        walks.add_argument(name, help=(walk.__doc__ or "").partition("\n")[0].replace("%", "%%"))
+    for name, kind in KINDS.items():
+        verifiers.add_argument(f"{name}:{kind.form}", help=kind.said.replace("%", "%%"))
+    return "\n" + listed.format_help().lstrip("\n")
+
+
 def _settings(arguments: argparse.Namespace) -> "Settings":
     from trialogue.generation.prompts import numbered, read_prompts
     from trialogue.generation.settings import Settings
@@ -59,14 +73,9 @@ def _settings(arguments: argparse.Namespace) -> "Settings":
     if (arguments.prompt is None) == (arguments.prompts is None):
         raise InputError("prompt", arguments.prompt, "give either --prompt TEXT or --prompts FILE.jsonl")
     prompts = numbered(arguments.prompt) if arguments.prompts is None else read_prompts(arguments.prompts)
-    walk = _walk(arguments.walk, arguments.overrides, arguments)
-    if getattr(walk, "needs_verifier", False) and not arguments.verifier:
+    walk = _walk(arguments.walk, arguments.overrides)
+    if walk.needs_verifier and not arguments.verifier:
         raise InputError("verifier", None, f"the walk {arguments.walk} needs one")
-    blocks = arguments.walk == _BLOCKS and walk.delimiters == _UNKNOWN
-    if arguments.block_delimiter is not None and not blocks:
-        raise InputError(
-            "block_delimiter", arguments.block_delimiter, f"only {_BLOCKS} without --block-tokens has one"
-        )
     return Settings(
         model=arguments.model,
         prompts=tuple(prompts),
@@ -79,7 +88,6 @@ def _settings(arguments: argparse.Namespace) -> "Settings":
             arguments.verifier_whole,
             arguments.verifier_timeout or None,
         ),
-        block_delimiter=_unescaped(arguments.block_delimiter or r"\n") if blocks else None,
         stop=tuple(map(_unescaped, arguments.stop or ())),
         **{name: getattr(arguments, name) for name in _PLAIN},
     )
@@ -91,32 +99,25 @@ _PLAIN = (
 )
 
 
-def _walk(name: str, tokens: Sequence[str], arguments: argparse.Namespace) -> Any:
+def _walk(name: str, tokens: Sequence[str]) -> Any:
     """The walk `name` with the fields that the command line sets."""
     from trialogue.inference import WALKS
 
     if name not in WALKS:
         raise InputError("walk", name, f"the walks are {', '.join(WALKS)}")
-    words = list(tokens)
-    if arguments.candidates is not None:
-        if name not in ("best-of-n", _BLOCKS):
-            raise InputError("candidates", arguments.candidates, f"the walk {name} has no candidates")
-        words += ["--n", str(arguments.candidates)]
     made: Any = WALKS[name]
-    if name != _BLOCKS:
-        walk = made()
-    elif any(word.split("=")[0].replace("_", "-") == "--block-tokens" for word in words):
-        walk = made(block_tokens=1)
-    else:
-        walk = made(delimiters=_UNKNOWN)
-    if not words:
-        return walk
-    return override(
-        walk,
-        words,
+    if not tokens:
+        return made()
+    walk = override(
+        made(),
+        tokens,
         name=f"the walk {name}",
         prog=f"trialogue generate --walk {name}",
         description=made.__doc__,
+    )
+    texts = {own.name: getattr(walk, own.name) for own in dataclasses.fields(walk)}
+    return dataclasses.replace(
+        walk, **{own: _unescaped(text) for own, text in texts.items() if isinstance(text, str)}
     )
 
 
@@ -172,8 +173,7 @@ def _add_rule(group: Any) -> None:
         metavar="SPEC",
         nargs="+",
         action="extend",
-        help="regex:PATTERN, json-schema:FILE (or the schema itself), lark:FILE, python:FILE.py:FUNCTION or "
-        "probe:FILE[@THRESHOLD]; several must all accept",
+        help="what accepts a text, a KIND:CONTENT of those below; several must all accept",
     )
     group.add_argument(
         "--verifier-scope",
@@ -202,18 +202,7 @@ def _add_rule(group: Any) -> None:
 
 
 def _add_sampling(group: Any) -> None:
-    group.add_argument(
-        "--walk",
-        default="ancestral",
-        help="ancestral (the default), rejection, best-of-n, block-best-of-n, tokenwise-rejection, backtracking, smc, "
-        "weighted-rejection or value-guided",
-    )
-    group.add_argument("--candidates", metavar="N", type=int, help="candidates of (block-)best-of-n (4)")
-    group.add_argument(
-        "--block-delimiter",
-        metavar="TEXT",
-        help=r"text that ends a block of block-best-of-n (\n, a new line)",
-    )
+    group.add_argument("--walk", default="ancestral", help="how to draw, one of those below (ancestral)")
     group.add_argument("--temperature", type=float, default=1.0, help="1; 0 is greedy")
     group.add_argument(
         "--top-p", metavar="P", type=float, default=1.0, help="keep the most probable tokens up to P (1)"

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -39,7 +38,7 @@ def generate_to(
     goes to standard output. What finished before an
     error or Ctrl-C is kept: the `InputError` or `KeyboardInterrupt` says how much.
     """
-    if resample and not _is_weighted(settings.walk):
+    if resample and not settings.walk.weighted:
         raise InputError("resample", True, f"samples of the walk {settings.walk_name} have no weights")
     if out is None:
         output: Output = StandardOutput() if lines and not resample else Collected()
@@ -60,7 +59,7 @@ def generate_to(
             for record in _resampled(finished.records, settings):
                 StandardOutput().write(record)
         _require_weights(finished.records, settings)
-    return finished.summary(weighted=_is_weighted(settings.walk))
+    return finished.summary(weighted=settings.walk.weighted)
 
 
 def _run(
@@ -81,12 +80,6 @@ def _run(
         if not output.kept:
             raise
         raise InputError(error.field, error.value, f"{error.mend} ({there})") from error
-
-
-def _is_weighted(walk: Any) -> bool:
-    """Whether the samples of `walk` have weights: log of target over proposal."""
-    nothing: Any = SimpleNamespace(lengths=torch.zeros(0, dtype=torch.int64), vocab_size=1 << 62)
-    return hasattr(walk.init(nothing), "log_weight")
 
 
 def _kept_in(path: Path) -> str:

@@ -1,9 +1,9 @@
 """A run of `trialogue generate`: from settings to output lines, written as samples finish."""
 
-import dataclasses
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import torch
@@ -21,10 +21,6 @@ from trialogue.inference.walks.engine import rows_at_once
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.oracles import Autoregressive, Verifier, padded
 
-JUDGING_WHOLE = ("ancestral", "rejection", "best-of-n", "block-best-of-n")
-"""Walks on which a prefix of value zero may still be completed."""
-REJECTING = ("rejection", "tokenwise-rejection", "backtracking", "weighted-rejection")
-"""Walks that ask for verdicts: 0 rejects, and how positive a value is does not matter."""
 _SAMPLES_OF_A_PROMPT = 1 << 32
 
 
@@ -90,17 +86,17 @@ def run(
     )
     began = time.perf_counter()
     prompts = [_encoded(oracle, prompt, settings.chat) for prompt in settings.prompts]
-    built = settings.verifier.build(oracle, verdicts=settings.walk_name in REJECTING, stop=settings.stop)
-    if settings.walk_name not in JUDGING_WHOLE:
-        # A probe judges the token that was appended last, and has nothing to say about a prompt.
-        _require_viable(settings.prompts, prompts, oracle, [own for kind, own in built if kind != "probe"])
+    built = settings.verifier.build(oracle, verdicts=settings.walk.needs_verdicts, stop=settings.stop)
+    if not settings.walk.judges_whole:
+        judging = [verifier for kind, verifier in built if kind.judges_prompts]
+        _require_viable(settings.prompts, prompts, oracle, judging)
     verifiers = [verifier for _, verifier in built]
     cut = settings.temperature != 1 or settings.top_p != 1 or settings.top_k is not None
     law = truncated(oracle, settings.temperature, settings.top_p, settings.top_k) if cut else oracle
     starts = [len(prompts[place]) for place, _ in pending]
     recorder = Recorder(settings, oracle, pending, starts, output, live)
     arguments: dict[str, Any] = {
-        "walk": walk_for(settings, oracle),
+        "walk": settings.walk,
         "verifier": Product(*verifiers) if len(verifiers) > 1 else next(iter(verifiers), None),
         "max_new_tokens": settings.max_new_tokens,
         "seed": settings.seed,
@@ -113,22 +109,11 @@ def run(
         "progress": progress,
         "observer": recorder,
     }
-    rows = rows_at_once(law, arguments["walk"], len(pending), settings.batch_size)
+    rows = rows_at_once(law, settings.walk, len(pending), settings.batch_size)
     with _named_memory(settings, rows, max(map(len, prompts)) + settings.max_new_tokens):
         samples = generate(law, [prompts[place] for place, _ in pending], **arguments)
     tokens = int((samples.lengths - samples.prompt_lengths).sum())
     return Finished([output.kept[key] for key in wanted], len(kept), tokens, time.perf_counter() - began)
-
-
-def walk_for(settings: Settings, oracle: PretrainedOracle) -> Any:
-    """The walk, its delimiter of blocks as the tokens that contain it."""
-    text = settings.block_delimiter
-    if text is None:
-        return settings.walk
-    tokens = oracle.tokenization.tokens_containing(text)
-    if not len(tokens):
-        raise InputError("block_delimiter", text, "no token of the model contains it: use a shorter one")
-    return dataclasses.replace(settings.walk, delimiters=tuple(tokens.tolist()))
 
 
 def _encoded(oracle: PretrainedOracle, prompt: Prompt, chat: bool) -> list[int]:
@@ -181,9 +166,11 @@ def _named_memory(settings: Settings, rows: int, context: int) -> Iterator[None]
         if not exhausted:
             raise
         mend = f"out of memory with {rows} rows of up to {context} tokens: try "
-        if rows // 2 >= settings.walk.rows_per_sample:
+        walk = settings.walk
+        if rows // 2 >= walk.rows_per_sample:
             mend += f"--batch-size {rows // 2}, or "
         elif rows > 1:
-            mend += "fewer candidates or particles, or "
+            sizes = [own.name for own in fields(walk) if getattr(walk, own.name) == walk.rows_per_sample]
+            mend += f"fewer {' or '.join(sizes) or 'rows per sample'}, or "
         mend += "a smaller --max-new-tokens"
         raise InputError("batch_size", settings.batch_size, mend) from error

@@ -17,10 +17,7 @@ _CHOSEN = (
 
 @dataclass(frozen=True)
 class Settings:
-    """A run: `n` samples of each of `prompts`, by `walk` on the model `model`.
-
-    `block_delimiter` is the text that ends a block, for the walk that has blocks.
-    """
+    """A run: `n` samples of each of `prompts`, by `walk` on the model `model`."""
 
     model: str
     prompts: tuple[Prompt, ...]
@@ -28,7 +25,6 @@ class Settings:
     walk: Any
     verifier: VerifierSpec = field(default_factory=VerifierSpec)
     chat: bool = False
-    block_delimiter: str | None = None
     temperature: float = 1.0
     top_p: float = 1.0
     top_k: int | None = None
@@ -55,11 +51,8 @@ class Settings:
 
     def sampling(self) -> dict[str, Any]:
         """What decides the samples of a prompt, as JSON values: two runs that agree in it continue each other."""
-        walk = asdict(self.walk)
-        if self.block_delimiter is not None:
-            walk["delimiters"] = self.block_delimiter
         chosen = {name: getattr(self, name) for name in _CHOSEN}
-        fields = {f"{self.walk_name} {name}": value for name, value in walk.items()}
+        fields = {f"{self.walk_name} {name}": value for name, value in asdict(self.walk).items()}
         values = {"walk": self.walk_name, **fields, **self.verifier.sampling(), "stop": self.stop, **chosen}
         plain: dict[str, Any] = json.loads(json.dumps(values))
         return plain

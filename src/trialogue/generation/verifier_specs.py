@@ -1,28 +1,25 @@
-"""Verifiers as the command line names them: `regex:…`, `json-schema:FILE`, `lark:FILE`, `python:FILE.py:function`,
-`probe:FILE[@THRESHOLD]`.
-"""
+"""Verifiers as the command line names them: a kind of `KINDS`, a colon, and what the kind is given."""
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from trialogue.errors import InputError
 from trialogue.inference.verifiers import (
     GrammarVerifier,
     ProbeVerifier,
-    TextVerifier,
     Threshold,
     python_verifier,
 )
+from trialogue.inference.verifiers.stop_strings import JudgesText
 from trialogue.models.pretrained import PretrainedOracle
 from trialogue.oracles import Verifier
 
 Scope = Literal["completion", "sequence"]
 Reads = Literal["text", "tokens"]
-FORMS = "regex:PATTERN, json-schema:FILE, lark:FILE, python:FILE.py:FUNCTION or probe:FILE[@THRESHOLD]"
 
 
 @dataclass(frozen=True)
@@ -47,64 +44,79 @@ class VerifierSpec:
         if self.timeout is not None and not self.timeout > 0:
             raise InputError("verifier_timeout", self.timeout, "use a positive number of seconds")
         for spec in self.specs:
-            kind, content = _split(spec)
-            if kind != "regex" and not _is_inline(content):
-                _read(spec, _file(kind, content))
+            path = _path(spec)
+            if path is not None:
+                _read(spec, path)
 
     def sampling(self) -> dict[str, Any]:
         """What decides verdicts, as JSON values: the specs, the sha256 of their files, and what functions are given."""
         files = {}
         for spec in self.specs:
-            kind, content = _split(spec)
-            if kind != "regex" and not _is_inline(content):
-                path = _file(kind, content)
+            path = _path(spec)
+            if path is not None:
                 files[f"content of {path}"] = hashlib.sha256(_read(spec, path)).hexdigest()
         functions = {"verifier_scope": self.scope, "verifier_reads": self.reads, "verifier_whole": self.whole}
         return {"verifier": list(self.specs), **files, **functions}
 
     def build(
         self, oracle: PretrainedOracle, *, verdicts: bool, stop: Sequence[str] = ()
-    ) -> list[tuple[str, Verifier]]:
-        """Kind ("regex", ...) and verifier of each spec, for `oracle`; with `verdicts` a probe says 0 or 1.
+    ) -> list[tuple["Kind", Verifier]]:
+        """Kind and verifier of each spec, for `oracle`; with `verdicts` those that give probabilities say 0 or 1.
 
         Verifiers of text judge what comes before the first of the strings `stop`. Raises `InputError` for what does not
         compile, load, or fit the model.
         """
-        parts = [(_split(spec)[0], self._part(spec, oracle, verdicts)) for spec in self.specs]
-        return [
-            (kind, part.up_to(stop) if stop and isinstance(part, GrammarVerifier | TextVerifier) else part)
-            for kind, part in parts
-        ]
-
-    def _part(self, spec: str, oracle: PretrainedOracle, verdicts: bool) -> Verifier:
-        kind, content = _split(spec)
-        tokenization = oracle.tokenization
-        if kind == "regex":
-            return GrammarVerifier.regex(content, tokenization)
-        path = _file(kind, content)
-        if kind == "lark":
-            return GrammarVerifier.lark(_text(spec, path), tokenization)
-        if kind == "json-schema":
-            return GrammarVerifier.json_schema(_schema(spec, content), tokenization)
-        if kind == "python":
-            return python_verifier(
-                path,
-                content.rpartition(":")[2],
-                scope=self.scope,
-                whole=self.whole,
-                timeout=self.timeout,
-                tokenization=tokenization if self.reads == "text" else None,
-            )
-        return _probe(path, _threshold(content), oracle, verdicts)
+        parts = []
+        for spec in self.specs:
+            kind, content = _split(spec)
+            part = kind.build(Wanted(spec, content, self, oracle, verdicts))
+            parts.append((kind, part.up_to(stop) if stop and isinstance(part, JudgesText) else part))
+        return parts
 
 
-def _split(spec: str) -> tuple[str, str]:
-    kind, colon, content = spec.partition(":")
-    if not colon or kind not in ("regex", "json-schema", "lark", "python", "probe"):
-        raise InputError("verifier", spec, f"write it as {FORMS}")
-    if kind == "python" and not all(content.rpartition(":")):
-        raise InputError("verifier", spec, "write it as python:FILE.py:FUNCTION")
-    return kind, content
+class Wanted(NamedTuple):
+    """A verifier to be built: its `spec`, what that says behind the colon, and what it is built for.
+
+    With `verdicts` the walk asks for 0 or 1.
+    """
+
+    spec: str
+    content: str
+    settings: VerifierSpec
+    oracle: PretrainedOracle
+    verdicts: bool
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of verifier.
+
+    `form` shows what it is given, `said` explains that in a line. `path` is the file that a content names, if it names
+    one, and raises `ValueError` for a content of another form. A kind that does not judge prompts has nothing to say
+    about a prompt without a completion.
+    """
+
+    form: str
+    said: str
+    build: Callable[[Wanted], Verifier]
+    path: Callable[[str], Path | None] = Path
+    judges_prompts: bool = True
+
+
+def _split(spec: str) -> tuple[Kind, str]:
+    name, colon, content = spec.partition(":")
+    if not colon or name not in KINDS:
+        *others, last = (f"{name}:{kind.form}" for name, kind in KINDS.items())
+        raise InputError("verifier", spec, f"write it as {', '.join(others)} or {last}")
+    return KINDS[name], content
+
+
+def _path(spec: str) -> Path | None:
+    kind, content = _split(spec)
+    try:
+        return kind.path(content)
+    except ValueError:
+        raise InputError("verifier", spec, f"write it as {spec.partition(':')[0]}:{kind.form}") from None
 
 
 def _is_inline(content: str) -> bool:
@@ -112,12 +124,15 @@ def _is_inline(content: str) -> bool:
     return content.lstrip().startswith("{")
 
 
-def _file(kind: str, content: str) -> Path:
-    if kind == "python":
-        return Path(content.rpartition(":")[0])
-    if kind == "probe" and _threshold(content) is not None:
-        return Path(content.rpartition("@")[0])
-    return Path(content)
+def _file_of_function(content: str) -> Path:
+    file, _, function = content.rpartition(":")
+    if not file or not function:
+        raise ValueError
+    return Path(file)
+
+
+def _file_of_probe(content: str) -> Path:
+    return Path(content if _threshold(content) is None else content.rpartition("@")[0])
 
 
 def _threshold(content: str) -> float | None:
@@ -144,7 +159,16 @@ def _text(spec: str, path: Path) -> str:
         raise InputError("verifier", spec, f"the file {path} is not UTF-8 text") from None
 
 
-def _schema(spec: str, content: str) -> dict[str, Any] | bool:
+def _regex(wanted: Wanted) -> Verifier:
+    return GrammarVerifier.regex(wanted.content, wanted.oracle.tokenization)
+
+
+def _lark(wanted: Wanted) -> Verifier:
+    return GrammarVerifier.lark(_text(wanted.spec, Path(wanted.content)), wanted.oracle.tokenization)
+
+
+def _json_schema(wanted: Wanted) -> Verifier:
+    spec, content = wanted.spec, wanted.content
     try:
         schema = json.loads(content if _is_inline(content) else _text(spec, Path(content)))
     except (ValueError, RecursionError) as error:
@@ -153,15 +177,54 @@ def _schema(spec: str, content: str) -> dict[str, Any] | bool:
         raise InputError("verifier", spec, f"the schema is not JSON: {error}") from None
     if not isinstance(schema, dict | bool):
         raise InputError("verifier", spec, "a schema is a JSON object, true or false")
-    return schema
+    return GrammarVerifier.json_schema(schema, wanted.oracle.tokenization)
 
 
-def _probe(path: Path, threshold: float | None, oracle: PretrainedOracle, verdicts: bool) -> Verifier:
+def _python(wanted: Wanted) -> Verifier:
+    settings = wanted.settings
+    return python_verifier(
+        _file_of_function(wanted.content),
+        wanted.content.rpartition(":")[2],
+        scope=settings.scope,
+        whole=settings.whole,
+        timeout=settings.timeout,
+        tokenization=wanted.oracle.tokenization if settings.reads == "text" else None,
+    )
+
+
+def _probe(wanted: Wanted) -> Verifier:
     from trialogue.training.probe_files import load_probe
 
-    saved = load_probe(path)
-    saved.check(oracle)
+    saved, threshold = load_probe(_file_of_probe(wanted.content)), _threshold(wanted.content)
+    saved.check(wanted.oracle)
     values = ProbeVerifier(saved.probe, saved.layer)
-    if threshold is None and not verdicts:
+    if threshold is None and not wanted.verdicts:
         return values
     return Threshold(values, saved.threshold if threshold is None else threshold)
+
+
+KINDS = {
+    "regex": Kind("PATTERN", "texts that the regular expression matches", _regex, path=lambda _: None),
+    "json-schema": Kind(
+        "FILE",
+        "JSON that the schema in a file allows; the schema itself may stand there",
+        _json_schema,
+        path=lambda content: None if _is_inline(content) else Path(content),
+    ),
+    "lark": Kind("FILE", "texts of the Lark grammar in a file", _lark),
+    "python": Kind(
+        "FILE.py:FUNCTION",
+        "what a function answers: whether it accepts, or a value",
+        _python,
+        path=_file_of_function,
+    ),
+    "probe": Kind(
+        "FILE[@THRESHOLD]",
+        "what a trained probe reads off the hidden states; with a threshold, or its own where a walk rejects, 0 or 1",
+        _probe,
+        path=_file_of_probe,
+        # It judges the token that was appended last.
+        judges_prompts=False,
+    ),
+}
+"""Every kind of verifier by its name."""

@@ -26,7 +26,7 @@ from transformers.generation import GenerateDecoderOnlyOutput, GenerationMode
 
 from trialogue.errors import InputError
 from trialogue.inference.truncation import truncated
-from trialogue.inference.verifiers import GrammarVerifier, TextVerifier
+from trialogue.inference.verifiers.stop_strings import JudgesText
 from trialogue.inference.walks.ancestral import Ancestral
 from trialogue.inference.walks.batch import DEFAULT_MEMORY
 from trialogue.inference.walks.engine import generate
@@ -169,7 +169,7 @@ def _made(
     stop: str | Sequence[str] | None,
 ) -> Verifier | None:
     """The verifier for a tokenization; one of text judges what comes before a stop string."""
-    if isinstance(verifier, GrammarVerifier | TextVerifier) and stop is not None:
+    if isinstance(verifier, JudgesText) and stop is not None:
         return verifier.up_to(stop)
     if verifier is None or isinstance(verifier, Verifier):
         return verifier

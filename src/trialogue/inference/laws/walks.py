@@ -25,7 +25,7 @@ from trialogue.inference.walks.engine import VerifierLike
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.prompts import checked_prompts, limits
-from trialogue.inference.walks.walk import Walk, require_runnable
+from trialogue.inference.walks.walk import Walk, runnable
 from trialogue.oracles import Autoregressive, padded
 from trialogue.randomness import Enumeration
 
@@ -144,7 +144,7 @@ class _Chain:
         max_new_tokens: int | None,
         max_states: int,
     ) -> None:
-        require_runnable(walk, verifier)
+        walk = runnable(walk, oracle, verifier)
         self._walk, self._members = walk, walk.rows_per_sample
         self._max_states = whole_number("max_states", max_states, 1)
         tokens, lengths = padded([prompt])

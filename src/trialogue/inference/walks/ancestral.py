@@ -16,6 +16,9 @@ class Ancestral(Memoryless):
 
     rows_per_sample: ClassVar[int] = 1
     needs_verifier: ClassVar[bool] = False
+    judges_whole: ClassVar[bool] = True
+    needs_verdicts: ClassVar[bool] = False
+    weighted: ClassVar[bool] = False
 
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose

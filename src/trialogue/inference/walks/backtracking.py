@@ -39,6 +39,9 @@ class Backtracking:
     erase_prompt: bool = False
     redo_erased_only: bool = False
     rows_per_sample: ClassVar[int] = 1
+    judges_whole: ClassVar[bool] = False
+    needs_verdicts: ClassVar[bool] = True
+    weighted: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.quota < 0:

@@ -15,32 +15,35 @@ from trialogue.randomness import Choose
 
 @dataclass(frozen=True)
 class BestOfN(Memoryless):
-    """Draw `n` completions of each prompt and return the first of those with the greatest value."""
+    """Draw `candidates` completions of each prompt and return the first of those with the greatest value."""
 
-    n: int = 4
+    candidates: int = 4
     needs_verifier: ClassVar[bool] = True
+    judges_whole: ClassVar[bool] = True
+    needs_verdicts: ClassVar[bool] = False
+    weighted: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.n < 1:
-            raise InputError("n", self.n, "draw at least 1 completion")
+        if self.candidates < 1:
+            raise InputError("candidates", self.candidates, "draw at least 1 completion")
 
     @property
     def rows_per_sample(self) -> int:
         """One row per candidate."""
-        return self.n
+        return self.candidates
 
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose
     ) -> tuple[Moves, NoState]:
         """Append one token to every incomplete row; select in the groups that are complete."""
-        moves = Moves.stay(decoding)
+        n, moves = self.candidates, Moves.stay(decoding)
         growing = decoding.growing
         if growing.numel():
             moves.token.index_copy_(0, growing, choose(decoding.log_probs(growing), growing))
-        finished = decoding.complete.view(-1, self.n).all(1).nonzero()[:, 0]
+        finished = decoding.complete.view(-1, n).all(1).nonzero()[:, 0]
         if finished.numel():
-            rows = finished[:, None] * self.n + torch.arange(self.n)
-            best = verifier.values(rows.flatten()).view(-1, self.n).argmax(1)
+            rows = finished[:, None] * n + torch.arange(n)
+            best = verifier.values(rows.flatten()).view(-1, n).argmax(1)
             moves.source[rows] = rows.gather(1, best[:, None])
             moves.length[rows] = decoding.lengths[moves.source[rows]]
             moves.done[rows] = True

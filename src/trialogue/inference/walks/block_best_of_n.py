@@ -1,6 +1,6 @@
 """Block best of n: grow n candidates of the next block and go on from the one that the verifier values most."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -9,6 +9,7 @@ from torch import Tensor
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
+from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 
@@ -21,37 +22,63 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockBestOfN:
-    """`n` candidates of the next block; all rows continue from the first with the greatest value (thesis 3.2.2).
+    """Grow `candidates` of the next block; all go on from the first with the greatest value (thesis 3.2.2).
 
-    A block ends at a token of `delimiters` once it has at least `min_tokens` tokens (a line of code: the tokens that
-    contain a newline), or after `block_tokens` tokens; exactly one of the two is given. A complete sequence ends its
-    block as well, and the sample ends where the best candidate is complete. Every candidate's tokens are queries. The
-    verifier is asked for a value of each candidate at the end of its block: a prefix, or a complete sequence.
+    A block ends at a token of `delimiters` once it has at least `min_tokens` tokens, or after `block_tokens` tokens.
+    Without either the delimiters are the oracle's tokens that contain the text `block_delimiter` (a new line, where
+    that is left out as well). A complete sequence ends its block as well, and the sample ends where the best candidate
+    is complete. Every candidate's tokens are queries. The verifier is asked for a value of each candidate at the end of
+    its block: a prefix, or a complete sequence.
     """
 
-    n: int = 4
+    candidates: int = 4
     delimiters: tuple[int, ...] = ()
     block_tokens: int | None = None
     min_tokens: int = 1
+    block_delimiter: str | None = None
     needs_verifier: ClassVar[bool] = True
+    judges_whole: ClassVar[bool] = True
+    needs_verdicts: ClassVar[bool] = False
+    weighted: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        whole_number("n", self.n, 1)
+        whole_number("candidates", self.candidates, 1)
         whole_number("min_tokens", self.min_tokens, 1)
         # From whatever holds them: a field that is hashed, as walks are.
         delimiters = tuple(sorted({whole_number("delimiters", token, 0) for token in self.delimiters}))
         object.__setattr__(self, "delimiters", delimiters)
-        if self.block_tokens is None and not delimiters:
-            raise InputError("delimiters", (), "give the tokens that end a block, or block_tokens")
         if self.block_tokens is not None:
             whole_number("block_tokens", self.block_tokens, 1)
             if delimiters:
                 raise InputError("block_tokens", self.block_tokens, "leave it out where delimiters are given")
+        if self.block_delimiter is not None:
+            if delimiters or self.block_tokens is not None:
+                mend = "leave it out where delimiters or block_tokens are given"
+                raise InputError("block_delimiter", self.block_delimiter, mend)
+            if not self.block_delimiter:
+                raise InputError("block_delimiter", "", "give a text that is not empty")
 
     @property
     def rows_per_sample(self) -> int:
         """One row per candidate."""
-        return self.n
+        return self.candidates
+
+    def in_tokens(self, tokenization: Tokenization | None) -> "BlockBestOfN":
+        """Return the walk with the tokens that end a block, unless it counts tokens or has them already.
+
+        Raises `InputError` where there is no tokenization, and where no token contains the text.
+        """
+        if self.delimiters or self.block_tokens is not None:
+            return self
+        if tokenization is None:
+            mend = "give the tokens that end a block, or block_tokens: the oracle has no tokenization"
+            raise InputError("delimiters", (), mend)
+        text = "\n" if self.block_delimiter is None else self.block_delimiter
+        tokens = tokenization.tokens_containing(text).tolist()
+        if not tokens:
+            mend = "no token of the model contains it: use a shorter one, or block_tokens"
+            raise InputError("block_delimiter", text, mend)
+        return replace(self, delimiters=tuple(tokens), block_delimiter=None)
 
     def init(self, decoding: Decoding) -> Block:
         """The first block begins where the rows stand."""
@@ -62,7 +89,7 @@ class BlockBestOfN:
 
     def step(self, decoding: Decoding, state: Block, verifier: Judge, choose: Choose) -> tuple[Moves, Block]:
         """Select in the groups whose blocks have ended, then append one token to every row within a block."""
-        n, moves, begun = self.n, Moves.stay(decoding), state.begun
+        n, moves, begun = self.candidates, Moves.stay(decoding), state.begun
         ended = decoding.complete | self._ended(decoding, decoding.lengths - begun)
         groups = ended.view(-1, n).all(1).nonzero()[:, 0]
         if groups.numel():

@@ -27,7 +27,7 @@ from trialogue.inference.walks.prompts import (
     stopping,
 )
 from trialogue.inference.walks.samples import Cost, Samples, Trace
-from trialogue.inference.walks.walk import Walk, join, require_runnable, take
+from trialogue.inference.walks.walk import Walk, join, runnable, take
 from trialogue.oracles import Autoregressive, StateT, Verifier
 from trialogue.randomness import Streams
 
@@ -96,8 +96,7 @@ def generate(
     tokens, lengths = prompt_tensors(encoded(oracle, prompts))
     if not len(lengths):
         raise InputError("prompts", [], "give at least one prompt, which may be empty")
-    walk = Ancestral() if walk is None else walk
-    require_runnable(walk, verifier)
+    walk = runnable(Ancestral() if walk is None else walk, oracle, verifier)
     num_samples = whole_number("num_samples", num_samples, 1)
     checked_prompts(tokens, lengths, oracle.vocab_size)
     limit = limits(oracle, lengths, max_new_tokens)

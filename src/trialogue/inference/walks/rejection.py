@@ -21,6 +21,9 @@ class Rejection(Memoryless):
 
     rows_per_sample: ClassVar[int] = 1
     needs_verifier: ClassVar[bool] = True
+    judges_whole: ClassVar[bool] = True
+    needs_verdicts: ClassVar[bool] = True
+    weighted: ClassVar[bool] = False
 
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose
@@ -60,14 +63,21 @@ class TokenwiseRejection:
     method: Literal["redraw", "mask"] = "redraw"
     rows_per_sample: ClassVar[int] = 1
     needs_verifier: ClassVar[bool] = True
+    judges_whole: ClassVar[bool] = False
+    needs_verdicts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.method not in ("redraw", "mask"):
             raise InputError("method", self.method, "use 'redraw' or 'mask'")
 
+    @property
+    def weighted(self) -> bool:
+        """With a mask the accepted mass is known."""
+        return self.method == "mask"
+
     def init(self, decoding: Decoding) -> NoState | AcceptedMass:
         """Start with weight one where the method knows the weight."""
-        if self.method == "redraw":
+        if not self.weighted:
             return NoState()
         return AcceptedMass(torch.zeros(len(decoding.lengths), dtype=torch.float64))
 

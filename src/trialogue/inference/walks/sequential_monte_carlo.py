@@ -63,6 +63,9 @@ class SequentialMonteCarlo:
     proposal: Literal["oracle", "mask", "rejection"] = "oracle"
     resampling: Literal["multinomial", "systematic"] = "multinomial"
     needs_verifier: ClassVar[bool] = True
+    judges_whole: ClassVar[bool] = False
+    needs_verdicts: ClassVar[bool] = False
+    weighted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.particles < 1:

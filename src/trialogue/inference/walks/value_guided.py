@@ -28,6 +28,9 @@ class ValueGuided(Memoryless):
     stop_at_leaf: bool = True
     rows_per_sample: ClassVar[int] = 1
     needs_verifier: ClassVar[bool] = True
+    judges_whole: ClassVar[bool] = False
+    needs_verdicts: ClassVar[bool] = False
+    weighted: ClassVar[bool] = False
 
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose

@@ -13,7 +13,8 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.oracles import Decoding, StateT
+from trialogue.models.tokenization import Tokenization
+from trialogue.oracles import Autoregressive, Decoding, StateT
 from trialogue.randomness import Choose, no_choice
 
 
@@ -35,6 +36,8 @@ class Walk(Protocol[StateT]):
     """A sampler on the tree of prefixes.
 
     The engine gathers its state along `Moves.source`, and reports a field `log_weight` of it as that of the sample.
+    What a run must know of a walk beforehand the walk says itself. One that is registered in `WALKS` is a frozen
+    dataclass that can be made without arguments, its fields named like no option of `trialogue generate`.
     """
 
     @property
@@ -45,6 +48,21 @@ class Walk(Protocol[StateT]):
     @property
     def needs_verifier(self) -> bool:
         """Whether `step` consults the verifier."""
+        ...
+
+    @property
+    def judges_whole(self) -> bool:
+        """Whether a sample may be accepted although prefixes of it have the value zero."""
+        ...
+
+    @property
+    def needs_verdicts(self) -> bool:
+        """Whether a value of zero rejects, and how great others are makes no difference to what is drawn."""
+        ...
+
+    @property
+    def weighted(self) -> bool:
+        """Whether samples have weights: the state has a field `log_weight` (rows,), log of target over proposal."""
         ...
 
     def init(self, decoding: Decoding) -> StateT:
@@ -58,12 +76,29 @@ class Walk(Protocol[StateT]):
         ...
 
 
-def require_runnable(walk: Walk[Any], verifier: object | None) -> None:
-    """Raise `InputError` for a class in place of a walk, and for a walk without the verifier that it needs."""
+@runtime_checkable
+class Worded(Protocol):
+    """A walk some of whose fields are texts, which stand for tokens of whichever oracle it runs on."""
+
+    def in_tokens(self, tokenization: Tokenization | None) -> Walk[Any]:
+        """Return the walk with tokens in place of texts.
+
+        Raises `InputError` where there is no tokenization, or no such tokens.
+        """
+        ...
+
+
+def runnable(walk: Walk[Any], oracle: Autoregressive, verifier: object | None) -> Walk[Any]:
+    """The walk as it runs on `oracle`, texts among its fields as tokens.
+
+    Raises `InputError` for a class in place of a walk, a walk without the verifier that it needs, and texts that the
+    oracle has no tokens for.
+    """
     if isinstance(walk, type):
         raise InputError("walk", walk.__name__, f"give an instance: {walk.__name__}()")
     if walk.needs_verifier and verifier is None:
         raise InputError("verifier", None, f"{type(walk).__name__} needs one")
+    return walk.in_tokens(getattr(oracle, "tokenization", None)) if isinstance(walk, Worded) else walk
 
 
 def take(state: StateT, rows: Tensor) -> StateT:

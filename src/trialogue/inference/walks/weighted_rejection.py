@@ -63,6 +63,9 @@ class WeightedRejection:
 
     rows_per_sample: ClassVar[int] = 1
     needs_verifier: ClassVar[bool] = True
+    judges_whole: ClassVar[bool] = False
+    needs_verdicts: ClassVar[bool] = True
+    weighted: ClassVar[bool] = True
 
     def init(self, decoding: Decoding) -> Valued:
         """Weight one."""
