@@ -6,6 +6,7 @@ from typing import Any
 
 from trialogue.generation.prompts import Prompt
 from trialogue.inference import Samples
+from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.models.pretrained import PretrainedOracle
 
 COSTS = ("queries", "distinct_queries", "forward_passes", "positions", "verifier_calls")
@@ -31,16 +32,16 @@ def records_of(
     columns = {
         name: getattr(samples, name).tolist() for name in ("accepted", "log_prob", "log_weight", *COSTS)
     }
+    strings = StopStrings(stop) if stop else None
     records = []
     for row, (place, sample) in enumerate(keys):
         stopped = samples.stopped[row]
         ended = None
         if not stopped:
             length = int(samples.lengths[row])
-            whole = oracle.tokenization.text(completions[row]) if stop else ""
             if completions[row] and completions[row][-1] == oracle.eos:
                 ended = "eos"
-            elif any(text in whole for text in stop):
+            elif strings and strings.find(oracle.tokenization.bytes(completions[row])) is not None:
                 ended = "stop"
             else:
                 ended = "context" if length == oracle.max_length else "max_new_tokens"

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
+from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.inference.walks.batch import Stop
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Autoregressive, padded
@@ -33,13 +34,8 @@ def stopping(oracle: Autoregressive, stop: str | Sequence[str] | Stop | None) ->
     if stop is None or callable(stop):
         return stop
     tokenization = _tokenization(oracle, "stop", "strings")
-    wanted = [text.encode() for text in _strings(stop)]
-
-    def contains(completion: tuple[int, ...]) -> bool:
-        content = tokenization.bytes(completion)
-        return any(text in content for text in wanted)
-
-    return contains
+    strings = StopStrings(stop)
+    return lambda completion: strings.find(tokenization.bytes(completion)) is not None
 
 
 def decoder(
@@ -49,20 +45,16 @@ def decoder(
     tokenization = getattr(oracle, "tokenization", None)
     if tokenization is None:
         return None
-    strings = [] if stop is None or callable(stop) else _strings(stop)
+    strings = None if stop is None or callable(stop) else StopStrings(stop)
 
     def decode(completion: Sequence[int]) -> str:
-        text: str = tokenization.text(completion)
-        return text[: min((place for place in map(text.find, strings) if place >= 0), default=len(text))]
+        if strings is None:
+            text: str = tokenization.text(completion)
+            return text
+        content: bytes = tokenization.bytes(completion)
+        return content[: strings.find(content)].decode(errors="replace")
 
     return decode
-
-
-def _strings(stop: str | Sequence[str]) -> list[str]:
-    strings = [stop] if isinstance(stop, str) else list(stop)
-    if not strings or not all(isinstance(text, str) and text for text in strings):
-        raise InputError("stop", stop, "give strings that are not empty")
-    return strings
 
 
 def _tokenization(oracle: Autoregressive, field: str, value: str) -> Tokenization:
