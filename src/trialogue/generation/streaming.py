@@ -1,6 +1,7 @@
 """Text that appears while it grows, and is taken back where a walk goes back."""
 
 import shutil
+from itertools import takewhile
 from typing import TextIO
 
 from rich.cells import cell_len
@@ -57,11 +58,8 @@ class LiveText:
 
 def _common_lines(first: str, second: str) -> int:
     """Characters of the whole lines that two texts begin with alike."""
-    common = next(
-        (place for place, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]),
-        min(len(first), len(second)),
-    )
-    return first.rfind("\n", 0, common) + 1
+    pairs = zip(first.split("\n")[:-1], second.split("\n")[:-1], strict=False)
+    return sum(len(line) + 1 for line, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _rows(line: str, columns: int) -> int:
