@@ -11,6 +11,7 @@ from scipy.sparse.linalg import ArpackError, eigs
 from torch import Tensor
 
 from trialogue.errors import InputError
+from trialogue.randomness import numpy_generator
 
 DENSE_STATES = 512
 """Transfer matrices of more states go to the sparse eigenvalue solver."""
@@ -56,8 +57,10 @@ def _moduli(log_weights: Tensor, vocab: int, states: int, temperature: float) ->
     if states <= DENSE_STATES:
         values = np.linalg.eigvals(matrix.toarray())
     else:
+        # From a start that a symmetry of the tokens leaves as it is, what changes its sign would never be found.
+        start = numpy_generator(0, "spectrum").random(states)
         try:
-            values = eigs(matrix, k=2, v0=np.ones(states), ncv=64, maxiter=10_000, return_eigenvectors=False)
+            values = eigs(matrix, k=2, v0=start, ncv=64, maxiter=10_000, return_eigenvectors=False)
         except ArpackError as error:
             raise InputError(
                 "temperature",
