@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from trialogue.data import PottsChain
+from trialogue.data import PottsChain, potts_spectrum
 from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
@@ -230,7 +230,7 @@ def test_the_decay_without_walls_is_that_of_long_chains(chain, temperature):
 def test_the_sparse_eigenvalue_is_the_dense_one(monkeypatch):
     energies = planted(3, 5, stored_sequences(LONG, 12))
     dense = stored_pattern_decay(energies, 0.6)
-    monkeypatch.setattr(transfer_decay, "DENSE_STATES", 10)
+    monkeypatch.setattr(potts_spectrum, "DENSE_STATES", 10)
     assert stored_pattern_decay(energies, 0.6) == pytest.approx(dense, abs=1e-10)
 
 
@@ -269,7 +269,7 @@ def test_components_that_lead_to_each_other_one_way_are_told_apart():
     for sequence in ("01010101", "00110011", "01010011001"):
         windows = np.lib.stride_tricks.sliding_window_view([int(token) for token in sequence], 4)
         free[tuple(windows.T)] = 1.0
-    matrix = transfer_decay.transfer_matrix(free)
+    matrix = potts_spectrum.transfer_matrix(free)
     assert np.abs(np.linalg.eigvals(matrix.toarray())).max() != pytest.approx(1, abs=1e-9)
     assert transfer_decay.leading_eigenvalue(matrix, 1.0) == pytest.approx(1, abs=1e-14)
 

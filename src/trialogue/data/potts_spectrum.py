@@ -1,4 +1,4 @@
-"""The two leading eigenvalues of a transfer matrix, and the correlation length they give."""
+"""Transfer matrices of chains of windows, their leading eigenvalues, and the correlation length the first two give."""
 
 import math
 
@@ -30,62 +30,95 @@ def correlation_length(log_weights: Tensor, vocab: int, window: int, temperature
     if window == 1:
         return 0.0
     states = vocab ** (window - 1)
-    moduli = _moduli(log_weights, vocab, states, temperature)
-    ratio = moduli[1] / moduli[0]
+    matrix = transfer_matrix(_balanced(log_weights, vocab, states))
+    largest, second = leading_moduli(matrix, 2, temperature)
+    ratio = second / largest
     # A vanishing eigenvalue of a chain of W - 1 generalised eigenvectors comes out at that root of the rounding error.
     if ratio < 1e-13 ** (1 / (window - 1)):
         return 0.0
     if ratio < 1 - RESOLVED:
         return -1 / math.log(ratio)
+    weights = log_weights.view(vocab, states).numpy()
     # One wall costs no more than W - 1 windows, so that the eigenvalues differ by no less than its weight.
-    digits = 30 + math.ceil((window - 1) * float(log_weights.max() - log_weights.min()) / math.log(10))
-    if states > PRECISE_STATES or digits > PRECISE_DIGITS:
-        raise InputError(
-            "temperature",
-            temperature,
-            f"the correlation length is above {1 / RESOLVED:.0e} sites, which float64 does not resolve for "
-            f"{states} states: use a higher one",
-        )
-    return _precisely(log_weights, vocab, states, digits)
+    unresolved = f"the correlation length is above {1 / RESOLVED:.0e} sites"
+    with mpmath.workdps(digits_resolved(weights, window - 1, temperature, unresolved)):
+        first, second = precise_moduli(precise_transfer_matrix(weights))[:2]
+        return math.inf if first == second else float(1 / mpmath.log(first / second))
 
 
-def _moduli(log_weights: Tensor, vocab: int, states: int, temperature: float) -> NDArray[np.float64]:
-    """Moduli of the eigenvalues up to a factor, the two largest first."""
-    weights = _balanced(log_weights, vocab, states)
-    source, target = np.repeat(np.arange(states), vocab), np.arange(states * vocab) % states
-    matrix = csr_array((weights, (source, target)), shape=(states, states))
+def steps(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The contexts (V^W,), as numbers, before and after the last token of every window of `weights` (V, ...)."""
+    windows = np.arange(weights.size)
+    return windows // weights.shape[0], windows % (weights.size // weights.shape[0])
+
+
+def transfer_matrix(weights: NDArray[np.float64]) -> csr_array:
+    """The matrix of steps with these weights (V, ...) of V^W windows between the V^(W-1) contexts."""
+    states = weights.size // weights.shape[0]
+    matrix = csr_array((weights.ravel(), steps(weights)), (states, states))
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def leading_moduli(matrix: csr_array, count: int, temperature: float) -> NDArray[np.float64]:
+    """Moduli (count,) of the `count` largest eigenvalues, descending; `temperature` is what an `InputError` names."""
+    states = matrix.shape[0]
     if states <= DENSE_STATES:
         values = np.linalg.eigvals(matrix.toarray())
     else:
         # From a start that a symmetry of the tokens leaves as it is, what changes its sign would never be found.
         start = numpy_generator(0, "spectrum").random(states)
         try:
-            values = eigs(matrix, k=2, v0=start, ncv=64, maxiter=10_000, return_eigenvectors=False)
+            values = eigs(matrix, k=count, v0=start, ncv=64, maxiter=10_000, return_eigenvectors=False)
         except ArpackError as error:
-            raise InputError(
-                "temperature",
-                temperature,
-                f"no eigenvalues of {states} states found ({error}): use a higher one",
-            ) from None
-    return np.asarray(np.sort(np.abs(values))[::-1])
+            mend = f"no eigenvalues of {states} states found ({error}): use a higher one"
+            raise InputError("temperature", temperature, mend) from None
+    return np.asarray(np.sort(np.abs(values))[::-1][:count])
 
 
-def _precisely(log_weights: Tensor, vocab: int, states: int, digits: int) -> float:
-    with mpmath.workdps(digits):
-        matrix = mpmath.zeros(states)
-        for window, weight in enumerate(log_weights.tolist()):
-            matrix[window // vocab, window % states] = mpmath.exp(weight)
-        values = mpmath.eig(matrix, left=False, right=False)
-        first, second = sorted((abs(value) for value in values), reverse=True)[:2]
-        return math.inf if first == second else float(1 / mpmath.log(first / second))
+def digits_resolved(
+    log_weights: NDArray[np.float64], windows: int, temperature: float, unresolved: str
+) -> int:
+    """Decimal digits that tell eigenvalues apart whose ratio differs from one by the weight of so many windows.
+
+    `log_weights` (V, ...) of V^W windows; -inf are forbidden. Raises `InputError`, which names the `temperature` and
+    says what is `unresolved`, where there are more than `PRECISE_STATES` states or `PRECISE_DIGITS` digits.
+    """
+    states = log_weights.size // log_weights.shape[0]
+    finite = log_weights[log_weights > -math.inf]
+    digits = 30 + math.ceil(windows * float(finite.max() - finite.min()) / math.log(10))
+    if states > PRECISE_STATES or digits > PRECISE_DIGITS:
+        mend = f"{unresolved}, which float64 does not resolve for {states} states: use a higher one"
+        raise InputError("temperature", temperature, mend)
+    return digits
+
+
+def precise_transfer_matrix(
+    log_weights: NDArray[np.float64], kept: NDArray[np.bool_] | None = None
+) -> mpmath.matrix:
+    """`transfer_matrix` of the windows `kept` (by default all), in the digits that mpmath works with."""
+    states = log_weights.size // log_weights.shape[0]
+    source, target = (contexts.tolist() for contexts in steps(log_weights))
+    exponents = log_weights.ravel().tolist()
+    matrix = mpmath.zeros(states)
+    for window in range(log_weights.size) if kept is None else np.flatnonzero(kept).tolist():
+        matrix[source[window], target[window]] += mpmath.exp(exponents[window])
+    return matrix
+
+
+def precise_moduli(matrix: mpmath.matrix) -> list[mpmath.mpf]:
+    """Moduli of all eigenvalues, descending, in the digits that mpmath works with."""
+    if matrix.rows == 1:
+        return [abs(matrix[0, 0])]
+    return sorted((abs(value) for value in mpmath.eig(matrix, left=False, right=False)), reverse=True)
 
 
 def _balanced(log_weights: Tensor, vocab: int, states: int) -> NDArray[np.float64]:
-    """Weights of a similar matrix whose rows sum to about one, so that none of them underflows as a whole."""
+    """Weights (V, V^(W-1)) of a similar matrix whose rows sum to about one, so that none underflows as a whole."""
     leading = log_weights.view(vocab, states)
     right = torch.zeros(states, dtype=torch.float64)
     for _ in range(64):
         right = (leading + right).view(states, vocab).logsumexp(1)
         right = right - right.amax()
     weights = (leading + right).view(states, vocab) - right[:, None]
-    return np.asarray((weights - weights.logsumexp(1).amax()).exp().flatten().numpy())
+    return np.asarray((weights - weights.logsumexp(1).amax()).exp().view(vocab, states).numpy())
