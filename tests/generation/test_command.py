@@ -103,7 +103,6 @@ def test_reasons(say: Say) -> None:
     assert (ended["ended"], ended["reason"]) == ("eos", None)
 
 
-@pytest.mark.parametrize("method", ["mask", "redraw"])
 def test_what_is_no_text_is_no_stop_string(say: Say) -> None:
     lines = say("--prompt", "the cat", "--stop", "\ufffd", "--n", "8", "--max-new-tokens", "20").lines
     # Bytes that are no UTF-8 are shown as the character, and are not the character.
@@ -111,6 +110,7 @@ def test_what_is_no_text_is_no_stop_string(say: Say) -> None:
     assert {line["ended"] for line in lines} <= {"eos", "max_new_tokens"}
 
 
+@pytest.mark.parametrize("method", ["mask", "redraw"])
 @pytest.mark.parametrize("spec", ["regex:[a-z]{1,3}", "python:rules.py:short_word"])
 def test_rules_judge_the_text_before_the_stop_string(spec: str, method: str, say: Say) -> None:
     told = say(
