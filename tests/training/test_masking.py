@@ -1,6 +1,7 @@
 """Laws of masks against their frequencies, and networks trained on masks against the conditionals of the data."""
 
 import itertools
+import re
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +10,7 @@ import torch.nn.functional as F
 from scipy.stats import chisquare
 from torch import Tensor
 
+from trialogue import training
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.models.masked import MaskedTransformer
@@ -133,6 +135,19 @@ def test_the_replacement_of_bert_teaches_others() -> None:
         SEQUENCES, network(), IndependentMasks(0.5), batch_size=256, replacement=Replacement(0.4, 0.6)
     )
     assert largest_error(trained(batches, 256, masked_token_loss, 300), (1, 2)) > 0.06
+
+
+def test_all_that_masked_training_needs_is_in_the_package() -> None:
+    laws = {law.__name__ for law in MaskLaw.__subclasses__() if law.__module__ == masking.__name__}
+    assert len(laws) == 4
+    assert laws | {"MaskLaw", "Replacement", "MASK", "BERT", "masked_batches"} <= set(training.__all__)
+    assert all(f"`{name}" in str(training.__doc__) for name in laws)
+    example = "\n".join(re.findall(r"^ {4}(.*)$", str(training.__doc__), re.MULTILINE))
+    model = network()
+    names = {**vars(training), "model": model, "sequences": SEQUENCES}
+    exec(example.replace("steps=500", "steps=2, log_every=2"), names)
+    assert example.count("\n") == 1
+    assert not torch.equal(model.state_dict()["head.weight"], network().state_dict()["head.weight"])
 
 
 def test_sets_of_sites_are_equally_likely() -> None:

@@ -144,8 +144,9 @@ def masked_batches(
 ) -> Callable[[int], tuple[Tensor, Tensor, Tensor]]:
     """Batches for `train` with `masked_token_loss`: sequences drawn with replacement, each with a mask of its own.
 
-    `sequences` (n, N) int64 are data tokens. A batch is what the model reads, what it should answer, both (batch_size,
-    N), and where (bool). It is a function of the step, so that a resumed run sees the same ones. Raises `InputError`
+    `sequences` (n, N) int64 are data tokens; `law` draws the masks and `replacement` says what the model reads under
+    them. A batch is what the model reads, what it should answer, both (batch_size, N), and where (bool). It is a
+    function of the step and the `seed`, so that a resumed run sees the same ones. Raises `InputError`
     for a causal model, for tokens that are not the data's, and for a batch size that the copies of a sequence do not
     divide.
     """
