@@ -20,7 +20,7 @@ LANES = 128
 
 # Mixed with int64, uint32 would become int64, and with itself uint64: every operand is converted.
 _5, _9, _11, _21 = np.uint32(ALIAS_BITS), np.uint32(9), np.uint32(11), np.uint32(21)
-_32 = np.uint64(32)
+_2, _32 = np.uint64(2), np.uint64(32)
 _ALIAS = np.uint32((1 << ALIAS_BITS) - 1)
 
 
@@ -73,32 +73,36 @@ def find_contexts(
 
 
 @compiled
-def sweep_two_values(
-    first: int,
-    last: int,
-    tokens: NDArray[np.uint8],
-    states: NDArray[np.uint32],
-    neighbours: NDArray[np.int64],
-    strides: NDArray[np.uint32],
-    offsets: NDArray[np.uint32],
+def take_two_values(
+    numbers: NDArray[np.uint32],
+    contexts: NDArray[np.uint32],
     entries: NDArray[np.uint32],
-    sweeps: int,
+    row: NDArray[np.uint8],
 ) -> None:
-    """Sweep blocks first..last of `tokens` (blocks, sites, LANES): token 1 where the number is below the entry."""
-    contexts, numbers = np.empty(LANES, np.uint32), np.empty(LANES, np.uint32)
-    for block in range(first, last):
-        spins, state = tokens[block], states[block]
-        for _ in range(sweeps):
-            for site in range(len(spins)):
-                find_contexts(spins, neighbours[site], strides[site], offsets[site], contexts)
-                draw_numbers(state, numbers)
-                row = spins[site]
-                for lane in range(LANES):
-                    row[lane] = numbers[lane] < entries[contexts[lane]]
+    """Token 1 in every lane of `row` (LANES,) whose number is below the entry of its context."""
+    for lane in range(LANES):
+        row[lane] = numbers[lane] < entries[contexts[lane]]
 
 
 @compiled
-def sweep_alias(
+def take_alias(
+    numbers: NDArray[np.uint32],
+    contexts: NDArray[np.uint32],
+    entries: NDArray[np.uint32],
+    row: NDArray[np.uint8],
+    vocab: np.uint64,
+) -> None:
+    """The same by alias tables: of number * V, the upper 32 bits are the column and the next 27 its coin."""
+    for lane in range(LANES):
+        product = np.uint64(numbers[lane]) * vocab
+        column = np.uint32(product >> _32)
+        entry = entries[np.uint32(contexts[lane] + column)]
+        keeps = (np.uint32(product) >> _5) < (entry >> _5)
+        row[lane] = np.uint8(column) if keeps else np.uint8(entry & _ALIAS)
+
+
+@compiled
+def sweep_blocks(
     first: int,
     last: int,
     tokens: NDArray[np.uint8],
@@ -107,10 +111,10 @@ def sweep_alias(
     strides: NDArray[np.uint32],
     offsets: NDArray[np.uint32],
     entries: NDArray[np.uint32],
-    sweeps: int,
     vocab: np.uint64,
+    sweeps: int,
 ) -> None:
-    """The same by alias tables: of number * V, the upper 32 bits are the column and the next 27 its coin."""
+    """Sweep blocks first..last of `tokens` (blocks, sites, LANES), site after site."""
     contexts, numbers = np.empty(LANES, np.uint32), np.empty(LANES, np.uint32)
     for block in range(first, last):
         values, state = tokens[block], states[block]
@@ -118,13 +122,10 @@ def sweep_alias(
             for site in range(len(values)):
                 find_contexts(values, neighbours[site], strides[site], offsets[site], contexts)
                 draw_numbers(state, numbers)
-                row = values[site]
-                for lane in range(LANES):
-                    product = np.uint64(numbers[lane]) * vocab
-                    column = np.uint32(product >> _32)
-                    entry = entries[np.uint32(contexts[lane] + column)]
-                    keeps = (np.uint32(product) >> _5) < (entry >> _5)
-                    row[lane] = np.uint8(column) if keeps else np.uint8(entry & _ALIAS)
+                if vocab == _2:
+                    take_two_values(numbers, contexts, entries, values[site])
+                else:
+                    take_alias(numbers, contexts, entries, values[site], vocab)
 
 
 class HeatBath:
@@ -160,11 +161,10 @@ class HeatBath:
         return torch.from_numpy(lanes[: self._chains].astype(np.int64))
 
     def _sweep(self, contexts: Contexts, sweeps: int) -> None:
-        kernel = sweep_two_values if contexts.vocab == 2 else sweep_alias
-        more = () if contexts.vocab == 2 else (np.uint64(contexts.vocab),)
         table = (contexts.neighbours, contexts.strides, contexts.offsets, contexts.entries)
         width = self._sites * LANES * sweeps
-        over_rows(kernel, len(self._tokens), width, self._tokens, self._states, *table, sweeps, *more)
+        law = (*table, np.uint64(contexts.vocab), sweeps)
+        over_rows(sweep_blocks, len(self._tokens), width, self._tokens, self._states, *law)
 
 
 def _uniform(contexts: Contexts) -> Contexts:
