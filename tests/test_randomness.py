@@ -29,6 +29,13 @@ def test_seeds_depend_on_every_name():
     assert seed_of(3, "a", 1) == seed_of(3, "a", 1)
 
 
+def test_a_seed_is_a_whole_number():
+    assert seed_of(np.int64(1), "a") == seed_of(torch.tensor(1), "a") == seed_of(True, "a") == seed_of(1, "a")
+    for wrong in (1.0, None, -1, "1"):
+        with pytest.raises(InputError, match=r"^seed=.*use "):
+            seed_of(wrong, "a")
+
+
 def test_generators_are_those_of_their_names():
     first, again, other = (torch.rand(3, generator=generator(1, name)) for name in "aab")
     assert torch.equal(first, again)

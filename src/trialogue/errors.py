@@ -23,7 +23,7 @@ class InputError(ValueError):
 def whole_number(field: str, value: object, least: int) -> int:
     """Return `value` as an int; raises `InputError` where it is no whole number or less than `least`."""
     try:
-        number = index(value)  # type: ignore[arg-type]
+        number = int(index(value))  # type: ignore[arg-type]
     except TypeError:
         raise InputError(field, value, f"use a whole number of at least {least}") from None
     if number < least:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.compilation import compiled
-from trialogue.errors import InputError
+from trialogue.errors import InputError, whole_number
 
 Choose = Callable[[Tensor, Tensor], Tensor]
 """`choose(log_weights (n, k), rows (n,)) -> index (n,)`, never an index whose weight is zero."""
@@ -28,8 +28,11 @@ Result = TypeVar("Result")
 
 
 def seed_of(seed: int, *names: object) -> int:
-    """A 63-bit seed for the stream `names` under `seed`: another name, another independent stream."""
-    text = "\x1f".join(map(str, (seed, *names)))
+    """A 63-bit seed for the stream `names` under `seed`: another name, another independent stream.
+
+    Raises `InputError` for a seed that is not a whole number of at least 0.
+    """
+    text = "\x1f".join(map(str, (whole_number("seed", seed, 0), *names)))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
 
 

@@ -75,6 +75,10 @@ def test_bad_input() -> None:
             RootedPolynomials(2, 3).valid(tokens)
 
 
+def test_numbers_of_numpy_do_not_overflow() -> None:
+    assert RootedPolynomials(np.int32(12), np.int32(8)).offset == RootedPolynomials(12, 8).offset  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_polynomials_too_many_to_list_are_drawn(order: str) -> None:
     polynomials = RootedPolynomials(14, 9, order)

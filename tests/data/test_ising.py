@@ -113,6 +113,21 @@ def test_block_conditionals_are_ratios_of_the_law(name, sites):
             close(single[row, site].exp(), torch.stack([law[inside[:, site] == v].sum() for v in (0, 1)]))
 
 
+def test_conditionals_that_underflow_keep_their_logarithms():
+    coupling = torch.full((12, 12), 50.0, dtype=torch.float64).fill_diagonal_(0)
+    coupling[0, 1] = coupling[1, 0] = 49
+    model, tokens = (
+        Ising(coupling, torch.zeros(12, dtype=torch.float64)),
+        torch.zeros(2, 12, dtype=torch.int64),
+    )
+    masked = torch.zeros(2, 12, dtype=torch.bool)
+    masked[0, 5] = masked[1, 2] = masked[1, 7] = True
+    found = model.log_probs(tokens, masked)
+    assert found[0, 5].tolist() == model.site_log_probs(tokens)[0, 5].tolist() == [0, -1100]
+    # Both flip at a cost of 4 x 50 x 10, one of them alone at 2 x 50 x 11.
+    assert found[1, [2, 7]].tolist() == [[0, -1100]] * 2
+
+
 def test_masks_and_blocks_of_different_sizes_share_a_batch():
     model, states = MODELS["dense"], MODELS["dense"].states()
     masked = states.flip(0).bool()

@@ -114,6 +114,13 @@ def test_tables_that_do_not_fit_at_once(monkeypatch):
     assert again.at(150, 0.9)._tables == []
 
 
+def test_a_length_of_numpy_is_a_length():
+    chain = PottsChain(by_hand.random_table(6, 3, 3))
+    drawn = chain.sample(4, np.int64(20), 0.9, seed=1)
+    assert torch.equal(drawn, chain.sample(4, 20, 0.9, seed=1))
+    assert torch.equal(drawn, PottsChain(chain.energies).sample(4, 20, 0.9, seed=np.int64(1)))
+
+
 def test_messages_are_not_copied_for_every_part(monkeypatch):
     chain, tables = PottsChain(by_hand.random_table(6, 3, 3)), []
     read = Messages.backward_table

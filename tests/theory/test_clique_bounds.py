@@ -180,6 +180,8 @@ GIVEN = {"delta": 0.1, "steps": 100}
         (lambda: hitting_bound(5, 6, 3, 0.5, 0.1), "clique"),
         (lambda: hitting_bound(5, 3, 3, 0.5, 0.1, delta=1.0), "delta"),
         (lambda: stuck_bound(10, 2.0, delta=0.0), "delta"),
+        (lambda: stuck_bound(2, 50.0), "^clique=2: .* use at least 3"),
+        (lambda: stuck_bound(10, 0.1), "^excess=0.1: .* use a larger one"),
         (lambda: one_step_corollary(75, 74, 75, 30.0, 3.0, **GIVEN), "clique=74"),
         (lambda: one_step_corollary(75, 75, 75, 30.0, 2.0, **GIVEN), "clique_field"),
         (lambda: one_step_corollary(75, 75, 75, 25.0, 3.0, **GIVEN), "excess"),

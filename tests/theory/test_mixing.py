@@ -66,6 +66,14 @@ def test_two_states_in_closed_form(a, b):
     assert mixing_time(matrix) == pytest.approx(steps, rel=1e-6)
 
 
+@pytest.mark.parametrize("a", [1e-4, 1e-7, 1e-9])
+def test_slow_chains_are_as_precise_as_is_said(a):
+    slow = two_states(a, 2 * a)
+    assert poincare_constant(slow) == pytest.approx(1 / (3 * a), rel=1e-15 / a)
+    steps = math.log(0.25 / (2 / 3)) / math.log1p(-3 * a)
+    assert mixing_time(slow) == pytest.approx(math.ceil(steps), rel=1e-15 / a, abs=1)
+
+
 def test_stationary_law_keeps_small_probabilities():
     """A birth-death chain whose law spans 60 orders of magnitude."""
     ratio, size = 1e-6, 11
@@ -106,6 +114,14 @@ def powers_until_mixed(matrix, eps):
 def test_mixing_time_by_steps(block_size, eps):
     matrix = dynamics(Ising.clique(4, 3, coupling=0.4, field=0.1), block_size=block_size)
     assert mixing_time(matrix, eps=eps) == powers_until_mixed(matrix, eps)
+
+
+def test_a_distance_that_is_reached_exactly_counts():
+    """After one step the distance is exactly a quarter, and the computed one a rounding error from it."""
+    square = torch.tensor([[2, 1, 1, 0], [1, 2, 0, 1], [1, 0, 2, 1], [0, 1, 1, 2]]) / 4
+    assert mixing_time(square) == 1
+    assert mixing_time(Gibbs(), Ising.clique(2, 2, coupling=0.0, field=0.0)) == 1
+    assert mixing_time(square, eps=0.25 * (1 - 1e-9)) == 2
 
 
 def test_mixing_time_of_a_chain_that_is_not_reversible():
@@ -210,8 +226,8 @@ FLIP = two_states(1.0, 1.0)
         (lambda: poincare_constant(torch.eye(2)), "reducible"),
         (lambda: poincare_constant(torch.ones(1, 1)), "one recurrent state"),
         (lambda: stationary_law(torch.eye(2)), "reducible"),
-        (lambda: poincare_constant(two_states(1e-15, 1e-15)), "double precision"),
-        (lambda: mixing_time(two_states(1e-15, 1e-15)), "double precision"),
+        (lambda: poincare_constant(two_states(1e-11, 1e-11)), "double precision"),
+        (lambda: mixing_time(two_states(1e-11, 1e-11)), "double precision"),
         (lambda: mixing_time(two_states(0.5, 0.5), eps=0.0), "eps"),
         (lambda: mixing_time(torch.ones(2, 3)), "square"),
         (lambda: mixing_time(torch.ones(2, 2)), "sums to one"),

@@ -140,6 +140,28 @@ def test_the_rate_is_an_eigenvalue(name: str) -> None:
     assert found.rate == pytest.approx(-math.log(largest) / period, rel=1e-6)
 
 
+@pytest.mark.parametrize("small", [1e-3, 1e-9])
+def test_a_rate_of_windows_that_take_turns(small: float) -> None:
+    """Label 0 holds windows 00, 01 and 10; from 01 to 10 and back again the loss of a step alternates for ever."""
+    law = torch.tensor([[small, 1 - small], [0.5, 0.5]], dtype=torch.float64)
+    # Of the surviving windows 00 and 01 lead to each other's contexts; 11 follows the other label.
+    steps = np.zeros((4, 4))
+    for window in range(4):
+        for token in range(2):
+            after = (window * 2 + token) % 4
+            if window != 3 and after != 3:
+                steps[window, after] = float(law[window % 2, token])
+    largest = np.abs(np.linalg.eigvals(steps)).max()
+    found = PatternSurvival([[0], [1]], 2, 0).decay_rate(law.log())
+    assert found.rate == pytest.approx(-math.log(largest), rel=1e-6)
+    assert found.change <= 1e-9
+
+
+def test_a_rate_that_does_not_settle_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^log_probs=.*the rate still changes by"):
+        PatternSurvival([[0], [1]], 2, 0).decay_rate(random_law(2, 1), tolerance=-1.0)
+
+
 def _labels(name: str, site: int) -> Tensor:
     """Label of every window whose first token is at `site`."""
     patterns, vocab, window, _ = CASES[name]

@@ -8,6 +8,7 @@ import torch
 from mpmath import li, mpf, workdps
 
 from trialogue.data.random_primes import RandomPrimes
+from trialogue.data.weighted_prefixes import WeightedPrefixes
 from trialogue.errors import InputError
 from trialogue.inference import Ancestral
 from trialogue.inference.laws import exact_law
@@ -93,9 +94,11 @@ def test_a_wrong_density_is_noticed() -> None:
     assert gap_of_oracle(FlatDensity(3, 1), 1) > 1e-4
 
 
-def test_a_prefix_that_is_a_whole_number_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^prefix=\(1, 2, 3\): give fewer than 3 digits"):
-        PrimesByDensity(3, 1).weights((1, 2, 3))
+@pytest.mark.parametrize("law", [PrimesByDensity(3, 1), RandomPrimes(3)])
+def test_nothing_goes_on_after_a_whole_number(law: WeightedPrefixes) -> None:
+    assert list(law.weights((1, 2, 7))) == [0.0] * 10
+    assert law.begins((1, 2, 7))
+    assert not law.begins((1, 2, 7, 1))
 
 
 def test_only_counted_digits_cost_primality_tests() -> None:

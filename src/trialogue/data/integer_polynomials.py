@@ -36,7 +36,8 @@ class RootedPolynomials(WeightedPrefixes):
     """
 
     def __init__(self, degree: int = 2, largest: int = 3, order: Order = "coefficients-first") -> None:
-        self.degree, self.largest = whole_number("degree", degree, 1), whole_number("largest", largest, 1)
+        self.degree = degree = whole_number("degree", degree, 1)
+        self.largest = largest = whole_number("largest", largest, 1)
         if order not in get_args(Order):
             raise InputError("order", order, f"use one of {', '.join(get_args(Order))}")
         self.order, self.max_length = order, 2 * degree

@@ -23,6 +23,7 @@ TABLE_SITES = 16
 """A block of more sites is not drawn from a table of its states."""
 COUNTED_SITES = 10
 """A block of more sites of a clique model is drawn by the magnetisation, and not from a table."""
+_UNDERFLOW = 1e-290  # sums of smaller probabilities lose digits
 
 
 class Ising:
@@ -131,6 +132,7 @@ class Ising:
 
     def _spins(self, tokens: Tensor) -> Tensor:
         """Spins (rows, N) float64 of `tokens` (rows, N); raises `InputError` where these are no states of the model."""
+        tokens = torch.as_tensor(tokens)
         if tokens.ndim != 2 or tokens.shape[1] != self.sites or tokens.device != self.device:
             got = (*tokens.shape, str(tokens.device))
             mend = f"give tokens of shape (rows, {self.sites}) on the model's device, {self.device}"
@@ -215,9 +217,7 @@ class Ising:
         else:
             answer = spins.new_zeros(*tokens.shape, 2)
             weights, order, held = self._table(spins, masked)
-            law = weights.softmax(1)
-            up = whole_sequences(2, order.shape[1], self.device).double()
-            site = torch.stack((law @ (1 - up), law @ up), 2).log()
+            site = _site_log_probs(weights, whole_sequences(2, order.shape[1], self.device), held)
             rows = torch.arange(len(tokens), device=self.device)[:, None].expand_as(order)
             answer[rows[~held], order[~held]] = site[~held]
         given = torch.nn.functional.one_hot(tokens, 2).double().log()
@@ -307,6 +307,23 @@ class Ising:
         among = among * ~(held[:, i] | held[:, j])
         weights = (local.gather(1, order) * ~held) @ values.T + among @ (values[:, i] * values[:, j]).T
         return weights.masked_fill(held.double() @ up.double().T > 0, -math.inf), order, held
+
+
+def _site_log_probs(weights: Tensor, states: Tensor, held: Tensor) -> Tensor:
+    """log p(x_i) (rows, k, 2) of each site i where `states` (2^k, k) have the log-weights `weights` (rows, 2^k).
+
+    Sites that are `held` (rows, k) have one token only.
+    """
+    law, up = weights.softmax(1), states.double()
+    probabilities = torch.stack((law @ (1 - up), law @ up), 2)
+    answer = probabilities.log()
+    # Sums in logarithms keep what underflows, and take many times as long.
+    rows = ((probabilities < _UNDERFLOW).any(2) & ~held).any(1).nonzero()[:, 0]
+    if len(rows):
+        log_law = weights[rows].log_softmax(1)
+        sums = [log_law[:, column == token].logsumexp(1) for column in states.T for token in (0, 1)]
+        answer[rows] = torch.stack(sums, 1).view(len(rows), -1, 2)
+    return answer
 
 
 def _field(

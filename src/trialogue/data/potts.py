@@ -264,7 +264,8 @@ class PottsChain:
         return self._walls(temperature).log_no_wall(self._windows(length))
 
     def _windows(self, length: int) -> int:
-        if whole_number("length", length, 1) < self.window:
+        length = whole_number("length", length, 1)
+        if length < self.window:
             raise InputError(
                 "length", length, f"a window of {self.window} sites does not fit: use at least {self.window}"
             )

@@ -140,6 +140,8 @@ class RandomPrimes(DecimalLaw):
     def weights(self, prefix: Prefix) -> Sequence[float]:
         """How many primes continue `prefix` with each digit."""
         primes = primes_of(self.digits)
+        if len(prefix) >= self.digits:
+            return [0.0] * 10
         counts = np.diff(np.searchsorted(primes, list(decimal_edges(prefix, self.digits))))
         weights: list[float] = counts.astype(float).tolist()
         return weights

@@ -139,6 +139,8 @@ def stuck_bound(clique: int, excess: float, delta: float = 0.5) -> StuckBound:
     _risk(delta)
     margin = math.tanh(excess) * clique / 2 - 1
     if not margin > 0:
+        if clique == 2:
+            raise InputError("clique", clique, "clique * tanh(excess) must exceed 2: use at least 3")
         raise InputError(
             "excess", excess, f"clique * tanh(excess) must exceed 2: use a larger one for clique={clique}"
         )

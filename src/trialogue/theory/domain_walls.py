@@ -207,9 +207,10 @@ def positive_temperature(temperature: float) -> float:
 
 
 def _several(patterns: int) -> int:
-    if whole_number("patterns", patterns, 1) < 2:
+    number = whole_number("patterns", patterns, 1)
+    if number < 2:
         raise InputError("patterns", patterns, "a wall needs two or more stored patterns")
-    return patterns
+    return number
 
 
 def _log_weights(energies: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:

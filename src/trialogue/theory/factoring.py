@@ -88,13 +88,13 @@ class PrimeByTrials:
 
     def next_token(self, prefix: Prefix, coins: np.random.Generator) -> int:
         """The digit after `prefix`."""
-        if len(prefix) < self.digits and prefix[:1] != (0,):
-            for number in islice(random_numbers(self.digits, coins, prefix), self.most):
-                if self.arithmetic.is_prime(number):
-                    return digits_of(number, self.digits)[len(prefix)]
-        raise InputError(
-            "tokens", prefix, f"no {self.digits}-digit prime begins like this, after {self.most} trials"
-        )
+        told = f"no {self.digits}-digit prime begins like this"
+        if len(prefix) >= self.digits or prefix[:1] == (0,):
+            raise InputError("tokens", prefix, told)
+        for number in islice(random_numbers(self.digits, coins, prefix), self.most):
+            if self.arithmetic.is_prime(number):
+                return digits_of(number, self.digits)[len(prefix)]
+        raise InputError("tokens", prefix, f"{told}, after {self.most} trials")
 
 
 @dataclass(frozen=True)

@@ -117,15 +117,16 @@ class PatternSurvival:
 
         `log_probs` (V^w, V) as in `curve`. Found by powers of the chain over one period, until the rate
         changes by less than `tolerance` of itself; what dies is added up rather than subtracted from one, so that a
-        rate far below rounding keeps its digits.
+        rate far below rounding keeps its digits. Raises `InputError` where the rate does not settle.
         """
         (table,) = self._checked(log_probs, 1)
         if log_probs.ndim == 3 and len(log_probs) > 1:
             raise InputError("log_probs", tuple(log_probs.shape), "a rate needs one law for all steps")
-        mass = np.full(len(self._alive[0]), 1 / max(1, len(self._alive[0])))
+        states = len(self._alive[0])
+        mass = np.full(states, 1 / max(1, states))
         rate, change = math.nan, math.inf
-        for _ in range(_PERIODS):
-            total = 0.0
+        for round_ in range(_PERIODS):
+            start, total = mass, 0.0
             for position in range(self.period):
                 mass, lost = self._step(position, mass, table)
                 if lost >= 1:
@@ -134,8 +135,15 @@ class PatternSurvival:
             before, rate = rate, total / self.period
             change = abs(rate - before) / rate if rate > 0 else abs(rate - before)
             if change <= tolerance:
-                break
-        return DecayRate(rate, change)
+                return DecayRate(rate, change)
+            if round_ >= states:
+                # What is periodic over these rounds would never settle; the mean with the round before does, and has
+                # the same leading vector.
+                mass = start + mass * math.exp(-total)
+                mass /= mass.sum()
+        raise InputError(
+            "log_probs", rate, f"the rate still changes by {change:.1e} of itself: use a larger tolerance"
+        )
 
     def _step(self, position: int, mass: Array, table: Array) -> tuple[Array, float]:
         """The law after one token, of those that live on, and the share that does not."""

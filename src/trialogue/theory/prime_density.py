@@ -49,7 +49,7 @@ class PrimesByDensity(WeightedPrefixes):
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
         """Shares (10,) of the primes in the ten intervals after `prefix`, up to a factor; none for a leading zero."""
-        if prefix[:1] == (0,):
+        if prefix[:1] == (0,) or len(prefix) >= self.digits:
             return [0.0] * 10
         zeros = [] if prefix else [0.0]
         intervals = list(pairwise(decimal_edges(prefix, self.digits)))[len(zeros) :]

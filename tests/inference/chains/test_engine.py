@@ -289,6 +289,7 @@ def run(**fields):
             r"max_states=4096: the matrix would have 2\^13 states a side: .*run_chain\(Gibbs\(...\)",
         ),
         (lambda: transition_matrix(Gibbs, MODEL), "sampler='Gibbs'"),
+        (lambda: transition_matrix(Gibbs(), random_ising(0, 4), sites=3), "sites=3: the model has 4 sites"),
         (
             lambda: transition_matrix(
                 Gibbs(), type("Any", (), {"vocab_size": 2, "energy": lambda self, x: x.sum(1).double()})()

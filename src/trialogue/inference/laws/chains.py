@@ -56,7 +56,10 @@ def _states(
     max_states: int,
     device: torch.device | str | None,
 ) -> Tensor:
-    sites = getattr(model, "sites", None) if sites is None else sites
+    own = getattr(model, "sites", None)
+    if sites is not None and own not in (None, sites):
+        raise InputError("sites", sites, f"the model has {own} sites: leave this out")
+    sites = own if sites is None else sites
     if sites is None:
         raise InputError("sites", None, f"{type(model).__name__} has any number of sites: say how many")
     vocab, most = vocab_of(model), whole_number("max_states", max_states, 1)
