@@ -141,7 +141,7 @@ def test_the_check_passes_the_kernel_compiled_again(name):
     assert not strays(altered(module, interpreted=False), TABLES[name])
 
 
-STALE = ("for site in range(len(spins)):", "old = spins.copy()\n            for site in range(len(spins)):")
+STALE = ("for site in range(len(values)):", "old = values.copy()\n            for site in range(len(values)):")
 
 
 @pytest.mark.parametrize(
@@ -153,9 +153,10 @@ STALE = ("for site in range(len(spins)):", "old = spins.copy()\n            for 
             [("np.uint32(a + d)", "a + d"), ("np.empty(LANES, np.uint32)", "np.empty(LANES, np.uint64)")],
         ),
         ("windows", [("(np.uint32(product) >> _5)", "(product >> _5)")]),
-        ("ring", [STALE, ("find_contexts(spins,", "find_contexts(old,")]),
+        ("ring", [STALE, ("find_contexts(values,", "find_contexts(old,")]),
+        ("windows", [STALE, ("find_contexts(values,", "find_contexts(old,")]),
     ],
-    ids=["sum of 64 bits", "coin of 64 bits", "stale neighbours"],
+    ids=["sum of 64 bits", "coin of 64 bits", "stale spins", "stale tokens"],
 )
 def test_compiled_mutants_are_told_apart(name, changes):
     assert strays(altered(module, *changes, interpreted=False), TABLES[name])
