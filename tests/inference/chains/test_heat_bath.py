@@ -141,7 +141,10 @@ def test_the_check_passes_the_kernel_compiled_again(name):
     assert not strays(altered(module, interpreted=False), TABLES[name])
 
 
-STALE = ("for site in range(len(values)):", "old = values.copy()\n            for site in range(len(values)):")
+STALE = (
+    "for site in range(len(values)):",
+    "old = values.copy()\n            for site in range(len(values)):",
+)
 
 
 @pytest.mark.parametrize(
