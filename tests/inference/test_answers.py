@@ -17,7 +17,7 @@ from trialogue.inference import (
     generate,
     truncated,
 )
-from trialogue.inference.walks import answers, knowledge
+from trialogue.inference.walks import answers, knowledge, tree
 
 # A hidden state of 6 numbers is read by a head of 9 tokens.
 TREE = RandomTree(103, vocab=9, horizon=4, eos=2)
@@ -63,6 +63,22 @@ def test_samples_and_scores_are_those_without_memory(walk, value, sharper, memor
     assert found.sequences() == expected.sequences()
     assert torch.equal(found.queries, expected.queries)
     torch.testing.assert_close(found.log_prob, expected.log_prob, equal_nan=True)
+
+
+def test_laws_stay_with_their_prefixes_when_others_are_forgotten(monkeypatch):
+    monkeypatch.setattr(tree, "_FIRST_NODES", 16)
+    prompts = [(one, other) for one in range(9) for other in range(9) if 2 not in (one, other)]
+    settings = {"walk": ValueGuided(lazy=False), "verifier": TREE.value, "num_samples": 3, "batch_size": 5}
+    expected = generate(TREE.table(), prompts, **settings)
+    applied = []
+    for forget in (tree.PrefixTree.forget, lambda *_: None):
+        monkeypatch.setattr(tree.PrefixTree, "forget", forget)
+        CountedHead.applied = []
+        found = generate(StoredTree(TREE, CountedHead), prompts, **settings)
+        assert found.sequences() == expected.sequences()
+        torch.testing.assert_close(found.log_prob, expected.log_prob)
+        applied.append(CountedHead.applied)
+    assert applied[0] == applied[1]
 
 
 def test_scores_are_those_before_truncation_also_where_the_law_is_remembered():

@@ -5,11 +5,18 @@ import torch
 
 from inference.random_trees import RandomTree
 from trialogue.data.table import Table
-from trialogue.inference import TokenwiseRejection, generate
+from trialogue.inference import (
+    Ancestral,
+    Backtracking,
+    SequentialMonteCarlo,
+    TokenwiseRejection,
+    ValueGuided,
+    generate,
+)
 from trialogue.inference.verifiers.function import FunctionVerifier
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.tree import Memory
+from trialogue.inference.walks.tree import Memory, PrefixTree
 from trialogue.randomness import numpy_generator
 
 ROWS, CAPACITY, VOCAB = 4096, 12, 5
@@ -101,3 +108,63 @@ def test_room_grows_with_what_is_evaluated_and_not_with_the_tree():
     children.log_probs(torch.arange(3))
     assert batch.knowledge.memory._features is not None
     assert len(batch.knowledge.memory._features) < 100
+
+
+PROMPTS = [tuple(map(int, f"{number:08b}")) for number in range(240)]
+
+
+def run_of_many_prompts(monkeypatch, walk, prompts, verifier, memory):
+    """Samples, and the most nodes that there were at once."""
+    sizes = []
+    advance = PrefixTree.advance
+
+    def noted(tree, *arguments):
+        answer = advance(tree, *arguments)
+        sizes.append(tree.size)
+        return answer
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PrefixTree, "advance", noted)
+        run = generate(
+            Table(lambda prefix: [2, 1], 2),
+            prompts,
+            walk=walk,
+            verifier=verifier,
+            max_new_tokens=6,
+            num_samples=3,
+            batch_size=16,
+            memory=memory,
+        )
+    return run, max(sizes)
+
+
+@pytest.mark.parametrize("memory", [8, 1 << 16])
+@pytest.mark.parametrize(
+    "walk",
+    [TokenwiseRejection(), Backtracking(2, 2), SequentialMonteCarlo(4), ValueGuided(lazy=False)],
+    ids=lambda walk: type(walk).__name__,
+)
+def test_prompts_that_are_over_are_forgotten_and_nothing_else(monkeypatch, walk, memory):
+    # Some prompts come again, when others have long been over.
+    prompts = [*PROMPTS, *PROMPTS[:120:12]]
+
+    def value(prefix):
+        return sum(prefix) % 5 != 0 or len(prefix) < 11
+
+    run, nodes = run_of_many_prompts(monkeypatch, walk, prompts, value, memory)
+    with monkeypatch.context() as patched:
+        patched.setattr(PrefixTree, "forget", lambda *_: None)
+        whole, all_nodes = run_of_many_prompts(monkeypatch, walk, prompts, value, memory)
+    assert 2 * nodes < all_nodes
+    assert run.sequences() == whole.sequences()
+    assert run.stopped == whole.stopped
+    for name in ("queries", "distinct_queries", "positions", "verifier_calls", "accepted", "log_prob"):
+        assert torch.equal(getattr(run, name), getattr(whole, name)), name
+    assert run.total.forward_passes == whole.total.forward_passes
+
+
+def test_nodes_do_not_grow_with_the_prompts(monkeypatch):
+    def nodes(prompts):
+        return run_of_many_prompts(monkeypatch, Ancestral(), prompts, lambda y: True, 64)[1]
+
+    assert nodes(PROMPTS) <= nodes(PROMPTS[:80]) + 100

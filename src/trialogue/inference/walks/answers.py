@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.inference.walks.tree import NodeTable, PrefixTree
+from trialogue.inference.walks.tree import NodeTable, PrefixTree, renumbered
 
 MOST_BYTES = 96 << 20
 
@@ -56,6 +56,10 @@ class Answers:
             whole.append(joined)
         self._keep(nodes[missing if once else missing[first]], answered)
         return tuple(whole)
+
+    def renumber(self, new: Tensor) -> None:
+        """Nodes have `new` ids (nodes,), -1 where they were forgotten."""
+        self._nodes = renumbered(self._nodes, new)
 
     def _keep(self, nodes: Tensor, answered: Laws) -> None:
         if not self._laws:

@@ -1,7 +1,7 @@
 """The batch of sequences that the engine moves: what the walks see of it, and what only the engine may do to it."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from trialogue.inference.walks import kernels
 from trialogue.inference.walks.answers import Laws
 from trialogue.inference.walks.knowledge import UNKNOWN, Knowledge, Meter
 from trialogue.inference.walks.moves import Moves
+from trialogue.inference.walks.tree import renumbered
 from trialogue.oracles import Autoregressive, Context, ends
 
 DEFAULT_MEMORY = 1 << 16
@@ -165,6 +166,14 @@ class Batch:
             self._copy_evaluated(self._slot, packed, self.tokens.shape[1])
             self._evaluated[len(rows) : slots] = -1
             self._slot = packed
+
+    def forget(self, prompts: Iterable[tuple[int, ...]]) -> None:
+        """Forget all that is known below `prompts`, of which there are no rows and will be none."""
+        new = self.knowledge.tree.forget(prompts)
+        if new is not None:
+            self.knowledge.memory.renumber(new)
+            self.knowledge.answers.renumber(new)
+            self.path, self._evaluated = renumbered(self.path, new), renumbered(self._evaluated, new)
 
     def apply(self, moves: Moves) -> None:
         """Move the rows: continue from their sources, cut, append."""

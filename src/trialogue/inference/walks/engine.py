@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, cast
 
@@ -87,6 +88,8 @@ def generate(
     moves (by default 1000 per token of the longest completion).
     `memory` is the number of prefixes that are remembered, so that going back to them computes nothing: their features
     in 256 MiB at most, and, where the vocabulary is wider than those, their next-token laws in another 96 MiB.
+    Whatever it is, about 110 bytes are kept of each prefix that was visited, so that none is judged or counted twice:
+    below a prompt until its last sample is finished.
     `observer` is told of every step and of every finished sample.
 
     Raises `InputError` for a field out of range, a prompt that is too long or outside the vocabulary, a verifier
@@ -177,6 +180,12 @@ class _Run(Generic[StateT]):
         # Seconds that a sample has been charged are what one sample under way since the beginning would have been.
         self._charged, self._clock, self._since = torch.zeros(0, dtype=torch.float64), 0.0, self._began
         self._waiting = 0
+        # Samples of the same prompt share a tree, which can go when the last of them is filed.
+        own = {index: place for place, index in enumerate(prompt.tolist())}
+        self._roots = {
+            index: tuple(prompts[place, : lengths[place]].tolist()) for index, place in own.items()
+        }
+        self._left = Counter(self._roots[index] for index in prompt.tolist())
         self._trace: list[tuple[Tensor, ...]] | None = [] if trace else None
         self._tokens = torch.zeros(samples, capacity, dtype=torch.int64)
         self._lengths, self._stopped = torch.zeros_like(lengths), torch.zeros_like(lengths)
@@ -209,7 +218,9 @@ class _Run(Generic[StateT]):
                 if bool(stopped.any()):
                     self._file(stopped.nonzero()[:, 0], finished)
                     bar.update(int(stopped.sum()))
+                    over = self._sample[stopped]
                     self._keep((~stopped).nonzero()[:, 0])
+                    self._forget(over)
 
     def _out_of_budget(self, finished: Tensor) -> Tensor:
         """Which groups stop here: those that have finished, and those that have used up their budget."""
@@ -253,6 +264,12 @@ class _Run(Generic[StateT]):
         self._sample, self._admitted = self._sample[groups], self._admitted[groups]
         self._charged = self._charged[groups]
         self._first_admitted = int(self._admitted.min()) if len(groups) else self._now
+
+    def _forget(self, samples: Tensor) -> None:
+        """Forget the prompts that `samples` (n,), which were filed, were the last of."""
+        texts = [self._roots[index] for index in self._prompt[samples].tolist()]
+        self._left.subtract(texts)
+        self._batch.forget({text for text in texts if not self._left[text]})
 
     def _file(self, groups: Tensor, finished: Tensor) -> None:
         batch, members = self._batch, self._members

@@ -41,6 +41,27 @@ def rehash(keys: Ints, ids: Ints, wider_keys: Ints, wider_ids: Ints) -> None:
 
 
 @compiled
+def mark_below(keys: Ints, ids: Ints, vocab: int, marked: Flags) -> None:
+    """Mark every node (nodes,) that lies below a marked one; a parent has a smaller id than its children."""
+    parent = np.full(len(marked), _EMPTY)
+    for place in range(len(keys)):
+        if keys[place] != _EMPTY:
+            parent[ids[place]] = keys[place] // vocab
+    for node in range(len(marked)):
+        if parent[node] != _EMPTY and marked[parent[node]]:
+            marked[node] = True
+
+
+@compiled
+def rehash_renumbered(keys: Ints, ids: Ints, vocab: int, new: Ints, own_keys: Ints, own_ids: Ints) -> None:
+    """Move the entries of nodes that have a `new` id (nodes,), which is not -1, into an empty table."""
+    for place in range(len(keys)):
+        if keys[place] != _EMPTY and new[ids[place]] >= 0:
+            key = new[keys[place] // vocab] * vocab + keys[place] % vocab
+            _child(own_keys, own_ids, key, new[ids[place]])
+
+
+@compiled
 def descend(keys: Ints, ids: Ints, vocab: int, size: int, tokens: Ints, lengths: Ints, path: Ints) -> int:
     """Nodes of every prefix of each row into `path`, whose first column holds the roots; returns the new number."""
     for row in range(len(lengths)):

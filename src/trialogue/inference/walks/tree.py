@@ -1,5 +1,7 @@
 """The tree of prefixes a run has visited: one id per prefix, and what is remembered of each."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -25,6 +27,8 @@ class PrefixTree:
         self._keys = np.full(4 * _FIRST_NODES, -1, dtype=np.int64)
         self._ids = np.empty_like(self._keys)
         self.size = 0
+        self.tables: list[NodeTable] = []
+        self._most = _FIRST_NODES  # nodes before it is worth looking for what can be forgotten
 
     def paths(self, tokens: Tensor, lengths: Tensor, start: Tensor) -> Tensor:
         """Nodes (n, capacity + 1) of every prefix of `tokens` (n, capacity) up to `lengths` (n,).
@@ -85,6 +89,30 @@ class PrefixTree:
         self.size = size
         return lengths, complete, completed
 
+    def forget(self, prompts: Iterable[tuple[int, ...]]) -> Tensor | None:
+        """Forget `prompts` and all below them, sooner or later; nobody asks for them again.
+
+        Where it happens, ids are given out anew: returns the new one (nodes,) of every node, -1 for the forgotten.
+        """
+        for prompt in prompts:
+            del self._roots[prompt]
+        if self.size < self._most:
+            return None
+        kept = np.zeros(self.size, dtype=np.bool_)
+        kept[list(self._roots.values())] = True
+        kernels.mark_below(self._keys, self._ids, self._vocab, kept)
+        new = np.where(kept, kept.cumsum() - 1, -1)
+        for table in self.tables:
+            table.keep(torch.from_numpy(kept))
+        self._roots = {prompt: int(new[root]) for prompt, root in self._roots.items()}
+        self.size = int(kept.sum())
+        self._most = max(_FIRST_NODES, 2 * self.size)
+        keys = np.full(1 << (4 * self._most).bit_length(), -1, dtype=np.int64)
+        ids = np.empty_like(keys)
+        kernels.rehash_renumbered(self._keys, self._ids, self._vocab, new, keys, ids)
+        self._keys, self._ids = keys, ids
+        return torch.from_numpy(new)
+
     def _make_room(self, more: int) -> None:
         if 2 * (self.size + more) > len(self._keys):
             wider = np.full(1 << (4 * (self.size + more)).bit_length(), -1, dtype=np.int64)
@@ -93,12 +121,18 @@ class PrefixTree:
             self._keys, self._ids = wider, ids
 
 
+def renumbered(nodes: Tensor, new: Tensor) -> Tensor:
+    """`nodes`, of any shape, by their `new` ids; -1 stays what it is."""
+    return torch.where(nodes < 0, -1, new[nodes.clamp_min(0)])
+
+
 class NodeTable:
     """One number per node, growing with the tree; nodes never written hold `default`."""
 
     def __init__(self, tree: PrefixTree, default: float, dtype: torch.dtype) -> None:
         self._tree, self._default = tree, default
         self._values = torch.full((_FIRST_NODES,), default, dtype=dtype)
+        tree.tables.append(self)
 
     @property
     def values(self) -> Tensor:
@@ -107,6 +141,10 @@ class NodeTable:
             more = max(self._tree.size, 2 * len(self._values)) - len(self._values)
             self._values = torch.cat((self._values, self._values.new_full((more,), self._default)))
         return self._values
+
+    def keep(self, kept: Tensor) -> None:
+        """Keep the numbers of the nodes that are `kept` (nodes,)."""
+        self._values = self.values[: len(kept)][kept]
 
 
 class Memory:
@@ -121,6 +159,10 @@ class Memory:
         self.place_of = NodeTable(tree, -1, torch.int64)
         self._most_bytes = most_bytes
         self._features: Tensor | None = None
+
+    def renumber(self, new: Tensor) -> None:
+        """Nodes have `new` ids (nodes,), -1 where they were forgotten."""
+        self.nodes = renumbered(torch.from_numpy(self.nodes), new).numpy()
 
     def features(self, nodes: Tensor) -> Tensor:
         """Features (n, features) of remembered nodes."""
