@@ -193,7 +193,8 @@ class PottsChain:
 
         The two eigenvalues of largest modulus; where the second is complex, correlations oscillate under this
         envelope. 0 where the matrix has one nonzero eigenvalue, such as for W = 1: sites farther apart than a window
-        are independent. Raises `InputError` where the eigenvalues are closer than can be told apart.
+        are independent; and where float64 does not tell it from that, below (W - 1) / 30 sites. Raises `InputError`
+        where the eigenvalues are closer than can be told apart.
         """
         log_weights = self.messages(temperature).log_weights
         return correlation_length(log_weights, self.vocab_size, self.window, temperature)

@@ -24,6 +24,7 @@ PRECISE_STATES, PRECISE_DIGITS = 16, 1000
 def correlation_length(log_weights: Tensor, vocab: int, window: int, temperature: float) -> float:
     """1 / log(lambda_1 / |lambda_2|) of `log_weights` (V^W,); 0 where lambda_2 vanishes, inf beyond float64's range.
 
+    0, too, where it is below (W - 1) / 30, which float64 does not tell from a lambda_2 that vanishes.
     Where float64 does not tell the two apart, small matrices are solved with as many digits as it takes; raises
     `InputError`, which names the `temperature`, for larger ones.
     """
