@@ -152,7 +152,45 @@ def backtracks(prefix):
     return re.match(r"(a+)+$", "a" * 60 + "b") is None
 
 
-@pytest.mark.parametrize("function", [loops, loops_and_catches, backtracks])
+def swallows(prefix):
+    try:
+        time.sleep(LONG)
+        return True
+    except:  # noqa: E722 (as users write it)
+        return False
+
+
+def swallows_twice(prefix):
+    swallows(prefix)
+    return not swallows(prefix)
+
+
+def fails_when_interrupted(prefix):
+    try:
+        time.sleep(LONG)
+    except BaseException:
+        raise ValueError("no answer") from None
+
+
+def returns_at_last(prefix):
+    try:
+        time.sleep(LONG)
+    finally:
+        return True  # noqa: B012 (as users write it)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        loops,
+        loops_and_catches,
+        backtracks,
+        swallows,
+        swallows_twice,
+        fails_when_interrupted,
+        returns_at_last,
+    ],
+)
 def test_a_function_that_hangs_is_named(function):
     with pytest.raises(
         InputError, match=rf"^verifier {function.__name__}=\(0,\): it did not return within 0.05 s"
@@ -224,6 +262,19 @@ def test_the_programs_own_alarm_goes_off_in_time(alarms):
     left, _ = signal.getitimer(signal.ITIMER_REAL)
     assert LONG - (time.monotonic() - began) - 0.01 < left < LONG - 0.04
     assert alarms == []
+
+
+def test_a_call_that_ends_with_its_alarm_leaves_nothing_behind(alarms):
+    for _ in range(300):
+        try:
+            assert call_within(0.001, lambda pause: time.sleep(pause) or 1, 0.001) == 1
+        except Overdue:
+            continue
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    time.sleep(0.02)
+    assert alarms == []
+    with pytest.raises(Overdue):
+        call_within(0.02, time.sleep, LONG)
 
 
 def test_the_programs_own_alarm_does_not_interrupt_the_function(alarms):
