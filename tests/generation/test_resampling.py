@@ -66,6 +66,19 @@ def test_a_file_of_another_run_is_not_written_over(say: Say, tmp_path: Path) -> 
     assert out.read_bytes() != weighted
 
 
+def test_force_does_not_write_over_a_file_that_nobody_named(say: Say, tmp_path: Path) -> None:
+    own = tmp_path / "out.weighted.jsonl"
+    own.write_text("mine\n", encoding="utf-8")
+    told = say("--prompt", "the", *WEIGHTED, "--resample", "--force")
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert "it is no file of samples: move it away, or choose another file" in told.err
+    assert own.read_text(encoding="utf-8") == "mine\n"
+    assert not (tmp_path / "out.jsonl").exists()
+    own.unlink()
+    for _ in range(2):
+        assert say("--prompt", "the", *WEIGHTED, "--resample", "--force").code == 0
+
+
 def test_draws_are_not_gone_on_with_as_if_they_were_weighted(say: Say, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     assert say("--prompt", "the", *WEIGHTED, "--resample").code == 0

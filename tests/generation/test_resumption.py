@@ -56,6 +56,29 @@ def test_a_killed_run_goes_on_where_it_stopped(say: Say, model: str, tmp_path: P
     assert len(content(out)) == 2
 
 
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        ("--verifier", "regex:["),
+        ("--temperature", "-1"),
+        ("--model", "./nothing"),
+        ("--prompt", "cat " * 300),
+        ("--verifier", "python:rules.py:raising", "--walk", "rejection"),
+    ],
+    ids=lambda mistake: mistake[0] + " " + mistake[1][:12],
+)
+def test_force_keeps_the_old_samples_until_there_is_a_new_one(
+    mistake: tuple[str, ...], say: Say, tmp_path: Path
+) -> None:
+    options = ("--prompt", "the", "--max-new-tokens", "3", "--out", "out.jsonl")
+    assert say(*options, "--n", "3").code == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert say(*options, *mistake, "--force").code == 2
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert say(*options, "--seed", "1", "--force").code == 0
+    assert len(content(tmp_path / "out.jsonl")) == 1
+
+
 def appended_to(say: Say, folder: Path) -> bool:
     """Whether a file of two samples a prompt becomes the file of four that is drawn at once."""
     options = ("--prompt", "the", "a", "--max-new-tokens", "5")

@@ -28,26 +28,45 @@ def line_of(record: dict[str, Any]) -> bytes:
 
 
 class SampleFile:
-    """An open output file: `kept` holds the records it had, by prompt and sample, `write` appends one."""
+    """An open output file: `kept` holds the records it had, by prompt and sample, `write` appends one.
 
-    def __init__(self, file: BinaryIO, path: Path, kept: dict[Key, dict[str, Any]]) -> None:
+    Until the first is written the file is as it was: whatever keeps a run from drawing anything costs no sample of an
+    earlier one.
+    """
+
+    def __init__(
+        self, file: BinaryIO, path: Path, kept: dict[Key, dict[str, Any]], whole: int, settings: str
+    ) -> None:
         self._file, self.path, self.kept = file, path, kept
+        self._whole, self._settings, self._begun = whole, settings, False
 
     def write(self, record: dict[str, Any]) -> None:
         """Append a line; it is with the operating system when the call returns."""
+        if not self._begun:
+            self._begin()
         with writing(self.path):
             self._file.write(line_of(record))
             self._file.flush()
+
+    def _begin(self) -> None:
+        """Cut off what is not kept, and say what decides the samples."""
+        if not self.kept:
+            atomic_write(_settings_path(self.path), self._settings)
+        with writing(self.path):
+            self._file.truncate(self._whole)
+            self._file.seek(self._whole)
+        self._begun = True
 
 
 @contextmanager
 def opened(
     path: Path, sampling: dict[str, Any], prompts: tuple[Prompt, ...], *, force: bool = False
 ) -> Iterator[SampleFile]:
-    """Open `path` for the samples of `prompts` that `sampling` decides; `force` begins anew.
+    """Open `path` for the samples of `prompts` that `sampling` decides; `force` begins anew with the first sample.
 
-    A torn last line, which a killed run may have left, is cut off. Raises `InputError` where the file holds anything
-    but samples of these settings and prompts, where another process is writing to it, or where it cannot be written.
+    A torn last line, which a killed run may have left, is cut off by the first sample. Raises `InputError` where the
+    file holds anything but samples of these settings and prompts, where another process is writing to it, or where it
+    cannot be written.
     """
     path = path.absolute()
     make_folder(path.parent)
@@ -60,15 +79,10 @@ def opened(
             raise InputError("out", str(path), mend) from None
     try:
         kept, whole = ({}, 0) if force else _kept(path, sampling, prompts)
-        if not kept:
-            atomic_write(_settings_path(path), _settings_text(sampling))
         with writing(path):
             file = path.open("r+b" if path.exists() else "w+b")
         with file:
-            with writing(path):
-                file.truncate(whole)
-                file.seek(whole)
-            yield SampleFile(file, path, kept)
+            yield SampleFile(file, path, kept, whole, _settings_text(sampling))
     finally:
         # While it is held: filelock tries anew where the file that it locked has lost its name.
         Path(lock.lock_file).unlink(missing_ok=True)
@@ -78,6 +92,14 @@ def opened(
 def require_own(path: Path, sampling: dict[str, Any], prompts: tuple[Prompt, ...]) -> None:
     """Raise `InputError` where `path` holds anything but samples of `prompts` that `sampling` decides."""
     _kept(path.absolute(), sampling, prompts)
+
+
+def require_begun(path: Path) -> None:
+    """Raise `InputError` unless `path` is empty or missing, or comes with the settings of a run that began it."""
+    path = path.absolute()
+    if _content(path) and _begun_with(path) is None:
+        mend = "it is no file of samples: move it away, or choose another file for the output"
+        raise InputError("out", str(path), mend)
 
 
 def replace(path: Path, sampling: dict[str, Any], records: Iterable[dict[str, Any]]) -> None:
@@ -132,12 +154,20 @@ def _content(path: Path) -> bytes:
         raise InputError("out", str(path), f"it cannot be read: {error.strerror or error}") from None
 
 
+def _begun_with(path: Path) -> dict[str, Any] | None:
+    """The settings of the run that began `path`, if there are any."""
+    try:
+        settings = json.loads(_settings_path(path).read_text(encoding="utf-8"))["settings"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return settings if isinstance(settings, dict) else None
+
+
 def _require_same(path: Path, sampling: dict[str, Any]) -> None:
     """Raise `InputError` naming the first setting that differs from those the file was begun with."""
-    try:
-        begun = json.loads(_settings_path(path).read_text(encoding="utf-8"))["settings"]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise _refused(path, f"it does not come with its settings ({_settings_path(path).name})") from None
+    begun = _begun_with(path)
+    if begun is None:
+        raise _refused(path, f"it does not come with its settings ({_settings_path(path).name})")
     for name in (*sampling, *begun):
         if begun.get(name) != sampling.get(name):
             mend = f"{path.name} was begun with {begun.get(name)!r}: choose another file, or begin anew with --force"
