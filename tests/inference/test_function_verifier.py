@@ -3,6 +3,7 @@
 import math
 import re
 import signal
+import sys
 import threading
 import time
 from decimal import Decimal
@@ -133,6 +134,25 @@ def test_what_a_function_raises_is_named_with_what_it_was_given():
         ask(TextVerifier(rule, TEXT), [(AB,)])
     with pytest.raises(InputError, match=r"^verifier rule=\(0,\): it raised KeyError: "):
         generate(Table(lambda prefix: [1.0], 1, max_length=1), walk=Rejection(), verifier=rule)
+
+
+@pytest.mark.parametrize("timeout", [None, LONG])
+@pytest.mark.parametrize(
+    ("leave", "said"),
+    [
+        (sys.exit, "SystemExit"),
+        (lambda: sys.exit(3), "SystemExit: 3"),
+        (lambda: sys.exit("no\nmore"), "SystemExit: no more"),
+        (lambda: next(iter(())), "StopIteration"),
+        (lambda: raising(GeneratorExit())(()), "GeneratorExit"),
+    ],
+)
+def test_a_function_that_leaves_the_program_is_named(leave, said, timeout):
+    def rule(prefix):
+        leave()
+
+    with pytest.raises(InputError, match=rf"^verifier rule=\(0,\): it raised {said}$"):
+        ask(FunctionVerifier(rule, timeout=timeout))
 
 
 def loops(prefix):
@@ -337,6 +357,7 @@ def test_a_function_of_a_file(tmp_path):
         ("def f(:", "f", "python='.*rule.py': it cannot be run: SyntaxError: invalid syntax"),
         ("1 / 0", "f", "python='.*rule.py': it cannot be run: ZeroDivisionError: division by zero$"),
         ("raise SystemExit(3)", "f", "python='.*rule.py': it cannot be run: SystemExit: 3$"),
+        ("assert 1 > 2", "f", "python='.*rule.py': it cannot be run: AssertionError$"),
     ],
 )
 def test_files_that_cannot_be_used_are_named(tmp_path, source, name, message):

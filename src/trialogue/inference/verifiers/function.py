@@ -18,6 +18,14 @@ from trialogue.oracles import Decoding, Verifier
 Argument = TypeVar("Argument")
 Scope = Literal["sequence", "completion"]
 
+CRASHES = (Exception, SystemExit, GeneratorExit)
+"""What a user's code may raise that is its own fault: all but an interruption from outside."""
+
+
+def reason(error: BaseException) -> str:
+    """What `error` says, in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+
 
 class FunctionVerifier:
     """Calls `function` row by row with the prefix as a tuple of ints: prompt and completion, no BOS.
@@ -137,9 +145,8 @@ def _value(function: Callable[[Argument], Any], argument: Argument, timeout: flo
     except Overdue:
         mend = f"it did not return within {timeout:g} s: mend it, or allow it more time"
         raise _fault(function, argument, mend) from None
-    except Exception as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
-        raise _fault(function, argument, f"it raised {reason}") from error
+    except CRASHES as error:
+        raise _fault(function, argument, f"it raised {reason(error)}") from error
     value = _number(answer)
     if not 0 <= value < math.inf:
         mend = f"it returned {reprlib.repr(answer)}: return one finite non-negative number or truth value"

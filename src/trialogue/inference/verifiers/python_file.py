@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trialogue.errors import InputError
-from trialogue.inference.verifiers.function import FunctionVerifier, Scope, TextVerifier
+from trialogue.inference.verifiers.function import CRASHES, FunctionVerifier, Scope, TextVerifier, reason
 from trialogue.models.tokenization import Tokenization
 
 
@@ -44,10 +44,9 @@ def _function(path: Path, name: str) -> Callable[..., Any]:
     sys.modules[module_name] = module
     try:
         loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except CRASHES as error:
         del sys.modules[module_name]
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise InputError("python", str(path), f"it cannot be run: {reason}") from error
+        raise InputError("python", str(path), f"it cannot be run: {reason(error)}") from error
     function = getattr(module, name, None)
     if not callable(function):
         own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module_name]
