@@ -58,7 +58,8 @@ class Autoregressive(Protocol):
     """An oracle that answers with the law of the next token given a prefix.
 
     `eos` is the token that ends a sequence, if there is one; a sequence of `max_length` tokens, if there is such
-    a length, is complete as it stands.
+    a length, is complete as it stands. So is a prompt that ends in `eos`, unless the oracle has an attribute
+    `prompts_go_on` that is true: of a model that begins its texts, or separates them, with the same token.
     """
 
     @property

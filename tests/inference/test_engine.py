@@ -18,6 +18,7 @@ from trialogue.inference import (
     TokenwiseRejection,
     ValueGuided,
     generate,
+    truncated,
 )
 from trialogue.inference.laws import exact_law, target_law, transition_matrix
 from trialogue.inference.walks.moves import Moves
@@ -48,6 +49,32 @@ def test_prompts_may_be_lists_a_tensor_or_padded_tokens_with_lengths():
     assert runs[0].sequences() == runs[1].sequences() == runs[2].sequences()
     equal = torch.zeros(2, 2, dtype=torch.int32)
     assert generate(TREE.table(), equal).sequences() == generate(TREE.table(), [(0, 0)] * 2).sequences()
+
+
+def test_a_prompt_that_ends_in_eos_goes_on_where_the_oracle_says_so():
+    def law(prefix):
+        return [1.0, 2.0, 3.0]
+
+    oracle = Table(law, 3, eos=0, max_length=6)
+    assert generate(oracle, [(2, 0)], num_samples=5).completions() == [()] * 5
+    oracle.prompts_go_on = True
+    for walk in (Ancestral(), Backtracking(1, 2), BestOfN(2), Rejection()):
+        run = generate(oracle, [(2, 0), (0,)], walk=walk, verifier=lambda x: len(x) < 3, num_samples=200)
+        for completion in run.completions():
+            assert completion
+            assert 0 not in completion[:-1]
+        # Nothing else has changed: the end of sequence ends what comes behind the prompt.
+        assert (0,) in run.completions()
+    nested = truncated(truncated(oracle, temperature=0.5), top_k=2)
+    assert all(generate(nested, [(0,)], num_samples=20).completions())
+
+
+@pytest.mark.parametrize(("candidates", "queries"), [(1, 3), (4, 12)])
+def test_a_budget_that_is_just_enough_is_enough(candidates, queries):
+    run = generate(COINS, walk=BestOfN(candidates), verifier=lambda x: True, max_queries=queries)
+    assert (run.stopped, run.accepted.tolist(), run.queries.tolist()) == ([""], [True], [queries])
+    run = generate(COINS, walk=BestOfN(candidates), verifier=lambda x: True, max_queries=queries - candidates)
+    assert (run.stopped, run.accepted.tolist()) == (["max_queries"], [False])
 
 
 def test_samples_of_one_prompt_lie_next_to_each_other():

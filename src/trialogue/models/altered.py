@@ -10,7 +10,7 @@ from trialogue.oracles import Context
 
 def pass_on(base: Any, oracle: Any) -> None:
     """Give `oracle` what generation asks some oracles for besides the protocol, as far as `base` has it."""
-    for name in ("tokenization", "batch_size"):
+    for name in ("tokenization", "batch_size", "prompts_go_on"):
         if hasattr(base, name):
             setattr(oracle, name, getattr(base, name))
 

@@ -103,6 +103,7 @@ class PretrainedOracle:
             tokenizer if isinstance(tokenizer, Tokenization) else Tokenization(tokenizer, self.vocab_size)
         )
         self.eos, self.other_ends = self._ends()
+        self.prompts_go_on = True  # GPT-2 begins every text with the token that ends it
         self.max_length: int | None = getattr(config, "max_position_embeddings", None)
         self.layers: int = config.num_hidden_layers
         self.width: int = config.hidden_size

@@ -1,13 +1,15 @@
 """Verifiers combined: the product of their values, and whether all of them are positive."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from copy import copy
+from typing import Literal, Self
 
 import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.inference.verifiers.function import as_verifier
+from trialogue.inference.verifiers.stop_strings import judging_up_to
 from trialogue.oracles import Decoding, Verifier
 
 
@@ -28,6 +30,12 @@ class Product:
         self.layers: Sequence[int] = tuple(
             dict.fromkeys(layer for part in self.parts for layer in part.layers)
         )
+
+    def up_to(self, stop: str | Sequence[str]) -> Self:
+        """The same of parts that judge, where they judge text, what comes before the first of the strings `stop`."""
+        stopped = copy(self)
+        stopped.parts = tuple(judging_up_to(stop, part) for part in self.parts)
+        return stopped
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Products (n,) float64 for the sequences in `rows` (n,)."""
@@ -66,6 +74,9 @@ class _Positive:
         self._verifier = verifier
         self.scope: Literal["sequence", "completion"] = verifier.scope
         self.layers: Sequence[int] = verifier.layers
+
+    def up_to(self, stop: str | Sequence[str]) -> "_Positive":
+        return _Positive(judging_up_to(stop, self._verifier))
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         return self._verdicts(self._verifier.values(decoding, rows))

@@ -2,7 +2,10 @@
 
 import math
 import reprlib
+import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from copy import copy
 from typing import Any, Literal, Self, TypeVar
 
@@ -10,7 +13,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.inference.verifiers.stop_strings import StopStrings
+from trialogue.inference.verifiers.stop_strings import StopStrings, judging_up_to
 from trialogue.inference.verifiers.timeout import Overdue, call_within
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
@@ -27,12 +30,20 @@ def reason(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
 
 
+def printing_aside() -> AbstractContextManager[object]:
+    """Around a user's code: what it prints goes to standard error, since standard output may be where samples go."""
+    # There is one standard output for all threads: two that replace it in turns would not put it back.
+    if threading.current_thread() is threading.main_thread():
+        return redirect_stdout(sys.stderr)
+    return nullcontext()
+
+
 class FunctionVerifier:
     """Calls `function` row by row with the prefix as a tuple of ints: prompt and completion, no BOS.
 
     With `scope="completion"` it is given the completion alone. The function returns a truth value, a probability or any
     finite non-negative number. With `whole` it judges complete sequences only, and a prefix counts 1. A call may take
-    `timeout` seconds.
+    `timeout` seconds. What it prints in the main thread goes to standard error.
 
     Raises `InputError`, when asked for values, that names the function, what it was given and what is wrong, where
     the function raises, takes too long, or returns something else.
@@ -141,7 +152,8 @@ class _Shown(str):
 
 def _value(function: Callable[[Argument], Any], argument: Argument, timeout: float | None) -> float:
     try:
-        answer = function(argument) if timeout is None else call_within(timeout, function, argument)
+        with printing_aside():
+            answer = function(argument) if timeout is None else call_within(timeout, function, argument)
     except Overdue:
         mend = f"it did not return within {timeout:g} s: mend it, or allow it more time"
         raise _fault(function, argument, mend) from None
@@ -184,6 +196,10 @@ class Threshold:
         self._verifier, self._threshold = verifier, threshold
         self.scope: Literal["sequence", "completion"] = verifier.scope
         self.layers: Sequence[int] = verifier.layers
+
+    def up_to(self, stop: str | Sequence[str]) -> "Threshold":
+        """The same of a verifier that judges, where it judges text, what comes before the first string of `stop`."""
+        return Threshold(judging_up_to(stop, self._verifier), self._threshold)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Verdicts (n,) float64 on the sequences in `rows` (n,)."""

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from trialogue.errors import InputError
-from trialogue.inference.verifiers.function import CRASHES, FunctionVerifier, Scope, TextVerifier, reason
+from trialogue.inference.verifiers.function import (
+    CRASHES,
+    FunctionVerifier,
+    Scope,
+    TextVerifier,
+    printing_aside,
+    reason,
+)
 from trialogue.models.tokenization import Tokenization
 
 
@@ -43,7 +50,8 @@ def _function(path: Path, name: str) -> Callable[..., Any]:
     # Dataclasses look their module up by its name.
     sys.modules[module_name] = module
     try:
-        loader.exec_module(module)
+        with printing_aside():
+            loader.exec_module(module)
     except CRASHES as error:
         del sys.modules[module_name]
         raise InputError("python", str(path), f"it cannot be run: {reason(error)}") from error

@@ -20,6 +20,11 @@ class JudgesText(Protocol):
         ...
 
 
+def judging_up_to(stop: str | Sequence[str], verifier: Verifier) -> Verifier:
+    """`verifier`, which judges what comes before the strings `stop` where it judges text."""
+    return verifier.up_to(stop) if isinstance(verifier, JudgesText) else verifier
+
+
 class StopStrings:
     """The texts `stop`, one or several, none of them empty."""
 

@@ -66,6 +66,8 @@ class Batch:
         self.path = torch.zeros(0, capacity + 1, dtype=torch.int64)
         self.scores = torch.zeros(0, capacity + 1 if scored else 0, dtype=torch.float64)
         self.lengths = self.start = self.limit = self._slot
+        # Of each row the node of its prompt, where that may end in `eos` and still goes on; else -1.
+        self._going_on, self._prompts_go_on = self._slot, getattr(oracle, "prompts_go_on", False)
         self.complete, self._completed = torch.zeros(0, dtype=torch.bool), 0
 
     @property
@@ -128,6 +130,7 @@ class Batch:
         child._evaluated = self._evaluated[self._slot[rows]]
         child.tokens, child.path = self.tokens[rows], self.path[rows]
         child.lengths, child.start, child.limit = self.lengths[rows], self.start[rows], self.limit[rows]
+        child._going_on = self._going_on[rows]
         child._advance(child.lengths, child.lengths, tokens)
         return child
 
@@ -141,7 +144,12 @@ class Batch:
         self.tokens, self.path = torch.cat((self.tokens, tokens)), torch.cat((self.path, path))
         self.lengths = torch.cat((self.lengths, lengths))
         self.start, self.limit = torch.cat((self.start, start)), torch.cat((self.limit, limit))
+        nodes = path.gather(1, start[:, None])[:, 0]
+        self._going_on = torch.cat(
+            (self._going_on, nodes if self._prompts_go_on else torch.full_like(nodes, -1))
+        )
         self.complete = ends(self.tokens, self.lengths, self.limit, self.eos)
+        self.complete &= (self.lengths >= self.limit) | (self.node != self._going_on)
         self._completed = int(self.complete.sum())
         self._stop_rows()
         if self._scored:
@@ -152,7 +160,7 @@ class Batch:
 
     def select(self, rows: Tensor) -> None:
         """Keep `rows`, in that order; the storage of the others is free for new ones."""
-        for name in ("_slot", "tokens", "path", "lengths", "start", "limit", "complete"):
+        for name in ("_slot", "tokens", "path", "lengths", "start", "limit", "complete", "_going_on"):
             setattr(self, name, getattr(self, name)[rows])
         if self._scored:
             self.scores = self.scores[rows]
@@ -174,6 +182,7 @@ class Batch:
             self.knowledge.memory.renumber(new)
             self.knowledge.answers.renumber(new)
             self.path, self._evaluated = renumbered(self.path, new), renumbered(self._evaluated, new)
+            self._going_on = renumbered(self._going_on, new)
 
     def apply(self, moves: Moves) -> None:
         """Move the rows: continue from their sources, cut, append."""
@@ -199,7 +208,7 @@ class Batch:
 
     def _advance(self, held: Tensor, kept: Tensor, appended: Tensor) -> None:
         self.lengths, self.complete, self._completed = self.knowledge.tree.advance(
-            self.tokens, self.path, self.limit, self.eos, held, kept, appended
+            self.tokens, self.path, self.limit, self.eos, self._going_on, held, kept, appended
         )
         self._stop_rows()
 

@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.verifiers.function import as_verifier
+from trialogue.inference.verifiers.stop_strings import judging_up_to
 from trialogue.inference.walks.ancestral import Ancestral
 from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch, Stop, suggested_rows
 from trialogue.inference.walks.judge import Judge
@@ -82,10 +83,12 @@ def generate(
     by default one empty prompt; or texts, where the oracle has a tokenization. `verifier` may be a plain function of
     a prefix (prompt and completion as a tuple of ints). A completion ends at the oracle's end of sequence, at its
     `max_length`, after `max_new_tokens`, or where `stop` says so: strings one of which its text contains, or a
-    function of its token ids. A sample depends on `seed` and on its id (its place among the samples, unless
-    `sample_ids` says otherwise), not on the batch. At most `batch_size` rows move at once (by default as many as the
-    oracle suggests, or 1024), or one sample's group. A sample stops after `max_queries` queries, or after `max_steps`
-    moves (by default 1000 per token of the longest completion).
+    function of its token ids; a `verifier` of text judges what comes before such a string. A sample depends on `seed`
+    and on its id (its place among the samples, unless `sample_ids` says otherwise), and on the batch only where the
+    oracle's answers do: a network rounds otherwise beside other rows, which changes about one draw in a thousand from
+    a vocabulary of 50,000. At most `batch_size` rows move at once (by default as many as the oracle suggests, or
+    1024), or one sample's group. A sample stops after the step that uses up `max_queries` queries, or after
+    `max_steps` moves (by default 1000 per token of the longest completion).
     `memory` is the number of prefixes that are remembered, so that going back to them computes nothing: their features
     in 256 MiB at most, and, where the vocabulary is wider than those, their next-token laws in another 96 MiB.
     Whatever it is, about 110 bytes are kept of each prefix that was visited, so that none is judged or counted twice:
@@ -104,10 +107,13 @@ def generate(
     checked_prompts(tokens, lengths, oracle.vocab_size)
     limit = limits(oracle, lengths, max_new_tokens)
     ids = chosen_sample_ids(sample_ids, len(lengths) * num_samples)
+    judge = None if verifier is None else as_verifier(verifier)
+    if judge is not None and stop is not None and not callable(stop):
+        judge = judging_up_to(stop, judge)
     run = _Run(
         oracle,
         walk,
-        None if verifier is None else as_verifier(verifier),
+        judge,
         torch.arange(len(lengths)).repeat_interleave(num_samples),
         tokens.repeat_interleave(num_samples, 0),
         lengths.repeat_interleave(num_samples),
@@ -228,7 +234,9 @@ class _Run(Generic[StateT]):
             finished = finished | (self._now - self._admitted >= self._max_steps)
         if self._max_queries is not None:
             queries = self._batch.meter.queries.view(-1, self._members).sum(1)
-            finished = finished | (queries >= self._max_queries)
+            # A group whose rows are all complete has but to choose among them, which takes no more queries.
+            asking = ~self._batch.complete.view(-1, self._members).all(1) | (self._members == 1)
+            finished = finished | ((queries >= self._max_queries) & asking)
         return finished
 
     def _admit(self) -> None:

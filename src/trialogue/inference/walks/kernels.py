@@ -82,6 +82,7 @@ def advance(
     path: Ints,
     limit: Ints,
     eos: int,
+    going_on: Ints,
     held: Ints,
     kept: Ints,
     appended: Ints,
@@ -89,6 +90,8 @@ def advance(
     complete: Flags,
 ) -> tuple[int, int]:
     """Cut each row, which holds `held` tokens, to `kept` and append `appended` (-1: none).
+
+    A row whose last token is `eos` is complete unless it stands at its node `going_on` (rows,).
 
     Returns the new number of nodes, and how many rows are complete; or -1 and the first row for which that cannot be
     done: more kept than held, or a token outside of the vocabulary or beyond the capacity.
@@ -105,7 +108,8 @@ def advance(
             length += 1
             path[row, length] = node
         lengths[row] = length
-        complete[row] = length >= limit[row] or (length > 0 and tokens[row, length - 1] == eos)
+        ended = length > 0 and tokens[row, length - 1] == eos and path[row, length] != going_on[row]
+        complete[row] = length >= limit[row] or ended
         completed += complete[row]
     return size, completed
 

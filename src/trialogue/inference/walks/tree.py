@@ -56,14 +56,16 @@ class PrefixTree:
         path: Tensor,
         limit: Tensor,
         eos: int | None,
+        going_on: Tensor,
         held: Tensor,
         kept: Tensor,
         appended: Tensor,
     ) -> tuple[Tensor, Tensor, int]:
         """Cut rows, which hold `held` (rows,) tokens, to `kept` (rows,) and append `appended` (rows,), -1 for none.
 
-        Writes to `tokens` (rows, capacity) and to their nodes `path` (rows, capacity + 1); returns the new lengths and
-        which rows are complete, both (rows,), and how many are.
+        A row at its node `going_on` (rows,), -1 for none, is not complete for ending in `eos`. Writes to `tokens`
+        (rows, capacity) and to their nodes `path` (rows, capacity + 1); returns the new lengths and which rows are
+        complete, both (rows,), and how many are.
         """
         self._make_room(len(kept))
         lengths, complete = torch.empty_like(kept), torch.empty(len(kept), dtype=torch.bool)
@@ -76,6 +78,7 @@ class PrefixTree:
             path.numpy(),
             limit.numpy(),
             -1 if eos is None else eos,
+            going_on.numpy(),
             held.numpy(),
             kept.numpy(),
             appended.numpy(),
