@@ -58,3 +58,13 @@ def test_a_missing_file(tmp_path: Path) -> None:
         read_prompts(str(tmp_path / "none.jsonl"))
     with pytest.raises(InputError, match="cannot be read: Is a directory"):
         read_prompts(str(tmp_path))
+
+
+def test_streams_are_named_by_ids() -> None:
+    ids: list[int | str] = [0, 1, 7, "x", "z", "1", "0", -1, 2**31, 2**70]
+    streams = [Prompt(one, "A").stream(sample) for one in ids for sample in range(3)]
+    assert len(set(streams)) == len(streams)
+    assert all(0 <= stream < 2**63 for stream in streams)
+    # What a prompt without an id has always had.
+    assert [Prompt(3, "A").stream(sample) for sample in (0, 5)] == [3 * 2**32, 3 * 2**32 + 5]
+    assert [Prompt("x", "A").stream(sample) for sample in (0, 1)] == [7314381420601222914, 7314381420601222915]

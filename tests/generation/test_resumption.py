@@ -91,6 +91,31 @@ def test_more_samples_are_appended(say: Say, tmp_path: Path) -> None:
     assert appended_to(say, tmp_path)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_sample_depends_on_the_id_and_not_on_the_other_prompts(
+    weighted: bool, say: Say, tmp_path: Path
+) -> None:
+    x, z = '{"id": "x", "prompt": "the"}\n', '{"id": "z", "prompt": "the"}\n'
+    (tmp_path / "x.jsonl").write_text(x, encoding="utf-8")
+    (tmp_path / "zx.jsonl").write_text(z + x, encoding="utf-8")
+    options = ("--n", "6", "--max-new-tokens", "4")
+    if weighted:
+        options += ("--walk", "weighted-rejection", "--verifier", "regex:[a-z ]*", "--resample")
+    alone = say("--prompts", "x.jsonl", *options, "--out", "out.jsonl")
+    assert alone.code == 0, alone.err
+    before = content(tmp_path / "out.jsonl")
+    assert say("--prompts", "zx.jsonl", *options, "--out", "out.jsonl").code == 0
+    lines = content(tmp_path / "out.jsonl")
+    assert [line for line in lines if line["id"] == "x"] == before
+    assert [line["tokens"] for line in lines if line["id"] == "z"] != [line["tokens"] for line in before]
+    assert say("--prompts", "zx.jsonl", *options, "--out", "fresh.jsonl").code == 0
+    fresh = content(tmp_path / "fresh.jsonl")
+    # What is asked of a verifier once per run is asked for the first sample that comes to it.
+    for line in (*lines, *fresh):
+        del line["verifier_calls"]
+    assert fresh == lines
+
+
 def test_a_mutant_that_keys_samples_by_place_is_found(
     say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

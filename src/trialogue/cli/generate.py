@@ -162,7 +162,8 @@ def _add_inputs(group: Any) -> None:
     group.add_argument(
         "--prompts",
         metavar="FILE",
-        help='JSON lines: {"prompt": TEXT, "id": ID} or TEXT; - is standard input',
+        help='JSON lines: {"prompt": TEXT, "id": ID} or TEXT; - is standard input. An id keeps the samples of a prompt '
+        "the same whatever comes before it",
     )
     group.add_argument("--chat", action="store_true", help="put each prompt into the model's chat template")
 
@@ -223,7 +224,13 @@ def _add_sampling(group: Any) -> None:
         "--max-queries", metavar="N", type=int, help="queries after which a sample is given up"
     )
     group.add_argument("--max-steps", metavar="N", type=int, help="moves after which a sample is given up")
-    group.add_argument("--seed", type=int, default=0, help="(0)")
+    group.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="(0); a sample depends on it, on the id of its prompt (its place, where it has none) and on its number "
+        "among the samples of that, not on the other prompts",
+    )
     group.add_argument(
         "--resample",
         action="store_true",

@@ -101,7 +101,7 @@ def _resampled(records: list[dict[str, Any]], settings: Settings) -> Iterator[di
     samples.
     """
     n, name = settings.n, digest(_resampling(settings))
-    for place, own in enumerate(_by_prompt(records, settings)):
+    for prompt, own in zip(settings.prompts, _by_prompt(records, settings), strict=True):
         weights = torch.tensor(log_weights(own), dtype=torch.float64)
         mean = float(weights.logsumexp(0)) - math.log(n)
         if mean == -math.inf:
@@ -116,7 +116,7 @@ def _resampled(records: list[dict[str, Any]], settings: Settings) -> Iterator[di
             refused = {"accepted": False, "reason": _WEIGHTLESS, "source": None}
             yield own[0] | nothing | refused | spent | {"sample": 0, "run": name}
             continue
-        for sample, source in enumerate(draws(weights, n, settings.seed, place).tolist()):
+        for sample, source in enumerate(draws(weights, n, settings.seed, prompt.stream(0)).tolist()):
             yield own[source] | {"sample": sample, "log_weight": mean, "source": source, "run": name}
 
 

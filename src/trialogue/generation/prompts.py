@@ -7,6 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trialogue.errors import InputError, require_text
+from trialogue.randomness import seed_of
+
+
+_SAMPLES_OF_A_PROMPT = 1 << 32
+_PLACES = 1 << 31
 
 
 class Prompt(NamedTuple):
@@ -14,6 +19,17 @@ class Prompt(NamedTuple):
 
     id: int | str
     text: str
+
+    def stream(self, sample: int) -> int:
+        """What names the random stream of its sample number `sample`, from 0 to 2**63 - 1.
+
+        It depends on the id alone, and not on which other prompts there are: prompts may be added, left out and put
+        in another order, and every sample stays what it was.
+        """
+        if isinstance(self.id, int) and 0 <= self.id < _PLACES:
+            return self.id * _SAMPLES_OF_A_PROMPT + sample
+        # As JSON, so that "1" is not 1.
+        return (seed_of(0, "prompt", json.dumps(self.id)) + sample) % (_PLACES * _SAMPLES_OF_A_PROMPT)
 
 
 def numbered(texts: Sequence[str]) -> list[Prompt]:

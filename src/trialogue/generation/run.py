@@ -21,8 +21,6 @@ from trialogue.inference.walks.engine import rows_at_once
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.oracles import Autoregressive, Verifier, padded
 
-_SAMPLES_OF_A_PROMPT = 1 << 32
-
 
 class Finished(NamedTuple):
     """The records of a run in the order of prompts and samples, and what this run, without an earlier one's, took."""
@@ -100,7 +98,7 @@ def run(
         "verifier": Product(*verifiers) if len(verifiers) > 1 else next(iter(verifiers), None),
         "max_new_tokens": settings.max_new_tokens,
         "seed": settings.seed,
-        "sample_ids": [place * _SAMPLES_OF_A_PROMPT + sample for place, sample in pending],
+        "sample_ids": [settings.prompts[place].stream(sample) for place, sample in pending],
         "batch_size": settings.batch_size,
         "max_queries": settings.max_queries,
         "max_steps": settings.max_steps,
