@@ -33,6 +33,10 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "a field of no walk": ((*PROMPT, "--quota", "3"), "no such field"),
     "a field of the wrong type": ((*PROMPT, "--walk", "backtracking", "--quota", "x"), "--quota: invalid"),
     "a field out of range": ((*PROMPT, "--walk", "backtracking", "--quota", "-1"), "quota=-1: use 0 or more"),
+    "a prompt that is erased": (
+        (*PROMPT, "--walk", "backtracking", "--verifier", REGEX, "--erase-prompt"),
+        "erase_prompt=True: leave it out: a record cannot say what became of the prompt",
+    ),
     "candidates of another walk": ((*PROMPT, "--candidates", "3"), "the walk ancestral has no such field"),
     "a delimiter of another walk": (
         (*PROMPT, "--block-delimiter", "a"),

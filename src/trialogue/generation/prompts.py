@@ -9,7 +9,6 @@ from typing import NamedTuple
 from trialogue.errors import InputError, require_text
 from trialogue.randomness import seed_of
 
-
 _SAMPLES_OF_A_PROMPT = 1 << 32
 _PLACES = 1 << 31
 

@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from trialogue.errors import whole_number
+from trialogue.errors import InputError, whole_number
 from trialogue.generation.prompts import Prompt
 from trialogue.generation.verifier_specs import VerifierSpec
 
@@ -48,6 +48,10 @@ class Settings:
         for name in ("max_queries", "max_steps", "batch_size", "memory"):
             if getattr(self, name) is not None:
                 whole_number(name, getattr(self, name), 1)
+        if getattr(self.walk, "erase_prompt", False):
+            # A record holds the prompt as it was given, and what the model wrote behind it.
+            mend = "leave it out: a record cannot say what became of the prompt (trialogue.inference.generate can)"
+            raise InputError("erase_prompt", True, mend)
 
     def sampling(self) -> dict[str, Any]:
         """What decides the samples of a prompt, as JSON values: two runs that agree in it continue each other."""
