@@ -367,3 +367,36 @@ def test_files_that_cannot_be_used_are_named(tmp_path, source, name, message):
     with pytest.raises(InputError, match=f"^{message}") as caught:
         python_verifier(path, name)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("timeout", [None, LONG])
+def test_what_a_file_and_its_function_print_is_no_output_of_the_program(tmp_path, capsys, timeout):
+    path = tmp_path / "rule.py"
+    path.write_text("print('loaded')\ndef f(text):\n    print(text)\n    return True\n")
+    verifier = python_verifier(path, "f", TEXT, timeout=timeout)
+    assert ask(verifier, [(AB,), (C,)]) == [1, 1]
+    print("sample")
+    assert capsys.readouterr() == ("sample\n", "loaded\nab\nc\n")
+
+
+def test_standard_output_is_put_back_after_an_error(tmp_path, capsys):
+    path = tmp_path / "rule.py"
+    path.write_text("print('loaded')\n1 / 0\n")
+    with pytest.raises(InputError, match="it cannot be run"):
+        python_verifier(path, "f")
+    with pytest.raises(InputError, match="it did not return"):
+        ask(FunctionVerifier(lambda prefix: print("called") or loops(prefix), timeout=0.05))
+    print("sample")
+    assert capsys.readouterr() == ("sample\n", "loaded\ncalled\n")
+
+
+def test_threads_leave_standard_output_as_it_is():
+    before, seen = sys.stdout, []
+
+    def rule(prefix):
+        seen.append(sys.stdout)
+        return True
+
+    for outcome in (in_a_thread(lambda: ask(FunctionVerifier(rule))) for _ in range(3)):
+        assert outcome == [None]
+    assert [*seen, sys.stdout] == [before] * 4
