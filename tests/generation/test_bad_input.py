@@ -37,6 +37,14 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
         (*PROMPT, "--walk", "backtracking", "--verifier", REGEX, "--erase-prompt"),
         "erase_prompt=True: leave it out: a record cannot say what became of the prompt",
     ),
+    "greedy rejection": (
+        (*PROMPT, "--walk", "rejection", "--verifier", REGEX, "--temperature", "0"),
+        "temperature=0.0: the walk rejection would draw the same token again after every rejection",
+    ),
+    "one token to redraw": (
+        (*PROMPT, "--walk", "tokenwise-rejection", "--verifier", REGEX, "--top-k", "1"),
+        "top_k=1: the walk tokenwise-rejection would draw the same token again",
+    ),
     "candidates of another walk": ((*PROMPT, "--candidates", "3"), "the walk ancestral has no such field"),
     "a delimiter of another walk": (
         (*PROMPT, "--block-delimiter", "a"),

@@ -232,5 +232,11 @@ def test_a_probe_that_does_not_fit_is_refused(say: Say, probe: str, tmp_path: Pa
 def test_help_lists_options_and_the_fields_of_the_walk(say: Say) -> None:
     told = say("--walk", "backtracking", "--help", own_model=False)
     assert told.code == 0
-    for words in ("--verifier SPEC", "--quota", "--max-new-tokens", "erase the last `stride` tokens"):
+    for words in (
+        "--verifier SPEC",
+        "--quota",
+        "--max-new-tokens",
+        "(1000 for each of",
+        "erase the last `stride` tokens",
+    ):
         assert words in told.out

@@ -223,7 +223,12 @@ def _add_sampling(group: Any) -> None:
     group.add_argument(
         "--max-queries", metavar="N", type=int, help="queries after which a sample is given up"
     )
-    group.add_argument("--max-steps", metavar="N", type=int, help="moves after which a sample is given up")
+    group.add_argument(
+        "--max-steps",
+        metavar="N",
+        type=int,
+        help="moves after which a sample is given up (1000 for each of --max-new-tokens)",
+    )
     group.add_argument(
         "--seed",
         type=int,

@@ -48,10 +48,20 @@ class Settings:
         for name in ("max_queries", "max_steps", "batch_size", "memory"):
             if getattr(self, name) is not None:
                 whole_number(name, getattr(self, name), 1)
+        self._require_choice()
         if getattr(self.walk, "erase_prompt", False):
             # A record holds the prompt as it was given, and what the model wrote behind it.
             mend = "leave it out: a record cannot say what became of the prompt (trialogue.inference.generate can)"
             raise InputError("erase_prompt", True, mend)
+
+    def _require_choice(self) -> None:
+        """Raise `InputError` where a walk would draw the one token that is left for ever."""
+        # That it draws again after a rejection is what a walk says that needs verdicts and has no weights.
+        again = self.walk.needs_verifier and self.walk.needs_verdicts and not self.walk.weighted
+        for name, alone in (("temperature", 0), ("top_k", 1)):
+            if again and getattr(self, name) == alone:
+                mend = f"the walk {self.walk_name} would draw the same token again after every rejection: "
+                raise InputError(name, getattr(self, name), mend + "leave more than one token to draw from")
 
     def sampling(self) -> dict[str, Any]:
         """What decides the samples of a prompt, as JSON values: two runs that agree in it continue each other."""
