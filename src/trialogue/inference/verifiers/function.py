@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.inference.verifiers.stop_strings import StopStrings
+from trialogue.inference.verifiers.stop_strings import StopStrings, judging_up_to
 from trialogue.inference.verifiers.timeout import Overdue, call_within
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
@@ -196,6 +196,10 @@ class Threshold:
         self._verifier, self._threshold = verifier, threshold
         self.scope: Literal["sequence", "completion"] = verifier.scope
         self.layers: Sequence[int] = verifier.layers
+
+    def up_to(self, stop: str | Sequence[str]) -> "Threshold":
+        """The same of a verifier that judges, where it judges text, what comes before the first string of `stop`."""
+        return Threshold(judging_up_to(stop, self._verifier), self._threshold)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Verdicts (n,) float64 on the sequences in `rows` (n,)."""
