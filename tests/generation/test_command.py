@@ -39,7 +39,7 @@ def test_samples_are_those_of_the_library(say: Say, model: str) -> None:
     assert [line["verifier_calls"] for line in lines] == samples.verifier_calls.tolist()
     for line, log_prob in zip(lines, samples.log_prob.tolist(), strict=True):
         assert math.isclose(line["log_prob"], log_prob, rel_tol=1e-6)
-        assert (line["id"], line["prompt"], line["log_weight"]) == (0, "the cat", 0.0)
+        assert (line["id"], line["prompt"], line["log_weight"]) == (0, "the cat", None)
     assert re.fullmatch(r"4 samples, \d accepted, \d+ queries, [\d.]+ tokens/s, [\d.]+ s\n", told.err)
 
 
@@ -101,6 +101,20 @@ def test_reasons(say: Say) -> None:
     assert not any(set("e\n") & set(line["text"]) for line in stopped)
     ended = say(*prompt, "--verifier", "regex:[a-z]?", "--walk", "weighted-rejection").lines[0]
     assert (ended["ended"], ended["reason"]) == ("eos", None)
+
+
+def test_a_weight_is_null_where_there_is_none(say: Say) -> None:
+    common = ("--prompt", "the cat", "--n", "12", "--max-new-tokens", "3")
+    for walk in ("best-of-n", "value-guided"):
+        lines = say(*common, "--verifier", "python:rules.py:no_cat", "--walk", walk, "--top-k", "9").lines
+        assert {line["log_weight"] for line in lines} == {None}
+    weighted = say(*common, "--verifier", "regex:[a-z]{0,9}", "--walk", "weighted-rejection").lines
+    assert {line["log_weight"] is None for line in weighted} == {False}
+    # The weight so far of a sample that is given up is that of no completion.
+    given_up = say(
+        *common, "--verifier", "regex:[a-z]{0,9}", "--walk", "weighted-rejection", "--max-steps", "1"
+    )
+    assert [(line["accepted"], line["log_weight"]) for line in given_up.lines] == [(False, None)] * 12
 
 
 def test_what_is_no_text_is_no_stop_string(say: Say) -> None:

@@ -81,6 +81,7 @@ class Recorder:
             self._oracle,
             stop=self._settings.stop,
             max_new_tokens=self._settings.max_new_tokens,
+            weighted=self._settings.walk.weighted,
             run=self._run,
         )
         for key, record in zip(keys, records, strict=True):

@@ -20,13 +20,15 @@ def records_of(
     *,
     stop: Sequence[str],
     max_new_tokens: int,
+    weighted: bool,
     run: str,
 ) -> list[dict[str, Any]]:
     """The output lines of `samples`; `keys` holds the place of each one's prompt, and its own place among that's.
 
     `ended` tells how a complete sample ended: "eos", "stop", "max_new_tokens" or "context". Where a sample is not
-    `accepted`, `reason` says why. `log_prob` and `log_weight` are null where there is none: a weight of zero, or a
-    token that was appended without asking the model.
+    `accepted`, `reason` says why. `log_prob` is null where a token was appended without asking the model. `log_weight`
+    is null where the walk is not `weighted`: all accepted samples count alike; and where the sample is not accepted:
+    it has weight zero.
     """
     texts, completions = samples.texts(), samples.completions()
     columns = {
@@ -57,7 +59,7 @@ def records_of(
                 "ended": ended,
                 "reason": None if accepted else _reason(stopped, ended, max_new_tokens),
                 "log_prob": _finite(columns["log_prob"][row]),
-                "log_weight": _finite(columns["log_weight"][row]),
+                "log_weight": _finite(columns["log_weight"][row]) if weighted and accepted else None,
                 **{name: columns[name][row] for name in COSTS},
                 "seconds": round(float(samples.seconds[row]), 6),
                 "run": run,
@@ -84,8 +86,5 @@ def _reason(stopped: str, ended: str | None, max_new_tokens: int) -> str:
 
 
 def log_weights(records: Iterable[dict[str, Any]]) -> list[float]:
-    """Log-weights of samples; -inf for those that are not accepted."""
-    return [
-        -math.inf if record["log_weight"] is None or not record["accepted"] else record["log_weight"]
-        for record in records
-    ]
+    """Log-weights of samples of a walk that has weights; -inf for those that are not accepted."""
+    return [-math.inf if record["log_weight"] is None else record["log_weight"] for record in records]
