@@ -400,3 +400,52 @@ def test_threads_leave_standard_output_as_it_is():
     for outcome in (in_a_thread(lambda: ask(FunctionVerifier(rule))) for _ in range(3)):
         assert outcome == [None]
     assert [*seen, sys.stdout] == [before] * 4
+
+
+def neighbours(folder, letter):
+    """A file with functions that import modules beside it, some when they are called."""
+    (folder / "words" / "inner").mkdir(parents=True)
+    (folder / "letters.py").write_text(f"LETTER = {letter!r}\n")
+    (folder / "words" / "__init__.py").write_text("from letters import LETTER\n")
+    (folder / "words" / "inner" / "deep.py").write_text("from words import LETTER\nasked = []\n")
+    (folder / "rule.py").write_text(
+        "from letters import LETTER\n"
+        "def early(text):\n    return LETTER in text\n"
+        "def late(text):\n    from words.inner import deep\n    return deep.LETTER in text\n"
+        "def once(text):\n    from words.inner.deep import asked\n"
+        "    asked.append(text)\n    return len(asked) < 3\n"
+    )
+    return folder / "rule.py"
+
+
+def test_a_file_imports_what_lies_beside_it_and_nothing_from_beside_another(tmp_path, monkeypatch):
+    files = [neighbours(tmp_path / letter, letter) for letter in "ab"]
+    paths, modules = list(sys.path), set(sys.modules)
+    rules = [python_verifier(file, name, TEXT) for file in files for name in ("early", "late")]
+    for _ in range(2):
+        assert [ask(rule, [(A,), (B,)]) for rule in rules] == [[1, 0], [1, 0], [0, 1], [0, 1]]
+    assert ask(python_verifier(files[0], "once", TEXT), [(A,), (B,), (C,)]) == [1, 1, 0]
+    assert sys.path == paths
+    assert not {"letters", "words", "words.inner.deep"} & (set(sys.modules) - modules)
+    # The program may have a module of that name too.
+    monkeypatch.setitem(sys.modules, "letters", sys)
+    assert ask(rules[1], [(A,), (B,)]) == [1, 0]
+    assert sys.modules["letters"] is sys
+
+
+def test_modules_of_an_environment_in_the_folder_stay_imported(tmp_path, monkeypatch):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "installed_here.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    (tmp_path / "rule.py").write_text("def f(text):\n    import installed_here\n    return True\n")
+    assert ask(python_verifier(tmp_path / "rule.py", "f", TEXT)) == [1]
+    assert sys.modules.pop("installed_here")
+
+
+def test_a_missing_neighbour_is_named(tmp_path):
+    path = tmp_path / "rule.py"
+    path.write_text("import sys\nsys.path.pop(0)\nimport letters_elsewhere\n")
+    paths = list(sys.path)
+    with pytest.raises(InputError, match="it cannot be run: ModuleNotFoundError: No module named 'letters_"):
+        python_verifier(path, "f")
+    assert sys.path == paths

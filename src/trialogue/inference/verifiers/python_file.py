@@ -1,10 +1,13 @@
 """A function in a Python file of the user's own as a verifier."""
 
 import sys
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from trialogue.errors import InputError
@@ -31,33 +34,75 @@ def python_verifier(
     """The function `name` of the Python file at `path`, which is run, as a verifier.
 
     It is a `TextVerifier` where there is a `tokenization`, else a `FunctionVerifier`; the other arguments are theirs.
+    As in a script, modules in the file's folder can be imported, also by the function when it is called; those that
+    another file imported from its own folder are not seen. What the file prints goes to standard error.
     Raises `InputError` where there is no such file or function, or the file cannot be run.
     """
-    function = _function(Path(path), name)
+    function = _function(Path(path).resolve(), str(path), name)
     if tokenization is None:
         return FunctionVerifier(function, scope, whole=whole, timeout=timeout)
     return TextVerifier(function, tokenization, scope, whole=whole, timeout=timeout)
 
 
-def _function(path: Path, name: str) -> Callable[..., Any]:
+def _function(path: Path, shown: str, name: str) -> Callable[[Any], Any]:
     if not path.is_file():
-        raise InputError("python", str(path), "there is no such file")
+        raise InputError("python", shown, "there is no such file")
     module_name = f"{__name__}.{path.stem}"
-    loader = SourceFileLoader(module_name, str(path.resolve()))
+    loader = SourceFileLoader(module_name, str(path))
     spec = spec_from_loader(module_name, loader)
     assert spec is not None
     module = module_from_spec(spec)
     # Dataclasses look their module up by its name.
     sys.modules[module_name] = module
     try:
-        with printing_aside():
+        with printing_aside(), _importable(path.parent):
             loader.exec_module(module)
     except CRASHES as error:
         del sys.modules[module_name]
-        raise InputError("python", str(path), f"it cannot be run: {reason(error)}") from error
+        raise InputError("python", shown, f"it cannot be run: {reason(error)}") from error
     function = getattr(module, name, None)
     if not callable(function):
         own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module_name]
         known = ", ".join(key for key in own if callable(getattr(module, key))) or "none"
-        raise InputError("python", f"{path}:{name}", f"the file has no such function; its functions: {known}")
-    return function
+        raise InputError(
+            "python", f"{shown}:{name}", f"the file has no such function; its functions: {known}"
+        )
+
+    def called(given: Any) -> Any:
+        with _importable(path.parent):
+            return function(given)
+
+    called.__name__ = name
+    return called
+
+
+_neighbours: defaultdict[Path, dict[str, ModuleType]] = defaultdict(dict)
+"""By folder, the modules that were imported from it; they are among all modules only while it is importable."""
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Modules of `folder` come first, as in a script that lies there, and are out of the way afterwards."""
+    own = _neighbours[folder]
+    hidden = {name: sys.modules[name] for name in own if sys.modules.get(name, own[name]) is not own[name]}
+    sys.path.insert(0, str(folder))
+    sys.modules.update(own)
+    known = len(sys.modules)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):
+            sys.path.remove(str(folder))
+        # Modules are listed as they were imported: to look at every one in each call would take long.
+        for name in list(sys.modules)[known:] if len(sys.modules) > known else ():
+            if _lies_in(folder, sys.modules.get(name.partition(".")[0])):
+                own[name] = sys.modules[name]
+        for name in own:
+            sys.modules.pop(name, None)
+        sys.modules.update(hidden)
+
+
+def _lies_in(folder: Path, module: ModuleType | None) -> bool:
+    """Whether `module` was found in `folder` itself: a virtual environment further down has modules of its own."""
+    places = getattr(module, "__path__", None) or [getattr(module, "__file__", None) or ""]
+    return any(Path(place).parent == folder for place in places)
