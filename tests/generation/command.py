@@ -32,6 +32,9 @@ def gated(text):
         time.sleep(0.01)
     return True
 
+def share_of_a(text):
+    return (1 + text.count("a")) / 100
+
 def raising(text):
     raise KeyError("no\\nsuch key")
 

@@ -6,12 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 
 from generation.command import REGEX, Say
 from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
 from training.planted_signal import marked_texts
 from trialogue.inference import WALKS, Backtracking, GrammarVerifier, ProbeVerifier, generate
-from trialogue.training.probe_files import load_probe, save_probe
+from trialogue.inference.walks.batch import Batch
+from trialogue.oracles import padded
+from trialogue.training.probe_files import ProbeFile, load_probe, save_probe
 from trialogue.training.probe_training import ProbeTrainingConfig, train_verifier
 
 
@@ -213,9 +216,8 @@ def probe(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(
-    ("walk", "threshold"), [("rejection", None), ("rejection", 0.3), ("best-of-n", None), ("best-of-n", 0.3)]
-)
+@pytest.mark.parametrize("walk", ["rejection", "best-of-n", "block-best-of-n", "ancestral", "smc"])
+@pytest.mark.parametrize("threshold", [None, 0.3])
 def test_a_probe_gives_verdicts_to_walks_that_reject_and_else_values(
     walk: str, threshold: float | None, say: Say, probe: str
 ) -> None:
@@ -223,13 +225,48 @@ def test_a_probe_gives_verdicts_to_walks_that_reject_and_else_values(
     told = say("--prompt", "the cat", "--verifier", spec, "--walk", walk, "--n", "6", "--max-new-tokens", "4")
     assert told.code == 0, told.err
     file = load_probe(probe)
-    verdicts = threshold is not None or walk == "rejection"
+    verdicts = walk == "rejection" or (threshold is not None and walk == "smc")
     verifier = file.verifier(threshold) if verdicts else ProbeVerifier(file.probe, file.layer)
     samples = generate(
         tiny_oracle(), ["the cat"], walk=WALKS[walk](), verifier=verifier, num_samples=6, max_new_tokens=4
     )
     lines = sorted(told.lines, key=lambda line: line["sample"])
     assert [tuple(line["tokens"]) for line in lines] == samples.completions()
+    # What the probe says of each of them alone, in one more pass of the model.
+    values = [_value(file, sequence) for sequence in samples.sequences()]
+    for line, value, accepted in zip(lines, values, samples.accepted.tolist(), strict=True):
+        assert math.isclose(line["value"], value, rel_tol=1e-4)
+        if walk in ("rejection", "smc"):
+            assert line["accepted"] is accepted
+            continue
+        least = file.threshold if threshold is None else threshold
+        assert line["accepted"] is (value >= least)
+        assert line["accepted"] or f"value {value:.3f}"[:-2] in line["reason"]
+        assert line["accepted"] or line["reason"].endswith(f" below the threshold {least:.4g}")
+    if walk == "ancestral" and threshold is None:
+        assert {line["accepted"] for line in lines} == {True, False}
+
+
+def _value(file: ProbeFile, sequence: tuple[int, ...]) -> float:
+    """The probability of a sequence by a probe, without a walk."""
+    batch, (tokens, length) = (
+        Batch(tiny_oracle(), 1, len(sequence) + 1, layers=(1,)),
+        padded([sequence], len(sequence) + 1),
+    )
+    batch.add(tokens, length, length, length + 1)
+    with torch.inference_mode():
+        return float(ProbeVerifier(file.probe, file.layer).values(batch, torch.tensor([0]))[0])
+
+
+def test_values_of_functions_are_recorded(say: Say) -> None:
+    common = ("--prompt", "the cat", "--n", "8", "--max-new-tokens", "6")
+    lines = say(*common, "--verifier", "python:rules.py:share_of_a", "--walk", "best-of-n").lines
+    assert [line["value"] for line in lines] == [(1 + line["text"].count("a")) / 100 for line in lines]
+    lines = say(*common, "--verifier", "python:rules.py:share_of_a", "python:rules.py:lower").lines
+    for line in lines:
+        lower = line["text"] == line["text"].lower()
+        assert line["value"] == (1 + line["text"].count("a")) / 100 * lower
+    assert {line["value"] for line in say(*common).lines} == {None}
 
 
 def test_a_probe_that_does_not_fit_is_refused(say: Say, probe: str, tmp_path: Path) -> None:

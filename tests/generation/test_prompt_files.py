@@ -67,4 +67,7 @@ def test_streams_are_named_by_ids() -> None:
     assert all(0 <= stream < 2**63 for stream in streams)
     # What a prompt without an id has always had.
     assert [Prompt(3, "A").stream(sample) for sample in (0, 5)] == [3 * 2**32, 3 * 2**32 + 5]
-    assert [Prompt("x", "A").stream(sample) for sample in (0, 1)] == [7314381420601222914, 7314381420601222915]
+    assert [Prompt("x", "A").stream(sample) for sample in (0, 1)] == [
+        7314381420601222914,
+        7314381420601222915,
+    ]

@@ -10,6 +10,7 @@ from trialogue.generation.records import records_of
 from trialogue.generation.sample_file import Key, line_of
 from trialogue.generation.settings import Settings, digest
 from trialogue.generation.streaming import LiveText
+from trialogue.generation.verifier_specs import Built
 from trialogue.inference import Samples
 from trialogue.models.pretrained import PretrainedOracle
 
@@ -58,11 +59,12 @@ class Recorder:
         oracle: PretrainedOracle,
         pending: Sequence[Key],
         starts: Sequence[int],
+        built: Sequence[Built],
         output: Output,
         live: LiveText | None,
     ) -> None:
         self._settings, self._oracle, self._pending, self._starts = settings, oracle, pending, starts
-        self._output, self._live = output, live
+        self._built, self._output, self._live = built, output, live
         self._run = digest(settings.sampling())
 
     def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
@@ -79,6 +81,7 @@ class Recorder:
             keys,
             self._settings.prompts,
             self._oracle,
+            self._built,
             stop=self._settings.stop,
             max_new_tokens=self._settings.max_new_tokens,
             weighted=self._settings.walk.weighted,

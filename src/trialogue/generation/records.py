@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from trialogue.generation.prompts import Prompt
+from trialogue.generation.verifier_specs import Built
 from trialogue.inference import Samples
 from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.models.pretrained import PretrainedOracle
@@ -17,6 +18,7 @@ def records_of(
     keys: Sequence[tuple[int, int]],
     prompts: Sequence[Prompt],
     oracle: PretrainedOracle,
+    built: Sequence[Built],
     *,
     stop: Sequence[str],
     max_new_tokens: int,
@@ -28,12 +30,15 @@ def records_of(
     `ended` tells how a complete sample ended: "eos", "stop", "max_new_tokens" or "context". Where a sample is not
     `accepted`, `reason` says why. `log_prob` is null where a token was appended without asking the model. `log_weight`
     is null where the walk is not `weighted`: all accepted samples count alike; and where the sample is not accepted:
-    it has weight zero.
+    it has weight zero. `value` is the product of what graded verifiers (functions, probes) gave the complete text; null
+    where there is none, or where it was not asked for. A sample is `accepted` only where none of them is below its
+    threshold.
     """
     texts, completions = samples.texts(), samples.completions()
     columns = {
         name: getattr(samples, name).tolist() for name in ("accepted", "log_prob", "log_weight", *COSTS)
     }
+    graded = [(one.graded.final(samples), one.threshold) for one in built if one.graded is not None]
     strings = StopStrings(stop) if stop else None
     records = []
     for row, (place, sample) in enumerate(keys):
@@ -47,7 +52,13 @@ def records_of(
                 ended = "stop"
             else:
                 ended = "context" if length == oracle.max_length else "max_new_tokens"
-        accepted = columns["accepted"][row]
+        values = [(own[row], threshold) for own, threshold in graded]
+        below = [
+            f"value {value:.4g} below the threshold {threshold:.4g}"
+            for value, threshold in values
+            if value is not None and threshold is not None and value < threshold
+        ]
+        accepted = columns["accepted"][row] and not below
         records.append(
             {
                 "id": prompts[place].id,
@@ -57,9 +68,10 @@ def records_of(
                 "tokens": list(completions[row]),
                 "accepted": accepted,
                 "ended": ended,
-                "reason": None if accepted else _reason(stopped, ended, max_new_tokens),
+                "reason": None if accepted else _reason(stopped, ended, max_new_tokens, *below),
                 "log_prob": _finite(columns["log_prob"][row]),
                 "log_weight": _finite(columns["log_weight"][row]) if weighted and accepted else None,
+                "value": _product([value for value, _ in values]),
                 **{name: columns[name][row] for name in COSTS},
                 "seconds": round(float(samples.seconds[row]), 6),
                 "run": run,
@@ -72,17 +84,24 @@ def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _reason(stopped: str, ended: str | None, max_new_tokens: int) -> str:
-    """Why a sample is not accepted."""
+def _product(values: Sequence[float | None]) -> float | None:
+    """The product of values, which are asked for one after the other as long as it is positive."""
+    known = [value for value in values if value is not None]
+    return math.prod(known) if known and (len(known) == len(values) or 0 in known) else None
+
+
+def _reason(stopped: str, ended: str | None, max_new_tokens: int, *below: str) -> str:
+    """Why a sample is not accepted; `below` names the thresholds that it fails."""
     if stopped == "failed":
         return "failed: no token allowed"
     if stopped:
         return stopped
+    rejected = ": ".join(("rejected by the verifier", *below[:1]))
     if ended == "max_new_tokens":
-        return f"cut at max_new_tokens={max_new_tokens}: rejected by the verifier"
+        return f"cut at max_new_tokens={max_new_tokens}: {rejected}"
     if ended == "context":
-        return "cut at the end of the model's context: rejected by the verifier"
-    return "rejected by the verifier"
+        return f"cut at the end of the model's context: {rejected}"
+    return rejected
 
 
 def log_weights(records: Iterable[dict[str, Any]]) -> list[float]:

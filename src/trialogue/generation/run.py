@@ -84,17 +84,24 @@ def run(
     )
     began = time.perf_counter()
     prompts = [_encoded(oracle, prompt, settings.chat) for prompt in settings.prompts]
-    built = settings.verifier.build(oracle, verdicts=settings.walk.needs_verdicts, stop=settings.stop)
-    if not settings.walk.judges_whole:
-        judging = [verifier for kind, verifier in built if kind.judges_prompts]
+    walk = settings.walk
+    built = settings.verifier.build(
+        oracle,
+        verdicts=walk.needs_verdicts,
+        # What judges complete samples and needs no verdicts compares them, or lets the verifier judge the result.
+        ranks=walk.judges_whole and not walk.needs_verdicts,
+        stop=settings.stop,
+    )
+    if not walk.judges_whole:
+        judging = [one.verifier for one in built if one.kind.judges_prompts]
         _require_viable(settings.prompts, prompts, oracle, judging)
-    verifiers = [verifier for _, verifier in built]
+    verifiers = [one.verifier for one in built]
     cut = settings.temperature != 1 or settings.top_p != 1 or settings.top_k is not None
     law = truncated(oracle, settings.temperature, settings.top_p, settings.top_k) if cut else oracle
     starts = [len(prompts[place]) for place, _ in pending]
-    recorder = Recorder(settings, oracle, pending, starts, output, live)
+    recorder = Recorder(settings, oracle, pending, starts, built, output, live)
     arguments: dict[str, Any] = {
-        "walk": settings.walk,
+        "walk": walk,
         "verifier": Product(*verifiers) if len(verifiers) > 1 else next(iter(verifiers), None),
         "max_new_tokens": settings.max_new_tokens,
         "seed": settings.seed,
@@ -107,7 +114,7 @@ def run(
         "progress": progress,
         "observer": recorder,
     }
-    rows = rows_at_once(law, settings.walk, len(pending), settings.batch_size)
+    rows = rows_at_once(law, walk, len(pending), settings.batch_size)
     with _named_memory(settings, rows, max(map(len, prompts)) + settings.max_new_tokens):
         samples = generate(law, [prompts[place] for place, _ in pending], **arguments)
     tokens = int((samples.lengths - samples.prompt_lengths).sum())

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from trialogue.errors import InputError
+from trialogue.generation.values import Graded
 from trialogue.inference.verifiers import (
     GrammarVerifier,
     ProbeVerifier,
@@ -59,9 +60,11 @@ class VerifierSpec:
         return {"verifier": list(self.specs), **files, **functions}
 
     def build(
-        self, oracle: PretrainedOracle, *, verdicts: bool, stop: Sequence[str] = ()
-    ) -> list[tuple["Kind", Verifier]]:
-        """Kind and verifier of each spec, for `oracle`; with `verdicts` those that give probabilities say 0 or 1.
+        self, oracle: PretrainedOracle, *, verdicts: bool, ranks: bool = False, stop: Sequence[str] = ()
+    ) -> list["Built"]:
+        """The verifier of each spec, for `oracle`; with `verdicts` those that give probabilities say 0 or 1.
+
+        Where a walk only `ranks` by values, they are what they are; a threshold decides about the one that is chosen.
 
         Verifiers of text judge what comes before the first of the strings `stop`. Raises `InputError` for what does not
         compile, load, or fit the model.
@@ -70,7 +73,16 @@ class VerifierSpec:
         for spec in self.specs:
             kind, content = _split(spec)
             part = kind.build(Wanted(spec, content, self, oracle, verdicts))
-            parts.append((kind, part.up_to(stop) if stop and isinstance(part, JudgesText) else part))
+            if stop and isinstance(part, JudgesText):
+                part = part.up_to(stop)
+            graded = part if isinstance(part, Graded) else Graded(part) if kind.graded else None
+            threshold = None if graded is None else graded.threshold
+            if graded is None or threshold is None:
+                parts.append(Built(kind, graded or part, graded, None))
+            elif verdicts or (graded.written and not ranks):
+                parts.append(Built(kind, Threshold(graded, threshold), graded, None))
+            else:
+                parts.append(Built(kind, graded, graded, threshold if ranks else None))
         return parts
 
 
@@ -87,13 +99,22 @@ class Wanted(NamedTuple):
     verdicts: bool
 
 
+class Built(NamedTuple):
+    """A verifier as a walk is given it; `graded` remembers its values, which `threshold` cuts in the end."""
+
+    kind: "Kind"
+    verifier: Verifier
+    graded: Graded | None
+    threshold: float | None
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of verifier.
 
     `form` shows what it is given, `said` explains that in a line. `path` is the file that a content names, if it names
     one, and raises `ValueError` for a content of another form. A kind that does not judge prompts has nothing to say
-    about a prompt without a completion.
+    about a prompt without a completion. Values of a `graded` kind are degrees, which records show.
     """
 
     form: str
@@ -101,6 +122,7 @@ class Kind:
     build: Callable[[Wanted], Verifier]
     path: Callable[[str], Path | None] = Path
     judges_prompts: bool = True
+    graded: bool = False
 
 
 def _split(spec: str) -> tuple[Kind, str]:
@@ -197,10 +219,12 @@ def _probe(wanted: Wanted) -> Verifier:
 
     saved, threshold = load_probe(_file_of_probe(wanted.content)), _threshold(wanted.content)
     saved.check(wanted.oracle)
-    values = ProbeVerifier(saved.probe, saved.layer)
-    if threshold is None and not wanted.verdicts:
-        return values
-    return Threshold(values, saved.threshold if threshold is None else threshold)
+    written = threshold is not None
+    return Graded(
+        ProbeVerifier(saved.probe, saved.layer),
+        saved.threshold if threshold is None else threshold,
+        written=written,
+    )
 
 
 KINDS = {
@@ -217,14 +241,17 @@ KINDS = {
         "what a function answers: whether it accepts, or a value",
         _python,
         path=_file_of_function,
+        graded=True,
     ),
     "probe": Kind(
         "FILE[@THRESHOLD]",
-        "what a trained probe reads off the hidden states; with a threshold, or its own where a walk rejects, 0 or 1",
+        "what a trained probe reads off the hidden states: accepted is what reaches its threshold, or the one written. "
+        "Walks that rank go by the values themselves, walks that weigh by them too unless a threshold is written",
         _probe,
         path=_file_of_probe,
         # It judges the token that was appended last.
         judges_prompts=False,
+        graded=True,
     ),
 }
 """Every kind of verifier by its name."""

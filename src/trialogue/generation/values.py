@@ -1,0 +1,56 @@
+"""Values of finished samples: what a graded verifier said, and whether that passes its threshold."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from torch import Tensor
+
+from trialogue.inference import Samples
+from trialogue.oracles import Decoding, Verifier
+
+
+class Graded:
+    """`verifier`, whose values are degrees, as a walk sees it; the values of complete sequences are remembered.
+
+    `threshold` is where acceptance begins, if not above zero. A walk that is given the values themselves asks once per
+    sequence, so that to judge a finished sample anew would cost a pass of the model. `each` is told, at most once, that
+    a walk judges every continuation of a prefix by itself.
+    """
+
+    def __init__(self, verifier: Verifier, threshold: float | None = None, *, written: bool = False) -> None:
+        self._verifier, self.threshold, self.written = verifier, threshold, written
+        self.scope: Literal["sequence", "completion"] = verifier.scope
+        self.layers: Sequence[int] = verifier.layers
+        self.each: Callable[[], None] | None = None
+        self._values: dict[bytes, float] = {}
+
+    def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        """Values (n,) of the sequences in `rows` (n,)."""
+        values = self._verifier.values(decoding, rows)
+        for place in decoding.complete[rows].nonzero()[:, 0].tolist():
+            row = int(rows[place])
+            tokens = decoding.tokens[row, : int(decoding.lengths[row])]
+            self._values[_name(tokens, int(decoding.start[row]))] = float(values[place])
+        return values
+
+    def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
+        """Values (n, vocab) of all one-token continuations, or None where only `values` can tell."""
+        values = self._verifier.children(decoding, rows)
+        if values is None and self.each is not None:
+            told, self.each = self.each, None
+            told()
+        return values
+
+    def final(self, samples: Samples) -> list[float | None]:
+        """The values of finished samples, None of those that were never judged as a whole."""
+        lengths, starts = samples.lengths.tolist(), samples.prompt_lengths.tolist()
+        rows = zip(samples.tokens, lengths, starts, strict=True)
+        return [self._values.get(_name(tokens[:length], start)) for tokens, length, start in rows]
+
+
+def _name(tokens: Tensor, start: int) -> bytes:
+    """A sequence and where its completion begins, in few bytes: a run may judge millions."""
+    return hashlib.blake2b(
+        tokens.cpu().numpy().tobytes(), digest_size=16, salt=start.to_bytes(8, "little")
+    ).digest()
