@@ -204,3 +204,12 @@ def test_listing_imports_nothing_heavy(tmp_path: Path) -> None:
         check=False,
     )
     assert told.returncode == 0, told.stderr
+
+
+def test_ctrl_c_while_nothing_can_be_said_about_it(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "parser", interrupted)
+    told = say("list")
+    assert (told.code, told.err) == (130, "\ntrialogue: interrupted\n")

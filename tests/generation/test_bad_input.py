@@ -2,6 +2,9 @@
 
 import importlib
 import logging.handlers
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ from huggingface_hub import constants, file_download
 from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
 from huggingface_hub.utils import logging as hub_logging
 
+import trialogue
 from generation.command import PROMPT, REGEX, RULES, Say, start
 from models.tiny_pretrained import save_tiny
 from trialogue.generation import run
@@ -160,6 +164,36 @@ def test_what_was_generated_before_an_error_is_kept(say: Say, tmp_path: Path) ->
         f"it raised ValueError: too late ({kept} of 6 samples are kept in out.jsonl; the same command goes on)"
         in told.err
     )
+
+
+@pytest.mark.parametrize(
+    ("shell", "words"),
+    [("> /dev/full", "it cannot be written: No space left on device"), (">&-", "stdout=None: it is closed")],
+)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_standard_output_that_takes_nothing_is_one_line(
+    shell: str, words: str, unbuffered: str, model: str, tmp_path: Path
+) -> None:
+    (tmp_path / "say.py").write_text(
+        "import sys\nfrom trialogue import cli\nsys.exit(cli.main(sys.argv[1:]))\n"
+    )
+
+    def told(command: str) -> tuple[int, str]:
+        environment = os.environ | {
+            "PYTHONPATH": str(Path(trialogue.__file__).parents[1]),
+            "PYTHONUNBUFFERED": unbuffered,
+        }
+        line = f"{sys.executable} say.py {command} {shell}"
+        done = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        return done.returncode, done.stderr
+
+    code, err = told(f"generate --model {model} --prompt a --max-new-tokens 2")
+    assert (code, err.count("\n")) == (2, 1), err
+    assert words in err
+    assert err.endswith("write to a file with --out FILE\n")
+    code, err = told("list")
+    wanted = "trialogue: error: standard output cannot be written: No space left on device\n"
+    assert (code, err) == ((2, wanted) if "full" in shell else (0, ""))
 
 
 LITTLE_MEMORY = """

@@ -5,6 +5,7 @@ a command needs when it is called: `list` and `--help` must not wait for torch o
 """
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ from trialogue import __version__
 from trialogue.cli import generate, models, probe, studies
 from trialogue.cli.commands import Commands, Parser
 from trialogue.errors import InputError
+
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -33,15 +36,37 @@ def main(tokens: Sequence[str] | None = None) -> int:
             arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}")
         arguments.overrides = rest
         arguments.function(arguments)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # as it is where it was closed
+            sys.stdout.flush()
     except InputError as error:
         print(f"trialogue: error: {' '.join(str(error).split())}", file=sys.stderr)
+        _flush_what_goes()
         return 2
     except KeyboardInterrupt as error:
-        print(f"\ntrialogue: {error or 'interrupted'}", file=sys.stderr)
+        print(f"\ntrialogue: {str(error) or 'interrupted'}", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader has gone; what is still in the buffer must not raise again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_output()
         return 1
+    except OSError as error:
+        # Files that commands write name themselves (`trialogue.storage`): this one is standard output.
+        if error.filename is not None or error.errno not in _UNWRITABLE:
+            raise
+        print(f"trialogue: error: standard output cannot be written: {error.strerror}", file=sys.stderr)
+        _flush_what_goes()
+        return 2
     return 0
+
+
+def _flush_what_goes() -> None:
+    """Write what standard output still takes, and nothing more where it takes nothing."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        _abandon_output()
+
+
+def _abandon_output() -> None:
+    """Let nothing that is still in the buffer of standard output raise again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

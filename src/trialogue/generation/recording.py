@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from trialogue.errors import InputError
 from trialogue.generation.records import records_of
 from trialogue.generation.sample_file import Key, line_of
 from trialogue.generation.settings import Settings, digest
@@ -13,6 +14,8 @@ from trialogue.generation.streaming import LiveText
 from trialogue.generation.verifier_specs import Built
 from trialogue.inference import Samples
 from trialogue.models.pretrained import PretrainedOracle
+
+_ELSEWHERE = "write to a file with --out FILE"
 
 
 class Output(Protocol):
@@ -29,12 +32,20 @@ class StandardOutput:
     """Lines on standard output."""
 
     def __init__(self) -> None:
+        if sys.stdout is None:
+            raise InputError("stdout", None, f"it is closed: {_ELSEWHERE}")
         self.kept: dict[Key, dict[str, Any]] = {}
 
     def write(self, record: dict[str, Any]) -> None:
         """Write a record; it is with its reader when the call returns."""
-        sys.stdout.buffer.write(line_of(record))
-        sys.stdout.buffer.flush()
+        try:
+            sys.stdout.buffer.write(line_of(record))
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise  # A reader that has seen enough is no mistake.
+        except OSError as error:
+            mend = f"it cannot be written: {error.strerror or error}: {_ELSEWHERE}"
+            raise InputError("stdout", str(sys.stdout.name), mend) from error
 
 
 class Collected:
