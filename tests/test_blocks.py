@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -108,7 +109,16 @@ def test_laws_are_exact() -> None:
     assert weighted_law([1e308, 1e308], 2).tolist() == [0.5, 0.5]
 
 
+def test_a_flat_list_of_sites_is_no_list_of_blocks() -> None:
+    for flat in ([0, 1, 2], np.array([0, 1])):
+        with pytest.raises(InputError, match=r"^blocks=.*give a list of blocks, each a list of sites"):
+            sites_of_blocks(flat)  # type: ignore[arg-type]
+
+
 def test_blocks_are_read_from_sites_and_masks() -> None:
+    rows = np.array([[True, False, True], [False, True, True]])
+    assert sites_of_blocks(rows) == sites_of_blocks(torch.from_numpy(rows)) == ((0, 2), (1, 2))
+    assert torch.equal(block_masks(rows, 3), torch.from_numpy(rows))
     masks = torch.tensor([[True, True, False], [False, False, True], [False, True, True]])
     assert torch.equal(block_masks(BLOCKS, 3), masks)
     assert torch.equal(block_masks(masks, 3), masks)

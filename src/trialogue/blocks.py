@@ -7,13 +7,15 @@ thesis).
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
 from trialogue.probabilities import checked_law
 
-Blocks = Tensor | Sequence[Sequence[int]]
+Blocks = Tensor | NDArray[np.bool_] | Sequence[Sequence[int]]
 """Blocks of sites: (blocks, N) bool, or the sites of each, counted from 0."""
 
 Weights = Tensor | Sequence[float]
@@ -28,12 +30,16 @@ def sites_of_blocks(blocks: Blocks) -> tuple[tuple[int, ...], ...]:
 
     Raises `InputError` where there is no block, and for a block that has no sites, or not different ones.
     """
-    if isinstance(blocks, Tensor) and blocks.dtype == torch.bool:
-        if blocks.ndim != 2:
-            raise InputError("blocks", tuple(blocks.shape), "use the shape (blocks, N)")
-        listed = tuple(tuple(block.nonzero()[:, 0].tolist()) for block in blocks)
+    masks = _masks(blocks)
+    if masks is not None:
+        if masks.ndim != 2:
+            raise InputError("blocks", tuple(masks.shape), "use the shape (blocks, N)")
+        listed = tuple(tuple(block.nonzero()[:, 0].tolist()) for block in masks)
     else:
-        listed = tuple(tuple(whole_number("blocks", site, 0) for site in block) for block in blocks)
+        try:
+            listed = tuple(tuple(whole_number("blocks", site, 0) for site in block) for block in blocks)
+        except TypeError:
+            raise InputError("blocks", blocks, "give a list of blocks, each a list of sites") from None
     if not listed:
         raise InputError("blocks", [], "give at least one block")
     for block in listed:
@@ -42,13 +48,20 @@ def sites_of_blocks(blocks: Blocks) -> tuple[tuple[int, ...], ...]:
     return listed
 
 
+def _masks(blocks: Blocks) -> Tensor | None:
+    """`blocks` where they are an array of bool."""
+    masks = torch.as_tensor(blocks) if isinstance(blocks, np.ndarray) else blocks
+    return masks if isinstance(masks, Tensor) and masks.dtype == torch.bool else None
+
+
 def block_masks(blocks: Blocks, sites: int) -> Tensor:
     """Blocks of N = `sites` sites as (blocks, N) bool.
 
     Raises `InputError` wherever `sites_of_blocks` does, and for other shapes and sites that do not exist.
     """
-    if isinstance(blocks, Tensor) and blocks.dtype == torch.bool and blocks.shape[1:] != (sites,):
-        raise InputError("blocks", tuple(blocks.shape), f"use the shape (blocks, {sites})")
+    masks = _masks(blocks)
+    if masks is not None and masks.shape[1:] != (sites,):
+        raise InputError("blocks", tuple(masks.shape), f"use the shape (blocks, {sites})")
     listed = sites_of_blocks(blocks)
     masks = torch.zeros(len(listed), sites, dtype=torch.bool)
     for mask, block in zip(masks, listed, strict=True):

@@ -1,5 +1,6 @@
 """The one exception that means: the input is wrong, and here is how to mend it."""
 
+import math
 from operator import index
 
 
@@ -28,6 +29,17 @@ def whole_number(field: str, value: object, least: int) -> int:
         raise InputError(field, value, f"use a whole number of at least {least}") from None
     if number < least:
         raise InputError(field, value, f"use at least {least}")
+    return number
+
+
+def positive_number(field: str, value: object) -> float:
+    """Return `value` as a float; raises `InputError` where it is no finite number above 0."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, RuntimeError):
+        number = math.nan
+    if isinstance(value, str) or not 0 < number < math.inf:
+        raise InputError(field, value, "use a finite number above 0")
     return number
 
 

@@ -77,6 +77,14 @@ def test_parameters_multiply_features(model):
     close(model.moments(), (by_hand(model)[:, None] * model.features(states)).sum(0) / by_hand(model).sum())
 
 
+def test_tokens_of_any_whole_type_are_read():
+    model, tokens = Ising.clique(3, 2, 0.4, 0.1), torch.tensor([[0, 1, 1]])
+    masked = torch.tensor([[True, False, True]])
+    for given in (tokens.to(torch.uint8), tokens.int(), tokens.numpy(), tokens.tolist()):
+        assert torch.equal(model.energy(given), model.energy(tokens))
+        assert torch.equal(model.log_probs(given, masked), model.log_probs(tokens, masked))
+
+
 def test_features_are_in_lexicographic_order():
     tokens = torch.tensor([[0, 1, 1, 0]])
     x = spins(tokens)[0].tolist()

@@ -229,6 +229,8 @@ FLIP = two_states(1.0, 1.0)
         (lambda: poincare_constant(two_states(1e-11, 1e-11)), "double precision"),
         (lambda: mixing_time(two_states(1e-11, 1e-11)), "double precision"),
         (lambda: mixing_time(two_states(0.5, 0.5), eps=0.0), "eps"),
+        (lambda: mixing_time(two_states(0.5, 0.5), eps=1.0), "eps=1.0: use a distance"),
+        (lambda: mixing_time(two_states(0.5, 0.5), eps="a"), "eps='a'"),
         (lambda: mixing_time(torch.ones(2, 3)), "square"),
         (lambda: mixing_time(torch.ones(2, 2)), "sums to one"),
         (lambda: mixing_time(torch.tensor([[1.5, -0.5], [0.5, 0.5]])), "not negative"),

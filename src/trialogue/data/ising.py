@@ -206,7 +206,7 @@ class Ising:
         `masked` (rows, N) bool. Raises `InputError` for other masks, and unless the couplings are a clique, for those
         of more than `TABLE_SITES` sites.
         """
-        spins = self._spins(tokens)
+        spins, tokens = self._spins(tokens), torch.as_tensor(tokens).long()
         if masked.shape != tokens.shape or masked.dtype != torch.bool:
             raise InputError("masked", (*masked.shape, masked.dtype), "give one bool for each token")
         if isinstance(self._couplings, Clique):

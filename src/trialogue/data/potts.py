@@ -26,7 +26,7 @@ from trialogue.data.potts_messages import (
 from trialogue.data.potts_patterns import StoredPatterns
 from trialogue.data.potts_spectrum import correlation_length
 from trialogue.data.potts_walls import Walls
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, positive_number, whole_number
 from trialogue.oracles import whole_sequences
 
 Key = TypeVar("Key")
@@ -132,9 +132,8 @@ class PottsChain:
 
     def messages(self, temperature: float) -> Messages:
         """The transfer-matrix messages at a temperature, with log-weights -E / T; they serve all lengths."""
-        if not (math.isfinite(temperature) and temperature > 0):
-            raise InputError("temperature", temperature, "use a finite number above 0")
-        return self._messages.get(float(temperature), lambda: Messages(self._log_weights(temperature)))
+        number = positive_number("temperature", temperature)
+        return self._messages.get(number, lambda: Messages(self._log_weights(number)))
 
     def _log_weights(self, temperature: float) -> Tensor:
         log_weights = -self.energies / temperature

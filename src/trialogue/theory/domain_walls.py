@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.data import PottsChain
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, positive_number, whole_number
 from trialogue.theory.transfer_decay import kept_decay
 
 
@@ -54,7 +54,7 @@ def free_energy_bound(
     otherwise: T not positive, E_max not finite, less than two patterns.
     """
     energy = largest_wall_energy(window, max_energy)
-    return energy - positive_temperature(temperature) * largest_wall_entropy(length, patterns)
+    return energy - positive_number("temperature", temperature) * largest_wall_entropy(length, patterns)
 
 
 def crossing_length(window: int, max_energy: float, temperature: float, patterns: int) -> float:
@@ -62,7 +62,7 @@ def crossing_length(window: int, max_energy: float, temperature: float, patterns
 
     Raises `InputError` where the theorem assumes otherwise: T not positive, E_max not finite, less than two patterns.
     """
-    exponent = largest_wall_energy(window, max_energy) / positive_temperature(temperature)
+    exponent = largest_wall_energy(window, max_energy) / positive_number("temperature", temperature)
     log_walls = exponent - math.log(_several(patterns) - 1)
     return 1 + math.exp(log_walls) if log_walls < math.log(np.finfo(float).max) else math.inf
 
@@ -146,7 +146,7 @@ def one_wall(energies: Tensor, patterns: Tensor, temperature: float) -> OneWall:
     has no wall: those are left out. Infinite energies may be given; such walls weigh nothing. Raises `InputError` for a
     temperature that is not positive, for less than two patterns, and as `splice_energies`.
     """
-    temperature = positive_temperature(temperature)
+    temperature = positive_number("temperature", temperature)
     _several(len(patterns))
     cost = splice_energies(energies, patterns).numpy()
     other, bond = _different_splices(torch.as_tensor(patterns).numpy())
@@ -199,13 +199,6 @@ def no_wall_decay(chain: PottsChain, temperature: float) -> float:
     return kept_decay(_log_weights(_table(chain.energies), temperature), kept, temperature)
 
 
-def positive_temperature(temperature: float) -> float:
-    """The temperature; raises `InputError` where it is not a positive finite number."""
-    if not 0 < temperature < math.inf:
-        raise InputError("temperature", temperature, "use a finite number above 0")
-    return float(temperature)
-
-
 def _several(patterns: int) -> int:
     number = whole_number("patterns", patterns, 1)
     if number < 2:
@@ -216,7 +209,7 @@ def _several(patterns: int) -> int:
 def _log_weights(energies: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
     """-E / T, which is infinite where E is."""
     with np.errstate(over="ignore"):
-        log_weights = -energies / positive_temperature(temperature)
+        log_weights = -energies / positive_number("temperature", temperature)
     if np.isinf(log_weights[np.isfinite(energies)]).any():
         largest = float(energies[np.isfinite(energies)].max())
         raise InputError("temperature", temperature, f"E / T overflows: the largest energy is {largest}")

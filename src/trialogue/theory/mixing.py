@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import logsumexp
 from torch import Tensor
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, positive_number
 from trialogue.inference.laws import ergodicity, transition_matrix
 from trialogue.probabilities import checked_probabilities
 from trialogue.theory.block_laws import BlockLaw, joint_block_dynamics, law_of_states
@@ -94,7 +94,7 @@ def mixing_time(transitions: Any, model: Any = None, *, eps: float = 0.25) -> fl
     as equal to it; of a slow chain rounding may move t by a share of 1e-16 t. Raises `InputError` where the chain is
     not ergodic (reducible or periodic), and where it mixes too slowly for double precision.
     """
-    if not 0 < eps < 1:
+    if not positive_number("eps", eps) < 1:
         raise InputError("eps", eps, "use a distance between 0 and 1")
     matrix = _matrix(transitions, model)
     members = _closed_class(matrix)

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
-from trialogue.theory.domain_walls import positive_temperature
+from trialogue.errors import InputError, positive_number, whole_number
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class NearestNeighbourPotts:
         whole_number("vocab_size", self.vocab_size, 2)
         if not self.coupling >= 0:
             raise InputError("coupling", self.coupling, "use a number of at least 0")
-        positive_temperature(self.temperature)
+        positive_number("temperature", self.temperature)
 
     @property
     def _odds(self) -> float:

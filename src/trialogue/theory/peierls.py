@@ -9,8 +9,7 @@ equilibrium: how long a system takes to get there is another matter.
 
 import math
 
-from trialogue.errors import InputError, whole_number
-from trialogue.theory.domain_walls import positive_temperature
+from trialogue.errors import InputError, positive_number, whole_number
 
 
 def peierls_free_energy_bound(perimeter: int, min_energy: float, temperature: float, patterns: int) -> float:
@@ -23,12 +22,15 @@ def peierls_free_energy_bound(perimeter: int, min_energy: float, temperature: fl
         raise InputError("patterns", patterns, "a wall needs two or more stored patterns")
     length = whole_number("perimeter", perimeter, 1)
     log_walls = math.log(patterns - 1) + 2 * math.log(length) + length * math.log(3)
-    return length * _positive("min_energy", min_energy) - positive_temperature(temperature) * log_walls
+    return (
+        length * positive_number("min_energy", min_energy)
+        - positive_number("temperature", temperature) * log_walls
+    )
 
 
 def peierls_temperature(min_energy: float) -> float:
     """E_min / log 3, up to which `peierls_free_energy_bound` grows with the perimeter."""
-    return _positive("min_energy", min_energy) / math.log(3)
+    return positive_number("min_energy", min_energy) / math.log(3)
 
 
 def peierls_magnetisation_bound(temperature: float, coupling: float = 1.0) -> float:
@@ -38,7 +40,9 @@ def peierls_magnetisation_bound(temperature: float, coupling: float = 1.0) -> fl
     and each has probability at most e^{-2 J P / T}. The sum converges below `peierls_temperature` of 2 J; the bound is
     positive up to about three quarters of it.
     """
-    ratio = 9 * math.exp(-4 * _positive("coupling", coupling) / positive_temperature(temperature))
+    ratio = 9 * math.exp(
+        -4 * positive_number("coupling", coupling) / positive_number("temperature", temperature)
+    )
     if ratio >= 1:
         return -1.0
     enclosed = (ratio / (1 - ratio) ** 2 - ratio) / 3
@@ -47,19 +51,13 @@ def peierls_magnetisation_bound(temperature: float, coupling: float = 1.0) -> fl
 
 def critical_temperature(coupling: float = 1.0) -> float:
     """T_c = 2 J / log(1 + sqrt 2) of the Ising model on the square lattice."""
-    return 2 * _positive("coupling", coupling) / math.log1p(math.sqrt(2))
+    return 2 * positive_number("coupling", coupling) / math.log1p(math.sqrt(2))
 
 
 def onsager_magnetisation(temperature: float, coupling: float = 1.0) -> float:
     """(1 - sinh(2 J / T)^-4)^(1/8) below T_c and 0 above: what a site of the infinite lattice keeps."""
-    if positive_temperature(temperature) >= critical_temperature(coupling):
+    if positive_number("temperature", temperature) >= critical_temperature(coupling):
         return 0.0
     exponent = 2 * coupling / temperature
     # sinh^-4 of a large number is smaller than what 1 can be told apart from.
     return (1 - math.sinh(min(exponent, 100.0)) ** -4) ** 0.125
-
-
-def _positive(field: str, value: float) -> float:
-    if not 0 < value < math.inf:
-        raise InputError(field, value, "use a finite number above 0")
-    return float(value)
