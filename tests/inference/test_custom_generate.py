@@ -129,6 +129,38 @@ def test_the_ends_of_sequence_are_those_of_the_call() -> None:
         assert all(token == 0 for token in row[places[0] + 1 :]) if places else 0 not in row[:-1]
 
 
+SPELLED: dict[str, Any] = {
+    "walk": TokenwiseRejection("mask"),
+    "verifier": lambda tokenization: GrammarVerifier.regex("a*", tokenization),
+    "top_k": 0,
+    "num_return_sequences": 8,
+    "return_dict_in_generate": True,
+}
+
+
+@pytest.mark.parametrize("ends", [-1, [-1], 300, []], ids=str)
+def test_ends_of_sequence_beyond_the_vocabulary_mean_never(ends: Any) -> None:
+    samples = drawn(eos_token_id=ends, **SPELLED).samples
+    assert {len(completion) for completion in samples.completions()} == {12}
+    assert bool(samples.accepted.all())
+    assert all(re.fullmatch("a*", text) for text in samples.texts())
+
+
+def test_ends_of_sequence_in_the_vocabulary_are_kept_beside_others() -> None:
+    given, meant = (drawn(eos_token_id=ends, **SPELLED).samples for ends in ([2, -1, 300], 2))
+    assert given.completions() == meant.completions()
+    assert {len(completion) for completion in given.completions()} != {12}
+
+
+def test_padding_without_a_token_of_its_own_is_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MODEL.generation_config, "pad_token_id", None)
+    width = inputs(PROMPTS)["input_ids"].shape[1]
+    for ends, pad in ((-1, 0), ([-1, 2], 2)):
+        stopped = drawn(eos_token_id=ends, stop="e", num_return_sequences=8, max_new_tokens=60)[:, width:]
+        assert bool((stopped >= 0).all())
+        assert any(row[-1] == pad for row in stopped.tolist())
+
+
 def test_seeds_come_from_torch_unless_given() -> None:
     def twice(seed: int | None) -> tuple[torch.Tensor, torch.Tensor]:
         set_seed(5)

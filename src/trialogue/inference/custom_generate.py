@@ -95,7 +95,7 @@ def decoding(
             samples = draw(
                 model, input_ids, logits_processor, stopping_criteria, generation_config, model_kwargs
             )
-            sequences = _padded(input_ids, samples, generation_config)
+            sequences = _padded(input_ids, samples, generation_config, oracles[0].vocab_size)
             if streamer is not None:
                 for tokens in sequences[:, input_ids.shape[1] :].T.cpu():
                     streamer.put(tokens)
@@ -253,12 +253,17 @@ def _truncation(config: GenerationConfig, processors: Sequence[Any], walk: Walk[
 
 def _ending(oracle: PretrainedOracle, config: GenerationConfig) -> PretrainedOracle:
     """The oracle with the ends of sequence that the call asks for."""
-    stated = config.eos_token_id
-    ends = [] if stated is None else [stated] if isinstance(stated, int) else list(stated)
-    own = oracle.tokenization.eos
+    own, ends = oracle.tokenization.eos, _ends(config, oracle.vocab_size)
     oracle.eos = own if own in ends else next(iter(ends), None)
     oracle.other_ends = tuple(sorted({end for end in ends if end != oracle.eos}))
     return oracle
+
+
+def _ends(config: GenerationConfig, vocab_size: int) -> list[int]:
+    """The tokens that end a sequence: what is stated beyond the vocabulary, such as -1, is a way to say never."""
+    stated = config.eos_token_id
+    ends = [] if stated is None else [stated] if isinstance(stated, int) else stated
+    return [end for end in ends if 0 <= end < vocab_size]
 
 
 def _prompts(input_ids: Tensor, attention_mask: Tensor | None) -> list[list[int]]:
@@ -274,13 +279,12 @@ def _prompts(input_ids: Tensor, attention_mask: Tensor | None) -> list[list[int]
     return [row[-kept:] if kept else [] for row, kept in zip(rows, mask.sum(1).tolist(), strict=True)]
 
 
-def _padded(input_ids: Tensor, samples: Samples, config: GenerationConfig) -> Tensor:
+def _padded(input_ids: Tensor, samples: Samples, config: GenerationConfig, vocab_size: int) -> Tensor:
     """The inputs as they were and the completions behind them, padded on the right."""
     completions = samples.completions()
-    ends = config.eos_token_id
     pad = config.pad_token_id
     if pad is None:
-        pad = ends[0] if isinstance(ends, Sequence) else 0 if ends is None else ends
+        pad = next(iter(_ends(config, vocab_size)), 0)
     longest = max(map(len, completions))
     tails = [[*completion, *[pad] * (longest - len(completion))] for completion in completions]
     return torch.cat((input_ids, torch.tensor(tails, dtype=input_ids.dtype, device=input_ids.device)), 1)
