@@ -113,6 +113,10 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
         "it returned 'yes': return one finite non-negative number",
     ),
     "a timeout": ((*PROMPT, "--verifier-timeout", "-1"), "verifier_timeout=-1.0"),
+    "output where there are no files": (
+        (*PROMPT, "--out", "/proc/x.jsonl"),
+        "/proc/x.jsonl': cannot be written: No",
+    ),
     "output in a file's place": (
         (*PROMPT, "--out", "rules.py/out.jsonl"),
         "a file is in the way of this folder",
@@ -120,12 +124,20 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "output over another file": ((*PROMPT, "--out", "rules.py"), "it does not come with its settings"),
 }
 
+for special in ("-", "/dev/null", "pipe"):
+    for resample in ((), ("--walk", "weighted-rejection", "--verifier", REGEX, "--resample")):
+        BAD[f"{special} as output{' that is resampled' * bool(resample)}"] = (
+            (*PROMPT, "--out", special, *resample),
+            f"out='{special}': it is no file that a run could go on with: leave it out for standard output",
+        )
+
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_one_line_and_code_2(case: str, say: Say, tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text('"a"\n{"prompt"\n', encoding="utf-8")
     if "bare" in BAD[case][0]:
         save_tiny(tmp_path / "bare", tokenizer=False)
+    os.mkfifo(tmp_path / "pipe")
     tokens, words = BAD[case]
     told = say(*tokens)
     assert told.code == 2, told.err
@@ -134,6 +146,8 @@ def test_bad_input_is_one_line_and_code_2(case: str, say: Say, tmp_path: Path) -
     assert told.err.count("\n") == 1
     assert words in told.err
     assert (tmp_path / "rules.py").read_text(encoding="utf-8") == RULES
+    assert not Path("/dev/null.settings.json").exists()
+    assert not (tmp_path / "-").exists()
 
 
 def test_the_model_must_be_named(say: Say) -> None:

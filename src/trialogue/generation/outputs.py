@@ -11,7 +11,7 @@ from trialogue.errors import InputError
 from trialogue.generation.recording import Collected, Output, StandardOutput
 from trialogue.generation.records import COSTS, log_weights
 from trialogue.generation.run import Finished, run
-from trialogue.generation.sample_file import opened, replace, require_begun, require_own
+from trialogue.generation.sample_file import opened, replace, require_begun, require_own, require_regular
 from trialogue.generation.settings import Settings, digest
 from trialogue.generation.streaming import LiveText
 from trialogue.inference.importance import draws
@@ -48,6 +48,7 @@ def generate_to(
         with opened(out, settings.sampling(), settings.prompts, force=force) as file:
             finished = _run(settings, file, _kept_in(out), live, progress, report)
     else:
+        require_regular(out)
         drawn = out.with_name(f"{out.name.removesuffix('.jsonl')}.weighted.jsonl")
         if force:
             # Nobody has named this file, and so nobody has said that what is there may go.

@@ -68,8 +68,11 @@ def opened(
     file holds anything but samples of these settings and prompts, where another process is writing to it, or where it
     cannot be written.
     """
+    require_regular(path)
     path = path.absolute()
     make_folder(path.parent)
+    with writing(path), path.open("ab"):
+        pass  # Where nothing can be written, nobody else is writing.
     lock = FileLock(path.with_name(f".{path.name}.lock"))
     with writing(path):
         try:
@@ -80,7 +83,7 @@ def opened(
     try:
         kept, whole = ({}, 0) if force else _kept(path, sampling, prompts)
         with writing(path):
-            file = path.open("r+b" if path.exists() else "w+b")
+            file = path.open("r+b")
         with file:
             yield SampleFile(file, path, kept, whole, _settings_text(sampling))
     finally:
@@ -92,6 +95,13 @@ def opened(
 def require_own(path: Path, sampling: dict[str, Any], prompts: tuple[Prompt, ...]) -> None:
     """Raise `InputError` where `path` holds anything but samples of `prompts` that `sampling` decides."""
     _kept(path.absolute(), sampling, prompts)
+
+
+def require_regular(path: Path) -> None:
+    """Raise `InputError` where `path` is a device, a pipe or "-": nothing can be gone on with there."""
+    if str(path) == "-" or (path.exists() and not path.is_file() and not path.is_dir()):
+        mend = "it is no file that a run could go on with: leave it out for standard output, or name a file"
+        raise InputError("out", str(path), mend)
 
 
 def require_begun(path: Path) -> None:
