@@ -274,6 +274,12 @@ def test_one_verifier_serves_several_threads():
         (lambda t: GrammarVerifier.regex("(?=a)b", t), "regex='.*': look-around"),
         (lambda t: GrammarVerifier.regex("a[^\\s\\S]", t), "regex='.*': it admits nothing"),
         (lambda t: GrammarVerifier.regex("zzz", t), "regex='zzz': it admits nothing that the tokenizer can"),
+        (
+            lambda t: GrammarVerifier.regex("ab\\", t),
+            r"regex='ab\\\\': the backslash at its end escapes nothing",
+        ),
+        (lambda t: GrammarVerifier.regex("\\", t), r"regex='\\\\': the backslash at its end escapes nothing"),
+        (lambda t: GrammarVerifier.regex("a\\\\\\", t), "regex=.*: the backslash at its end escapes nothing"),
         (lambda t: GrammarVerifier.json_schema(False, t), "json-schema='false': Unsatisfiable schema"),
         (lambda t: GrammarVerifier.json_schema({"enum": []}, t), "json-schema='.*': Unsatisfiable schema"),
         (lambda t: GrammarVerifier.json_schema('{"type": ', t), "json-schema='.*': it is no JSON: Expecting"),
@@ -293,6 +299,13 @@ def test_grammars_that_cannot_be_used_are_named_in_one_line(build, message):
         build(tokenization((*LETTERS, b"1", b"t", b"{")))
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 250
+
+
+def test_a_regex_may_end_in_an_escaped_backslash():
+    pieces = (b"a", b"\\")
+    batch = batch_of(finite("", None, [], pieces), [(0, 1, 2), (0, 2), (0, 1, 1)])
+    verifier = GrammarVerifier.regex("a\\\\", tokenization(pieces))
+    assert verifier.values(batch, torch.arange(3)).tolist() == [True, False, False]
 
 
 def test_a_text_that_is_too_complex_is_an_error_and_no_verdict(monkeypatch):

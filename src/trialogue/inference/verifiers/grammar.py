@@ -88,6 +88,10 @@ class GrammarVerifier:
         Classes such as `\\d` and `.` mean what they mean in Python's `re`; there are no look-arounds and no
         back-references. Raises `InputError` where the pattern does not compile or matches nothing.
         """
+        # llguidance drops a backslash with nothing behind it.
+        if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
+            mend = "the backslash at its end escapes nothing: leave it out, or double it to mean a backslash"
+            raise InputError("regex", _shortened(pattern), mend)
         grammar = f"start: /{regex_to_lark(pattern, '')}/"
         return cls(grammar, tokenization, memory, "regex", pattern)
 
