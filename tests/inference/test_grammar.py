@@ -289,6 +289,18 @@ def test_one_verifier_serves_several_threads():
             lambda t: GrammarVerifier.json_schema({"type": "strin"}, t),
             "json-schema='.*': Invalid type: strin",
         ),
+        (
+            lambda t: GrammarVerifier.json_schema({"oneOf": [{"type": "integer"}, {"type": "number"}]}, t),
+            "json-schema='.*': oneOf is known only where its cases exclude each other: use anyOf, where several",
+        ),
+        (
+            lambda t: GrammarVerifier.json_schema({"propertie": 3}, t),
+            "json-schema='.*': the keyword 'propertie' is unknown and has no effect: it may be 'properties' miss",
+        ),
+        (
+            lambda t: GrammarVerifier.json_schema({"name": "x", "age": 3}, t),
+            "json-schema='.*': none of its keys is a keyword of JSON Schema",
+        ),
         (lambda t: GrammarVerifier.lark("start: foo", t), "lark='start: foo': at 1\\(8\\): unknown name"),
         (lambda t: GrammarVerifier.lark("\nstart: a (", t), "lark='.*': 2\\("),
         (lambda t: GrammarVerifier.regex("a", t, memory=0), "memory=0"),
@@ -299,6 +311,35 @@ def test_grammars_that_cannot_be_used_are_named_in_one_line(build, message):
         build(tokenization((*LETTERS, b"1", b"t", b"{")))
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize(
+    ("schema", "key"),
+    [
+        ({"type": "string", "minLenght": 3}, "minLenght"),
+        ({"any_of": [{"const": 1}], "type": "integer"}, "any_of"),
+        ({"properties": {"a": {"typ": "integer"}}}, "typ"),
+        ({"anyOf": [{"const": 1}, {"items": {"patern": "a"}}]}, "patern"),
+        ({"$defs": {"a": {"additionalProperties": {"require": []}}}, "$ref": "#/$defs/a"}, "require"),
+    ],
+)
+def test_misspelt_keywords_are_named_wherever_they_are(schema, key):
+    with pytest.raises(InputError, match=f"the keyword '{key}' is unknown"):
+        GrammarVerifier.json_schema(schema, tokenization(JSON))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"const": {"typ": 1}, "enum": [{"typ": 1}]},
+        {"properties": {"typ": {"const": 1}, "patern": True}, "default": {"requires": 1}},
+        {"type": "integer", "example": 1, "x-order": 2, "note": "a", "enumNames": ["a"], "nullable": False},
+        {"title": "any"},
+        {},
+    ],
+)
+def test_other_keys_are_annotations(schema):
+    GrammarVerifier.json_schema(schema, tokenization(JSON))
 
 
 def test_a_regex_may_end_in_an_escaped_backslash():

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
+from trialogue.inference.verifiers.schema_keywords import mend_of_keywords
 from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.inference.verifiers.stopped_language import StoppedLanguage
 from trialogue.inference.verifiers.vocabularies import END_MARK, marking_tokenizer
@@ -103,7 +104,8 @@ class GrammarVerifier:
 
         Properties come in the schema's order. White space is allowed wherever JSON allows it, unless the schema says
         `"x-guidance": {"whitespace_flexible": false}`. Raises `InputError` where the schema is no JSON, uses a keyword
-        that llguidance does not know, or admits nothing.
+        of JSON Schema that llguidance cannot honour, misspells one, has none, or admits nothing. Other keys are
+        annotations without effect, as JSON Schema has it.
         """
         if isinstance(schema, str):
             try:
@@ -116,6 +118,9 @@ class GrammarVerifier:
             text = json.dumps(dict(schema) if isinstance(schema, Mapping) else schema)
         except (TypeError, ValueError) as error:
             raise InputError("json-schema", _shortened(repr(schema)), f"it is no JSON: {error}") from None
+        mend = mend_of_keywords(json.loads(text))
+        if mend:
+            raise InputError("json-schema", _shortened(text), mend)
         return cls(f"start: %json {text}", tokenization, memory, "json-schema", text)
 
     @classmethod
@@ -273,6 +278,8 @@ class GrammarVerifier:
     def _error(self, matcher: LLMatcher) -> InputError:
         lines = matcher.get_error().splitlines() or ["it does not compile"]
         line = next((line for line in lines if line.startswith("error: ")), lines[0])
+        if "coerce_one_of" in line:
+            line = "oneOf is known only where its cases exclude each other: use anyOf, where several may hold"
         about = r"error: |failed to compile JSON schema: |invalid regex .* \(in regex\): "
         if self._field != "lark":
             about = r"at \d+\(\d+\): |" + about
