@@ -212,9 +212,8 @@ def returns_at_last(prefix):
     ],
 )
 def test_a_function_that_hangs_is_named(function):
-    with pytest.raises(
-        InputError, match=rf"^verifier {function.__name__}=\(0,\): it did not return within 0.05 s"
-    ):
+    message = r"it did not return within 0\.05 s: mend it, or raise the timeout$"
+    with pytest.raises(InputError, match=rf"^verifier {function.__name__}=\(0,\): {message}"):
         ask(FunctionVerifier(function, timeout=0.05))
 
 

@@ -155,7 +155,7 @@ def _value(function: Callable[[Argument], Any], argument: Argument, timeout: flo
         with printing_aside():
             answer = function(argument) if timeout is None else call_within(timeout, function, argument)
     except Overdue:
-        mend = f"it did not return within {timeout:g} s: mend it, or allow it more time"
+        mend = f"it did not return within {timeout:g} s: mend it, or raise the timeout"
         raise _fault(function, argument, mend) from None
     except CRASHES as error:
         raise _fault(function, argument, f"it raised {reason(error)}") from error
