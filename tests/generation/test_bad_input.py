@@ -33,8 +33,21 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "an unknown type": ((*PROMPT, "--dtype", "int8"), "dtype='int8'"),
     "an unknown walk": ((*PROMPT, "--walk", "bactracking"), "the walks are ancestral, rejection"),
     "no verifier": ((*PROMPT, "--walk", "backtracking"), "the walk backtracking needs one"),
-    "an unknown field": ((*PROMPT, "--walk", "backtracking", "--quotta", "3"), "did you mean quota?"),
-    "a field of no walk": ((*PROMPT, "--quota", "3"), "no such field"),
+    "an unknown field": ((*PROMPT, "--walk", "backtracking", "--quotta", "3"), "did you mean --quota?"),
+    "a field of no walk": (
+        (*PROMPT, "--quota", "3"),
+        "option='--quota': neither the command nor the walk ancestral has it",
+    ),
+    "a misspelt option": (
+        (*PROMPT, "--temprature", "1"),
+        "'--temprature': neither the command nor the walk ancestral",
+    ),
+    "a misspelt option's mend": ((*PROMPT, "--temprature=1"), "did you mean --temperature?"),
+    "a misspelt option of another walk": (
+        (*PROMPT, "--walk", "smc", "--verifier", REGEX, "--max_tokens", "1"),
+        "did you mean --max-new-tokens",
+    ),
+    "a stray word": (("stray", *PROMPT), "word='stray': no option takes it"),
     "a field of the wrong type": ((*PROMPT, "--walk", "backtracking", "--quota", "x"), "--quota: invalid"),
     "a field out of range": ((*PROMPT, "--walk", "backtracking", "--quota", "-1"), "quota=-1: use 0 or more"),
     "a prompt that is erased": (
@@ -49,10 +62,13 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
         (*PROMPT, "--walk", "tokenwise-rejection", "--verifier", REGEX, "--top-k", "1"),
         "top_k=1: the walk tokenwise-rejection would draw the same token again",
     ),
-    "candidates of another walk": ((*PROMPT, "--candidates", "3"), "the walk ancestral has no such field"),
+    "candidates of another walk": (
+        (*PROMPT, "--candidates", "3"),
+        "neither the command nor the walk ancestral has it",
+    ),
     "a delimiter of another walk": (
         (*PROMPT, "--block-delimiter", "a"),
-        "the walk ancestral has no such field",
+        "the walk ancestral has it",
     ),
     "a delimiter of counted blocks": (
         (

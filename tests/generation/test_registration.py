@@ -64,7 +64,7 @@ def test_a_registered_walk_runs(halving: tuple[str, ...], say: Say, tmp_path: Pa
     assert again.code == 0, again.err
     assert len({line["log_weight"] for line in again.lines}) == 1
     assert "the walk halving needs one" in say(*halving).err
-    assert "did you mean reached?" in say(*halving, "--verifier", "regex:a", "--reachd", "b").err
+    assert "did you mean --reached?" in say(*halving, "--verifier", "regex:a", "--reachd", "b").err
     assert (
         "the verifier rejects the empty completion"
         in say(*halving, "--verifier", "python:rules.py:never").err

@@ -24,7 +24,7 @@ def generate(arguments: argparse.Namespace) -> None:
         arguments.parser.print_help()
         print(_registered(), end="")
         if arguments.walk != "ancestral":
-            _walk(arguments.walk, ["--help"])
+            _walk(arguments.walk, ["--help"], arguments.parser)
         return
     if arguments.model is None:
         raise InputError("model", None, "name one: a hub id, a folder, or one of `trialogue models list`")
@@ -73,7 +73,7 @@ def _settings(arguments: argparse.Namespace) -> "Settings":
     if (arguments.prompt is None) == (arguments.prompts is None):
         raise InputError("prompt", arguments.prompt, "give either --prompt TEXT or --prompts FILE.jsonl")
     prompts = numbered(arguments.prompt) if arguments.prompts is None else read_prompts(arguments.prompts)
-    walk = _walk(arguments.walk, arguments.overrides)
+    walk = _walk(arguments.walk, arguments.overrides, arguments.parser)
     if walk.needs_verifier and not arguments.verifier:
         raise InputError("verifier", None, f"the walk {arguments.walk} needs one")
     return Settings(
@@ -99,8 +99,8 @@ _PLAIN = (
 )
 
 
-def _walk(name: str, tokens: Sequence[str]) -> Any:
-    """The walk `name` with the fields that the command line sets."""
+def _walk(name: str, tokens: Sequence[str], parser: argparse.ArgumentParser) -> Any:
+    """The walk `name` with the fields that the command line sets behind the options of `parser`."""
     from trialogue.inference import WALKS
 
     if name not in WALKS:
@@ -114,6 +114,7 @@ def _walk(name: str, tokens: Sequence[str]) -> Any:
         name=f"the walk {name}",
         prog=f"trialogue generate --walk {name}",
         description=made.__doc__,
+        options=[option for action in parser._actions for option in action.option_strings],
     )
     texts = {own.name: getattr(walk, own.name) for own in dataclasses.fields(walk)}
     return dataclasses.replace(
@@ -212,9 +213,10 @@ def _add_sampling(group: Any) -> None:
     group.add_argument(
         "--stop",
         metavar="TEXT",
-        action="append",
-        help=r"text that completes a sample; \n and \t are understood. Rules judge the text before it (functions of "
-        "tokens are given the stop too)",
+        nargs="+",
+        action="extend",
+        help=r"texts each of which completes a sample; \n and \t are understood. Rules judge the text before it "
+        "(functions of tokens are given the stop too)",
     )
     group.add_argument("--n", metavar="N", type=int, default=1, help="samples of each prompt (1)")
     group.add_argument(
