@@ -89,7 +89,10 @@ def test_reasons(say: Say) -> None:
         "--temperature",
         "0",
     )
-    assert (failed.lines[0]["reason"], failed.lines[0]["ended"]) == ("failed: no token allowed", None)
+    assert (failed.lines[0]["reason"], failed.lines[0]["ended"]) == (
+        "failed: no token allowed of those that temperature, top_k and top_p leave",
+        None,
+    )
     assert failed.lines[0]["log_weight"] is None
     spent = say(
         *prompt, "--verifier", REGEX, "--walk", "rejection", "--max-queries", "20", "--max-new-tokens", "5"
@@ -99,11 +102,26 @@ def test_reasons(say: Say) -> None:
         *prompt, "--verifier", REGEX, "--walk", "rejection", "--max-steps", "7", "--max-new-tokens", "5"
     )
     assert stepped.lines[0]["reason"] == "max_steps"
-    stopped = say(*prompt, "--stop", "e", "--stop", r"\n", "--n", "20", "--max-new-tokens", "60").lines
+    stopped = say(*prompt, "--stop", "e", r"\n", "--stop", "zzz", "--n", "20", "--max-new-tokens", "60").lines
     assert {"stop"} <= {line["ended"] for line in stopped}
     assert not any(set("e\n") & set(line["text"]) for line in stopped)
     ended = say(*prompt, "--verifier", "regex:[a-z]?", "--walk", "weighted-rejection").lines[0]
     assert (ended["ended"], ended["reason"]) == ("eos", None)
+
+
+def test_reasons_of_failures(say: Say) -> None:
+    prompt = ("--prompt", "the cat", "--n", "20")
+    schema = ("--verifier", 'json-schema:{"type": "array", "items": {"enum": ["abc"]}, "minItems": 3}')
+    mask = ("--walk", "tokenwise-rejection", "--method", "mask")
+    short = say(*prompt, *schema, *mask, "--max-new-tokens", "4").lines
+    words = "failed: no token allowed, with max_new_tokens=4 leaving room for one more only"
+    assert {line["reason"] for line in short} == {words}
+    dead = ("--verifier", "python:rules.py:one_token", "--verifier-reads", "tokens", "--max-new-tokens", "8")
+    dead_end = [line for line in say(*prompt, *dead, *mask).lines if not line["accepted"]]
+    assert {line["reason"] for line in dead_end} == {"failed: no token allowed"}
+    particles = ("--walk", "smc", "--particles", "3")
+    extinct = say(*prompt, "--verifier", "regex:[a-c]{5}", *particles, "--max-new-tokens", "8").lines
+    assert "failed: all 3 rows were rejected" in {line["reason"] for line in extinct}
 
 
 def test_a_weight_is_null_where_there_is_none(say: Say) -> None:

@@ -90,12 +90,9 @@ class Recorder:
         records = records_of(
             samples,
             keys,
-            self._settings.prompts,
             self._oracle,
             self._built,
-            stop=self._settings.stop,
-            max_new_tokens=self._settings.max_new_tokens,
-            weighted=self._settings.walk.weighted,
+            settings=self._settings,
             run=self._run,
         )
         for key, record in zip(keys, records, strict=True):

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from trialogue.generation.prompts import Prompt
+from trialogue.generation.settings import Settings
 from trialogue.generation.verifier_specs import Built
 from trialogue.inference import Samples
 from trialogue.inference.verifiers.stop_strings import StopStrings
@@ -16,20 +16,17 @@ COSTS = ("queries", "distinct_queries", "forward_passes", "positions", "verifier
 def records_of(
     samples: Samples,
     keys: Sequence[tuple[int, int]],
-    prompts: Sequence[Prompt],
     oracle: PretrainedOracle,
     built: Sequence[Built],
     *,
-    stop: Sequence[str],
-    max_new_tokens: int,
-    weighted: bool,
+    settings: Settings,
     run: str,
 ) -> list[dict[str, Any]]:
     """The output lines of `samples`; `keys` holds the place of each one's prompt, and its own place among that's.
 
     `ended` tells how a complete sample ended: "eos", "stop", "max_new_tokens" or "context". Where a sample is not
     `accepted`, `reason` says why. `log_prob` is null where a token was appended without asking the model. `log_weight`
-    is null where the walk is not `weighted`: all accepted samples count alike; and where the sample is not accepted:
+    is null where the walk has no weights: all accepted samples count alike; and where the sample is not accepted:
     it has weight zero. `value` is the product of what graded verifiers (functions, probes) gave the complete text; null
     where there is none, or where it was not asked for. A sample is `accepted` only where none of them is below its
     threshold.
@@ -39,13 +36,12 @@ def records_of(
         name: getattr(samples, name).tolist() for name in ("accepted", "log_prob", "log_weight", *COSTS)
     }
     graded = [(one.graded.final(samples), one.threshold) for one in built if one.graded is not None]
-    strings = StopStrings(stop) if stop else None
+    strings = StopStrings(settings.stop) if settings.stop else None
     records = []
     for row, (place, sample) in enumerate(keys):
         stopped = samples.stopped[row]
-        ended = None
+        ended, length = None, int(samples.lengths[row])
         if not stopped:
-            length = int(samples.lengths[row])
             if completions[row] and completions[row][-1] == oracle.eos:
                 ended = "eos"
             elif strings and strings.find(oracle.tokenization.bytes(completions[row])) is not None:
@@ -59,18 +55,23 @@ def records_of(
             if value is not None and threshold is not None and value < threshold
         ]
         accepted = columns["accepted"][row] and not below
+        reason = _reason(stopped, ended, settings.max_new_tokens, *below)
+        if stopped == "failed":
+            reason = f"failed: {_failure(settings, length, len(completions[row]), oracle.max_length)}"
         records.append(
             {
-                "id": prompts[place].id,
+                "id": settings.prompts[place].id,
                 "sample": sample,
-                "prompt": prompts[place].text,
+                "prompt": settings.prompts[place].text,
                 "text": texts[row],
                 "tokens": list(completions[row]),
                 "accepted": accepted,
                 "ended": ended,
-                "reason": None if accepted else _reason(stopped, ended, max_new_tokens, *below),
+                "reason": None if accepted else reason,
                 "log_prob": _finite(columns["log_prob"][row]),
-                "log_weight": _finite(columns["log_weight"][row]) if weighted and accepted else None,
+                "log_weight": _finite(columns["log_weight"][row])
+                if settings.walk.weighted and accepted
+                else None,
                 "value": _product([value for value, _ in values]),
                 **{name: columns[name][row] for name in COSTS},
                 "seconds": round(float(samples.seconds[row]), 6),
@@ -90,10 +91,23 @@ def _product(values: Sequence[float | None]) -> float | None:
     return math.prod(known) if known and (len(known) == len(values) or 0 in known) else None
 
 
+def _failure(settings: Settings, length: int, drawn: int, context: int | None) -> str:
+    """Why a sample of `length` tokens, `drawn` of them its own, had no way on."""
+    if settings.walk.rows_per_sample > 1:
+        return f"all {settings.walk.rows_per_sample} rows were rejected"
+    reason = "no token allowed"
+    if settings.temperature == 0 or settings.top_k is not None or settings.top_p != 1:
+        reason += " of those that temperature, top_k and top_p leave"
+    # The token that comes last must complete the text: with more room there might have been another.
+    if drawn + 1 == settings.max_new_tokens:
+        reason += f", with max_new_tokens={settings.max_new_tokens} leaving room for one more only"
+    elif context is not None and length + 1 == context:
+        reason += ", with the model's context leaving room for one more only"
+    return reason
+
+
 def _reason(stopped: str, ended: str | None, max_new_tokens: int, *below: str) -> str:
     """Why a sample is not accepted; `below` names the thresholds that it fails."""
-    if stopped == "failed":
-        return "failed: no token allowed"
     if stopped:
         return stopped
     rejected = ": ".join(("rejected by the verifier", *below[:1]))
