@@ -124,6 +124,20 @@ def test_reasons_of_failures(say: Say) -> None:
     assert "failed: all 3 rows were rejected" in {line["reason"] for line in extinct}
 
 
+@pytest.mark.parametrize("walk", [("value-guided",), ("tokenwise-rejection", "--method", "mask"), ("smc",)])
+@pytest.mark.parametrize("kind", ["probe", "python", "regex"])
+def test_what_judges_the_vocabulary_one_by_one_is_said(
+    walk: tuple[str, ...], kind: str, say: Say, probe: str
+) -> None:
+    spec = {"probe": f"probe:{probe}", "python": "python:rules.py:no_cat", "regex": "regex:(?s:.*)"}[kind]
+    options = ("--prompt", "the cat", "--verifier", spec, "--max-new-tokens", "2", "--walk", *walk)
+    words = f"asks about up to {tiny_oracle().vocab_size} continuations of every prefix"
+    told = say(*options, "--n", "3")
+    assert told.code == 0, told.err
+    assert told.err.count(words) == (kind != "regex" and walk != ("smc",))
+    assert words not in say(*options, "--top-k", "5").err
+
+
 def test_a_weight_is_null_where_there_is_none(say: Say) -> None:
     common = ("--prompt", "the cat", "--n", "12", "--max-new-tokens", "3")
     for walk in ("best-of-n", "value-guided"):

@@ -37,6 +37,10 @@ def generate(arguments: argparse.Namespace) -> None:
     from trialogue.generation.outputs import generate_to
 
     torch.set_num_threads(arguments.threads)
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
     summary = generate_to(
         settings,
         arguments.out,
@@ -46,9 +50,10 @@ def generate(arguments: argparse.Namespace) -> None:
         lines=live is None or not sys.stdout.isatty(),
         live=live,
         progress=live is None and sys.stderr.isatty(),
-        report=(lambda line: print(line, file=sys.stderr, flush=True)) if sys.stderr.isatty() else None,
+        report=say if sys.stderr.isatty() else None,
+        warn=lambda line: say(f"trialogue: {line}"),
     )
-    print(summary, file=sys.stderr, flush=True)
+    say(summary)
 
 
 def _registered() -> str:

@@ -30,6 +30,7 @@ def generate_to(
     live: LiveText | None = None,
     progress: bool = False,
     report: Callable[[str], None] | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> str:
     """Run, write the samples to `out` or to standard output, and return a summary in one line.
 
@@ -43,10 +44,10 @@ def generate_to(
     if out is None:
         output: Output = StandardOutput() if lines and not resample else Collected()
         where = "drawn; with --out they would be kept" if resample else "written"
-        finished = _run(settings, output, where, live, progress, report)
+        finished = _run(settings, output, where, live, progress, report, warn)
     elif not resample:
         with opened(out, settings.sampling(), settings.prompts, force=force) as file:
-            finished = _run(settings, file, _kept_in(out), live, progress, report)
+            finished = _run(settings, file, _kept_in(out), live, progress, report, warn)
     else:
         require_regular(out)
         drawn = out.with_name(f"{out.name.removesuffix('.jsonl')}.weighted.jsonl")
@@ -56,7 +57,7 @@ def generate_to(
         else:
             require_own(out, _resampling(settings), settings.prompts)
         with opened(drawn, settings.sampling(), settings.prompts, force=force) as file:
-            finished = _run(settings, file, _kept_in(drawn), live, progress, report)
+            finished = _run(settings, file, _kept_in(drawn), live, progress, report, warn)
             replace(out, _resampling(settings), _resampled(finished.records, settings))
     if resample:
         if out is None and lines:
@@ -73,10 +74,11 @@ def _run(
     live: LiveText | None,
     progress: bool,
     report: Callable[[str], None] | None,
+    warn: Callable[[str], None] | None,
 ) -> Finished:
     """`run`; what cuts it short says how many samples there are, and `where`."""
     try:
-        return run(settings, output, live=live, progress=progress, report=report)
+        return run(settings, output, live=live, progress=progress, report=report, warn=warn)
     except (InputError, KeyboardInterrupt) as error:
         there = f"{len(output.kept)} of {settings.n * len(settings.prompts)} samples are {where}"
         if isinstance(error, KeyboardInterrupt):

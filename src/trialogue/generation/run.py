@@ -14,6 +14,7 @@ from trialogue.generation.recording import Output, Recorder
 from trialogue.generation.records import log_weights
 from trialogue.generation.settings import Settings
 from trialogue.generation.streaming import LiveText
+from trialogue.generation.verifier_specs import Built
 from trialogue.inference import Product, generate, truncated
 from trialogue.inference.importance import effective_sample_size
 from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch
@@ -62,11 +63,12 @@ def run(
     live: LiveText | None = None,
     progress: bool = False,
     report: Callable[[str], None] | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> Finished:
     """Draw the samples that `output` does not hold yet, and write each as it finishes.
 
     Raises `InputError` for whatever of the settings cannot be used, out of memory among it. `report` is told what takes
-    long before the first sample.
+    long before the first sample, `warn` what makes every step of it slow.
     """
     kept = {key: record for key, record in output.kept.items() if key[1] < settings.n}
     wanted = [(place, sample) for place in range(len(settings.prompts)) for sample in range(settings.n)]
@@ -96,6 +98,8 @@ def run(
         judging = [one.verifier for one in built if one.kind.judges_prompts]
         _require_viable(settings.prompts, prompts, oracle, judging)
     verifiers = [one.verifier for one in built]
+    if warn is not None and settings.top_k is None:
+        _warn_of_each(warn, settings.walk_name, built, oracle.vocab_size)
     cut = settings.temperature != 1 or settings.top_p != 1 or settings.top_k is not None
     law = truncated(oracle, settings.temperature, settings.top_p, settings.top_k) if cut else oracle
     starts = [len(prompts[place]) for place, _ in pending]
@@ -131,6 +135,20 @@ def _encoded(oracle: PretrainedOracle, prompt: Prompt, chat: bool) -> list[int]:
         mend = f"it has {len(tokens)} tokens, and the model's context {oracle.max_length}: shorten it"
         raise InputError("prompt", _shortened(prompt), mend)
     return tokens
+
+
+def _warn_of_each(warn: Callable[[str], None], walk: str, built: Sequence[Built], vocab_size: int) -> None:
+    """Let `warn` be told when the walk first asks for values of all continuations that are judged one by one."""
+
+    def told() -> None:
+        warn(
+            f"the walk {walk} asks about up to {vocab_size} continuations of every prefix, and this verifier judges "
+            "them one by one: --top-k K leaves K of them"
+        )
+
+    # Several are asked about the same continuations: it is said of the first.
+    for one in [one.graded for one in built if one.graded is not None][:1]:
+        one.each = told
 
 
 def _shortened(prompt: Prompt) -> str:
