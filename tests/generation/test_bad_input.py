@@ -128,6 +128,20 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
         (*PROMPT, "--verifier", "python:rules.py:nonsense", *MASK),
         "it returned 'yes': return one finite non-negative number",
     ),
+    "whole texts of a regex": (
+        (*PROMPT, "--verifier", REGEX, "--verifier-whole"),
+        "verifier_whole=True: leave it out: it is for functions",
+    ),
+    "the scope of a regex": (
+        (*PROMPT, "--verifier", REGEX, "--verifier-scope", "sequence"),
+        "verifier_scope='sequence': leave it out",
+    ),
+    "whole texts without a verifier": ((*PROMPT, "--verifier-whole"), "verifier_whole=True: leave it out"),
+    "force without a file": ((*PROMPT, "--force"), "force=True: leave it out: without --out"),
+    "an endless timeout": (
+        (*PROMPT, "--verifier-timeout", "inf"),
+        "verifier_timeout=inf: use a positive number",
+    ),
     "a timeout": ((*PROMPT, "--verifier-timeout", "-1"), "verifier_timeout=-1.0"),
     "output where there are no files": (
         (*PROMPT, "--out", "/proc/x.jsonl"),

@@ -29,6 +29,8 @@ def generate(arguments: argparse.Namespace) -> None:
     if arguments.model is None:
         raise InputError("model", None, "name one: a hub id, a folder, or one of `trialogue models list`")
     whole_number("threads", arguments.threads, 1)
+    if arguments.force and arguments.out is None:
+        raise InputError("force", True, "leave it out: without --out there is no file to begin anew")
     settings = _settings(arguments)
     live = _live(arguments, settings)
 

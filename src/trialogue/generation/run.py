@@ -20,7 +20,7 @@ from trialogue.inference.importance import effective_sample_size
 from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch
 from trialogue.inference.walks.engine import rows_at_once
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
-from trialogue.oracles import Autoregressive, Verifier, padded
+from trialogue.oracles import Autoregressive, padded
 
 
 class Finished(NamedTuple):
@@ -95,7 +95,7 @@ def run(
         stop=settings.stop,
     )
     if not walk.judges_whole:
-        judging = [one.verifier for one in built if one.kind.judges_prompts]
+        judging = [one for one in built if one.kind.judges_prompts]
         _require_viable(settings.prompts, prompts, oracle, judging)
     verifiers = [one.verifier for one in built]
     if warn is not None and settings.top_k is None:
@@ -159,10 +159,10 @@ def _require_viable(
     prompts: Sequence[Prompt],
     tokens: Sequence[Sequence[int]],
     oracle: Autoregressive,
-    verifiers: Sequence[Verifier],
+    built: Sequence[Built],
 ) -> None:
     """Raise `InputError` where a prompt as it stands has the value zero: then no completion of it has another."""
-    for verifier in verifiers:
+    for kind, verifier, *_ in built:
         for prompt, own in zip(prompts, tokens, strict=True):
             batch, (standing, length) = Batch(oracle, 1, len(own) + 1), padded([own], len(own) + 1)
             batch.add(standing, length, length, length + 1)
@@ -170,9 +170,9 @@ def _require_viable(
                 continue
             what = "the empty completion" if verifier.scope == "completion" else "it as it stands"
             mend = f"the verifier rejects {what}, so that no completion can be accepted"
-            raise InputError(
-                "prompt", _shortened(prompt), f"{mend}; one of whole texts only needs --verifier-whole"
-            )
+            if kind.is_function:
+                mend += "; one of whole texts only needs --verifier-whole"
+            raise InputError("prompt", _shortened(prompt), mend)
 
 
 @contextmanager

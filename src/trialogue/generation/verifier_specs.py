@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,8 +43,14 @@ class VerifierSpec:
         for field, choices in (("scope", get_args(Scope)), ("reads", get_args(Reads))):
             if getattr(self, field) not in choices:
                 raise InputError(f"verifier_{field}", getattr(self, field), f"use {' or '.join(choices)}")
-        if self.timeout is not None and not self.timeout > 0:
-            raise InputError("verifier_timeout", self.timeout, "use a positive number of seconds")
+        if self.timeout is not None and not 0 < self.timeout < math.inf:
+            mend = "use a positive number of seconds, or 0 for as long as it likes"
+            raise InputError("verifier_timeout", self.timeout, mend)
+        if not any(_split(spec)[0].is_function for spec in self.specs):
+            for field, default in (("scope", "completion"), ("reads", "text"), ("whole", False)):
+                if getattr(self, field) != default:
+                    mend = "leave it out: it is for functions, and no verifier is one"
+                    raise InputError(f"verifier_{field}", getattr(self, field), mend)
         for spec in self.specs:
             path = _path(spec)
             if path is not None:
@@ -115,6 +122,7 @@ class Kind:
     `form` shows what it is given, `said` explains that in a line. `path` is the file that a content names, if it names
     one, and raises `ValueError` for a content of another form. A kind that does not judge prompts has nothing to say
     about a prompt without a completion. Values of a `graded` kind are degrees, which records show.
+    One that `is_function` is what the options on functions are for.
     """
 
     form: str
@@ -123,6 +131,7 @@ class Kind:
     path: Callable[[str], Path | None] = Path
     judges_prompts: bool = True
     graded: bool = False
+    is_function: bool = False
 
 
 def _split(spec: str) -> tuple[Kind, str]:
@@ -242,6 +251,7 @@ KINDS = {
         _python,
         path=_file_of_function,
         graded=True,
+        is_function=True,
     ),
     "probe": Kind(
         "FILE[@THRESHOLD]",
