@@ -1,6 +1,7 @@
 """`trialogue generate`: every bad input is one line and exit code 2, and what was generated before is kept."""
 
 import importlib
+import json
 import logging.handlers
 import os
 import subprocess
@@ -27,6 +28,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "a line that is not JSON": (("--prompts", "bad.jsonl"), "bad.jsonl:2': the line is not JSON"),
     "no file of prompts": (("--prompts", "none.jsonl"), "cannot be read: No such file"),
     "a long prompt": (("--prompt", "cat " * 300), "tokens, and the model's context 256: shorten it"),
+    "a long prompt of a file": (("--prompts", "long.jsonl"), "with id 'b' has "),
     "no model": ((*PROMPT, "--model", "./nothing"), "no such model"),
     "a model without a tokenizer": ((*PROMPT, "--model", "bare"), "it has no tokenizer"),
     "an unknown device": ((*PROMPT, "--device", "nowhere"), "nowhere"),
@@ -90,6 +92,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "temperature": ((*PROMPT, "--temperature", "-1"), "temperature=-1.0"),
     "top-p": ((*PROMPT, "--top-p", "2"), "top_p=2.0"),
+    "top-k": ((*PROMPT, "--top-k", "0"), "top_k=0: keep at least 1 token, or leave it out for all"),
     "n": ((*PROMPT, "--n", "0"), "n=0: use at least 1"),
     "threads": ((*PROMPT, "--threads", "0"), "threads=0: use at least 1"),
     "stream of many": ((*PROMPT, "--stream", "--n", "2"), "one sample of one prompt"),
@@ -167,6 +170,8 @@ def test_bad_input_is_one_line_and_code_2(case: str, say: Say, tmp_path: Path) -
     (tmp_path / "bad.jsonl").write_text('"a"\n{"prompt"\n', encoding="utf-8")
     if "bare" in BAD[case][0]:
         save_tiny(tmp_path / "bare", tokenizer=False)
+    lines = [{"prompt": "cat", "id": "a"}, {"prompt": "cat " * 300, "id": "b"}]
+    (tmp_path / "long.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     os.mkfifo(tmp_path / "pipe")
     tokens, words = BAD[case]
     told = say(*tokens)
@@ -178,6 +183,22 @@ def test_bad_input_is_one_line_and_code_2(case: str, say: Say, tmp_path: Path) -
     assert (tmp_path / "rules.py").read_text(encoding="utf-8") == RULES
     assert not Path("/dev/null.settings.json").exists()
     assert not (tmp_path / "-").exists()
+
+
+def test_a_tokenizer_does_not_warn_of_a_long_prompt_besides(say: Say, tmp_path: Path) -> None:
+    settings = save_tiny(tmp_path / "short") / "tokenizer_config.json"
+    changed = json.loads(settings.read_text(encoding="utf-8")) | {"model_max_length": 256}
+    settings.write_text(json.dumps(changed), encoding="utf-8")
+    told: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = told.append  # type: ignore[method-assign]
+    logger = logging.getLogger("transformers")
+    logger.addHandler(handler)
+    try:
+        assert say("--prompt", "cat " * 300, "--model", "short").code == 2
+    finally:
+        logger.removeHandler(handler)
+    assert told == []
 
 
 def test_the_model_must_be_named(say: Say) -> None:

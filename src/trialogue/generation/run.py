@@ -1,5 +1,6 @@
 """A run of `trialogue generate`: from settings to output lines, written as samples finish."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -126,15 +127,28 @@ def run(
 
 
 def _encoded(oracle: PretrainedOracle, prompt: Prompt, chat: bool) -> list[int]:
-    tokens = oracle.tokenization.chat(prompt.text) if chat else oracle.tokenization.encode(prompt.text)
+    with _unsaid():
+        tokens = oracle.tokenization.chat(prompt.text) if chat else oracle.tokenization.encode(prompt.text)
     if not tokens:
         raise InputError(
             "prompt", prompt.text, "it has no tokens, and the model has none to begin with: give a text"
         )
     if oracle.max_length is not None and len(tokens) >= oracle.max_length:
-        mend = f"it has {len(tokens)} tokens, and the model's context {oracle.max_length}: shorten it"
-        raise InputError("prompt", _shortened(prompt), mend)
+        mend = f"has {len(tokens)} tokens, and the model's context {oracle.max_length}: shorten it"
+        raise InputError("prompt", _shortened(prompt), f"with id {prompt.id!r} {mend}")
     return tokens
+
+
+@contextmanager
+def _unsaid() -> Iterator[None]:
+    """Keep the tokenizer from warning of a prompt that is too long, which is an error of one line here."""
+    logger = logging.getLogger("transformers.tokenization_utils_base")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _warn_of_each(warn: Callable[[str], None], walk: str, built: Sequence[Built], vocab_size: int) -> None:

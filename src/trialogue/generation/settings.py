@@ -48,6 +48,8 @@ class Settings:
         for name in ("max_queries", "max_steps", "batch_size", "memory"):
             if getattr(self, name) is not None:
                 whole_number(name, getattr(self, name), 1)
+        if self.top_k is not None and self.top_k < 1:
+            raise InputError("top_k", self.top_k, "keep at least 1 token, or leave it out for all")
         self._require_choice()
         if getattr(self.walk, "erase_prompt", False):
             # A record holds the prompt as it was given, and what the model wrote behind it.
