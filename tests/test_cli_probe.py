@@ -115,6 +115,20 @@ def test_bad_input_is_one_line_and_code_2(case: str, say: Say) -> None:
     assert words in told.err
 
 
+@pytest.mark.parametrize("positions", [False, True])
+def test_too_few_texts_are_told_before_the_model_is_loaded(positions: bool, say: Say, folder: Path) -> None:
+    # Six texts are for calibration, half of them correct: that many prefixes vouch for no such rate.
+    labels = [
+        {"error": 0 if index % 2 else None} if positions else {"label": index % 2} for index in range(60)
+    ]
+    write(folder / "few.jsonl", *({"text": f"cat {index}"} | label for index, label in enumerate(labels)))
+    rate = ("--false-rejections", "0.001") if positions else ()
+    told = say("--model", "none/such", "--data", "few.jsonl", *rate)
+    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
+    number = 3 * 8 if positions else 3
+    assert f"{number} correct examples calibrate it: use at least {1 / (number + 1):.4f}" in told.err
+
+
 def test_help_says_what_a_line_is(say: Say) -> None:
     told = say("--help")
     assert told.code == 0

@@ -43,7 +43,7 @@ def train(arguments: argparse.Namespace) -> None:
     from trialogue.storage import make_folder
     from trialogue.training.probe_examples import read_labelled_texts
     from trialogue.training.probe_files import save_probe
-    from trialogue.training.probe_training import train_verifier
+    from trialogue.training.probe_training import check_texts, train_verifier
 
     config = _config(arguments)
     if arguments.threads < 1:
@@ -52,6 +52,7 @@ def train(arguments: argparse.Namespace) -> None:
         raise InputError("out", str(arguments.out), "name a file that ends in .safetensors")
     make_folder(arguments.out.parent)
     data = read_labelled_texts(arguments.data)
+    check_texts(data.texts, config)
     torch.set_num_threads(arguments.threads)
     oracle = load_pretrained(
         arguments.model,

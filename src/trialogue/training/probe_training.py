@@ -25,6 +25,7 @@ from trialogue.training.calibration import (
 )
 from trialogue.training.probe_examples import (
     Examples,
+    LabelledText,
     LabelledTexts,
     Split,
     prefix_examples,
@@ -122,6 +123,38 @@ def chosen_layers(layers: str | Sequence[int], blocks: int) -> tuple[int, ...]:
     return (*sorted(range(blocks - step, 0, -step)), -1)
 
 
+def check_texts(texts: Sequence[LabelledText], config: ProbeTrainingConfig) -> None:
+    """Raise `InputError` where the labels of `texts` alone tell that they are too few, before a model is needed.
+
+    A text with an error position is taken to give as many correct prefixes as it ever could.
+    """
+    labels, text = [], []
+    for index, one in enumerate(texts):
+        if one.label is not None:
+            own = [one.label]
+        else:
+            own = [1] * (0 if one.error == 0 else config.correct_prefixes) + [0] * (one.error is not None)
+        labels += own
+        text += [index] * len(own)
+    most = Examples(sequences=[], lengths=[], labels=torch.tensor(labels), text=torch.tensor(text))
+    _checked_split(texts, most, config)
+
+
+def _checked_split(texts: Sequence[LabelledText], examples: Examples, config: ProbeTrainingConfig) -> Split:
+    """The parts that texts are dealt out to; raises `InputError` where one is too small for its use."""
+    split = split_examples(
+        texts,
+        examples,
+        validation=config.validation,
+        test=config.test,
+        by=config.split_by,
+        seed=config.seed,
+    )
+    if config.threshold is None:
+        check_false_rejections(config.false_rejections, int(examples.labels[split.calibration].sum()))
+    return split
+
+
 def train_verifier(
     oracle: PretrainedOracle,
     data: LabelledTexts,
@@ -148,18 +181,9 @@ def train_verifier(
         eos=config.eos,
         seed=config.seed,
     )
-    split = split_examples(
-        data.texts,
-        examples,
-        validation=config.validation,
-        test=config.test,
-        by=config.split_by,
-        seed=config.seed,
-    )
+    # Before the expensive part: what comes after it must not fail for want of texts.
+    split = _checked_split(data.texts, examples, config)
     labels = examples.labels.numpy()
-    if config.threshold is None:
-        # Before the expensive part: what comes after it must not fail for want of texts.
-        check_false_rejections(config.false_rejections, int(labels[split.calibration.numpy()].sum()))
     states = _states(oracle, examples, layers, config.batch_size, progress)
     with tqdm(
         total=len(layers) * len(config.depths), unit="probe", disable=None if progress else True
