@@ -323,3 +323,15 @@ def test_help_lists_options_and_the_fields_of_the_walk(say: Say) -> None:
         "erase the last `stride` tokens",
     ):
         assert words in told.out
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_help_on_a_walk_names_no_objects_of_python(walk: str, say: Say) -> None:
+    told = say("--walk", walk, "--help", own_model=False).out.partition(
+        f"usage: trialogue generate --walk {walk}"
+    )[2]
+    if walk == "ancestral":
+        return
+    assert not re.findall(r"`[A-Z]\w*`", told)
+    assert "`erase_prompt`" not in told
+    assert len(told) > 200

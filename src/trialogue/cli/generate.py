@@ -2,8 +2,10 @@
 
 import argparse
 import dataclasses
+import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,12 +122,28 @@ def _walk(name: str, tokens: Sequence[str], parser: argparse.ArgumentParser) -> 
         tokens,
         name=f"the walk {name}",
         prog=f"trialogue generate --walk {name}",
-        description=made.__doc__,
+        description=_said(made),
         options=[option for action in parser._actions for option in action.option_strings],
     )
     texts = {own.name: getattr(walk, own.name) for own in dataclasses.fields(walk)}
     return dataclasses.replace(
         walk, **{own: _unescaped(text) for own, text in texts.items() if isinstance(text, str)}
+    )
+
+
+def _said(walk: Any) -> str:
+    """What the docstring of a walk says to one who types: its walks by their names, and nothing of other objects."""
+    from trialogue.inference import WALKS
+
+    said = inspect.getdoc(walk) or ""
+    for name, made in WALKS.items():
+        said = said.replace(f"`{made.__name__}`", name)
+    # Sentences on other objects of Python, and on fields that are refused here.
+    others = re.compile(r"`([A-Z]\w*|erase_prompt)`")
+    paragraphs = [re.split(r"(?<=[.:])\s+(?=[A-Z`])", paragraph) for paragraph in said.split("\n\n")]
+    return "\n\n".join(
+        textwrap.fill(" ".join(part for part in parts if not others.search(part)), 100)
+        for parts in paragraphs
     )
 
 
