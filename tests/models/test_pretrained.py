@@ -325,6 +325,9 @@ def test_all_tokens_that_end_a_sequence_are_one():
     model.generation_config.eos_token_id = [2, 7, 11]
     oracle = PretrainedOracle(model, tiny_tokenizer())
     assert (oracle.eos, oracle.other_ends) == (2, (7, 11))
+    model.generation_config.eos_token_id = [-1, 7, oracle.vocab_size]
+    assert PretrainedOracle(model, tiny_tokenizer()).other_ends == (7,)
+    model.generation_config.eos_token_id = [2, 7, 11]
     with torch.inference_mode():
         context = oracle.open(1, 4)
         tokens, one = torch.tensor([[5, 9, 4, 8]]), torch.tensor([4])

@@ -26,7 +26,6 @@ from transformers.generation import GenerateDecoderOnlyOutput, GenerationMode
 
 from trialogue.errors import InputError
 from trialogue.inference.truncation import truncated
-from trialogue.inference.verifiers.stop_strings import JudgesText
 from trialogue.inference.walks.ancestral import Ancestral
 from trialogue.inference.walks.batch import DEFAULT_MEMORY
 from trialogue.inference.walks.engine import generate
@@ -64,11 +63,10 @@ def decoding(
     """A callable for `model.generate(custom_generate=...)` that draws by `walk` (ancestral sampling by default).
 
     `verifier` may be a function that makes one for the tokenizer, such as
-    `lambda tokenization: GrammarVerifier.regex("yes|no", tokenization)`. The tokenizer is needed here: transformers
-    does not hand the one given to `generate` on. A grammar or a function of text judges what comes before a `stop`
-    string (in a product, give it `up_to(stop)` yourself). Without a `seed` one is drawn from torch's global generator,
-    so that `transformers.set_seed` makes calls reproducible. The other arguments are those of
-    `trialogue.inference.generate` and `load_pretrained`.
+    `lambda tokenization: GrammarVerifier.regex("yes|no", tokenization)`. The tokenizer is needed here: transformers does not hand the one
+    given to `generate` on. A grammar or a function of text judges what comes before a `stop` string. Without a `seed`
+    one is drawn from torch's global generator, so that `transformers.set_seed` makes calls reproducible. The other
+    arguments are those of `trialogue.inference.generate` and `load_pretrained`.
 
     What the call truncates, transformers' default of `top_k=50` included, the walk cannot draw: a rule that wants
     unlikely tokens needs `top_k=0`. The returned sequences may include ones that were not accepted; with
@@ -127,7 +125,7 @@ def decoding(
                 _prompts(input_ids, model_kwargs.get("attention_mask"))[::num_samples],
                 num_samples=num_samples,
                 walk=chosen,
-                verifier=_made(verifier, oracle.tokenization, stop),
+                verifier=_made(verifier, oracle.tokenization),
                 max_new_tokens=generation_config.max_length - input_ids.shape[1],
                 seed=int(torch.randint(1 << 62, ())) if seed is None else seed,
                 batch_size=batch_size,
@@ -166,11 +164,8 @@ def _ended(streamer: Any) -> Iterator[None]:
 def _made(
     verifier: Verifier | Callable[[Tokenization], Verifier] | None,
     tokenization: Tokenization,
-    stop: str | Sequence[str] | None,
 ) -> Verifier | None:
-    """The verifier for a tokenization; one of text judges what comes before a stop string."""
-    if isinstance(verifier, JudgesText) and stop is not None:
-        return verifier.up_to(stop)
+    """The verifier for a tokenization."""
     if verifier is None or isinstance(verifier, Verifier):
         return verifier
     if not callable(verifier):
@@ -179,7 +174,7 @@ def _made(
     made = verifier(tokenization)
     if not isinstance(made, Verifier):
         raise InputError("verifier", type(made).__name__, "the function must return a Verifier")
-    return _made(made, tokenization, stop)
+    return made
 
 
 def _require_honourable(

@@ -126,8 +126,10 @@ class PretrainedOracle:
         """The token that ends a sequence, and others that mean the same."""
         stated = getattr(getattr(self.model, "generation_config", None), "eos_token_id", None)
         ends = [] if stated is None else [stated] if isinstance(stated, int) else list(stated)
+        # Others are how some say that there is none.
+        ends = [end for end in ends if 0 <= end < self.vocab_size]
         eos = self.tokenization.eos if self.tokenization.eos is not None else next(iter(ends), None)
-        return eos, tuple(sorted({end for end in ends if end != eos and end < self.vocab_size}))
+        return eos, tuple(sorted(set(ends) - {eos}))
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
         """Make room for `rows` sequences of up to `capacity` tokens, recording the hidden states of `layers`.
