@@ -63,10 +63,10 @@ def decoding(
     """A callable for `model.generate(custom_generate=...)` that draws by `walk` (ancestral sampling by default).
 
     `verifier` may be a function that makes one for the tokenizer, such as
-    `lambda tokenization: GrammarVerifier.regex("yes|no", tokenization)`. The tokenizer is needed here: transformers does not hand the one
-    given to `generate` on. A grammar or a function of text judges what comes before a `stop` string. Without a `seed`
-    one is drawn from torch's global generator, so that `transformers.set_seed` makes calls reproducible. The other
-    arguments are those of `trialogue.inference.generate` and `load_pretrained`.
+    `lambda tokenization: GrammarVerifier.regex("yes|no", tokenization)`. The tokenizer is needed here: transformers
+    does not hand the one given to `generate` on. A grammar or a function of text judges what comes before a `stop`
+    string. Without a `seed` one is drawn from torch's global generator, so that `transformers.set_seed` makes calls
+    reproducible. The other arguments are those of `trialogue.inference.generate` and `load_pretrained`.
 
     What the call truncates, transformers' default of `top_k=50` included, the walk cannot draw: a rule that wants
     unlikely tokens needs `top_k=0`. The returned sequences may include ones that were not accepted; with
