@@ -72,9 +72,9 @@ def test_force_keeps_the_old_samples_until_there_is_a_new_one(
 ) -> None:
     options = ("--prompt", "the", "--max-new-tokens", "3", "--out", "out.jsonl")
     assert say(*options, "--n", "3").code == 0
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     assert say(*options, *mistake, "--force").code == 2
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
     assert say(*options, "--seed", "1", "--force").code == 0
     assert len(content(tmp_path / "out.jsonl")) == 1
 
