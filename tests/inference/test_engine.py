@@ -65,6 +65,9 @@ def test_a_prompt_that_ends_in_eos_goes_on_where_the_oracle_says_so():
             assert 0 not in completion[:-1]
         # Nothing else has changed: the end of sequence ends what comes behind the prompt.
         assert (0,) in run.completions()
+    # This walk goes back to where the prompt ends, and rests there.
+    again = generate(oracle, [(2, 0)], walk=ValueGuided(), verifier=lambda x: 1.0, num_samples=50)
+    assert all(again.completions())
     nested = truncated(truncated(oracle, temperature=0.5), top_k=2)
     assert all(generate(nested, [(0,)], num_samples=20).completions())
 
