@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from trialogue.data.dyck import Dyck
+from trialogue.data.dyck.language import Dyck
 from trialogue.randomness import numpy_generator
 
 ROUNDS = 7

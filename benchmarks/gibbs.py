@@ -27,10 +27,10 @@ from torch import Tensor
 from trialogue.data import Ising
 from trialogue.inference import Gibbs, run_chain
 from trialogue.inference.chains.chain import KERNELS
-from trialogue.inference.chains.contexts import window_contexts
-from trialogue.inference.chains.heat_bath import HeatBath
-from trialogue.inference.chains.multispin import Multispin
-from trialogue.inference.chains.sweeps import Simulation
+from trialogue.inference.simulation.contexts import window_contexts
+from trialogue.inference.simulation.heat_bath import HeatBath
+from trialogue.inference.simulation.multispin import Multispin
+from trialogue.inference.simulation.sweeps import Simulation
 from trialogue.randomness import generator
 
 SITES, BETA = 1000, 0.5

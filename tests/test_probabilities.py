@@ -9,11 +9,11 @@ import torch
 from trialogue.errors import InputError
 from trialogue.inference import AdaptiveBlockDynamics
 from trialogue.probabilities import checked_law, checked_probabilities
-from trialogue.theory.block_laws import block_law
-from trialogue.theory.greedy_patterns import greedy_patterns
-from trialogue.theory.mixing import stationary_law
-from trialogue.theory.overlap import overlap
-from trialogue.theory.product_kernels import closest_in_divergence, product_transitions
+from trialogue.theory.factoring.overlap import overlap
+from trialogue.theory.masking.block_laws import block_law
+from trialogue.theory.masking.mixing import stationary_law
+from trialogue.theory.masking.product_kernels import closest_in_divergence, product_transitions
+from trialogue.theory.potts.greedy_patterns import greedy_patterns
 from trialogue.training.drawn_masks import draw_masks
 
 CHECKED = {

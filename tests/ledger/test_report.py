@@ -16,10 +16,10 @@ from pandas import DataFrame
 from trialogue.errors import InputError
 from trialogue.ledger import Entry, Table, judged, ledger
 from trialogue.ledger.comparison import compare, difference
+from trialogue.ledger.execution import execute
 from trialogue.ledger.figures import svg
 from trialogue.ledger.report import render_report
 from trialogue.ledger.tables import format_number, sheet
-from trialogue.studies.execution import execute
 
 
 @pytest.fixture(scope="module")

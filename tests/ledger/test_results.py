@@ -11,8 +11,8 @@ from biased_coin import STUDY, Config
 from trialogue.errors import InputError
 from trialogue.ledger import find_result, ledger, ledger_frame, ledger_records, load_rows
 from trialogue.ledger.entries import counting_result
+from trialogue.ledger.execution import execute
 from trialogue.ledger.results import DONE, FILES, Result, config_hash, config_values, open_result
-from trialogue.studies.execution import execute
 
 SMALL = Config(flips=50, seeds=(0, 1, 2))
 

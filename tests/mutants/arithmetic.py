@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from trialogue.data.arithmetic import SemiprimeTuples
-from trialogue.data.hidden_streams import HiddenStream
-from trialogue.data.random_primes import RandomPrimes
-from trialogue.data.twenty_questions import TwentyQuestions
-from trialogue.data.weighted_prefixes import number_of
+from trialogue.data.puzzles.arithmetic import SemiprimeTuples
+from trialogue.data.puzzles.hidden_streams import HiddenStream
+from trialogue.data.puzzles.random_primes import RandomPrimes
+from trialogue.data.puzzles.twenty_questions import TwentyQuestions
+from trialogue.data.puzzles.weighted_prefixes import number_of
 
 
 class UnorderedPairs(SemiprimeTuples):

@@ -2,8 +2,8 @@
 
 import torch
 
-from trialogue.data.potts_messages import Messages
-from trialogue.data.potts_patterns import StoredPatterns
+from trialogue.data.potts.messages import Messages
+from trialogue.data.potts.patterns import StoredPatterns
 
 
 class UntiltedMessages(Messages):

@@ -8,9 +8,9 @@ from pandas import DataFrame
 
 from trialogue.ledger import evaluate, load_rows
 from trialogue.ledger.figures import svg
+from trialogue.ledger.study import Study
 from trialogue.ledger.tables import sheet
 from trialogue.studies import find
-from trialogue.studies.study import Study
 
 
 def require_complete(

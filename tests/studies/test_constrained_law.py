@@ -14,6 +14,7 @@ from trialogue.inference import FunctionVerifier, Rejection, TokenwiseRejection,
 from trialogue.inference.laws import exact_law, target_law, total_variation
 from trialogue.ledger import load_rows
 from trialogue.ledger.claims import evaluate
+from trialogue.ledger.execution import execute
 from trialogue.ledger.figures import svg
 from trialogue.ledger.tables import sheet
 from trialogue.randomness import numpy_generator
@@ -28,7 +29,6 @@ from trialogue.studies.constrained_law_rows import (
 )
 from trialogue.studies.constrained_law_tasks import CAPITALS, TASKS
 from trialogue.studies.constrained_law_tree import Lumped, TokenTree, explore, first_leaf
-from trialogue.studies.execution import execute
 
 SMOKE = PRESETS["smoke"]
 

@@ -11,11 +11,11 @@ from trialogue.errors import InputError
 from trialogue.inference import Backtracking, generate
 from trialogue.ledger import load_rows
 from trialogue.ledger.claims import evaluate
+from trialogue.ledger.execution import execute
 from trialogue.ledger.tables import sheet
 from trialogue.studies import find
 from trialogue.studies.dyck_backtracking import STAGES, STUDY, _rejected_prefixes, parts
 from trialogue.studies.dyck_backtracking_models import PRESETS, Config
-from trialogue.studies.execution import execute
 
 MINIATURE = dataclasses.replace(
     PRESETS["smoke"],

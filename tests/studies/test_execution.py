@@ -15,10 +15,10 @@ from pandas import DataFrame
 from trialogue.errors import InputError
 from trialogue.ledger import Figure
 from trialogue.ledger.drafts import Draft
+from trialogue.ledger.execution import execute
 from trialogue.ledger.provenance import session
 from trialogue.ledger.results import DONE, FILES, open_result
-from trialogue.studies.execution import execute
-from trialogue.studies.study import Study
+from trialogue.ledger.study import Study
 
 CONFIG = Config(flips=50, seeds=(0, 1, 2))
 

@@ -15,9 +15,9 @@ from trialogue.data import Ising
 from trialogue.errors import InputError
 from trialogue.ledger import load_rows
 from trialogue.ledger.claims import evaluate
+from trialogue.ledger.execution import execute
 from trialogue.ledger.tables import sheet
 from trialogue.studies import ising_masking
-from trialogue.studies.execution import execute
 from trialogue.studies.ising_masking import (
     PRESETS,
     STUDY,

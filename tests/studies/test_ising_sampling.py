@@ -18,12 +18,12 @@ from trialogue.inference import BlockGibbs, HittingTimes, IndependentParallel, h
 from trialogue.inference.laws import transition_matrix
 from trialogue.ledger import load_rows
 from trialogue.ledger.claims import evaluate
+from trialogue.ledger.execution import execute
 from trialogue.ledger.tables import sheet
 from trialogue.studies import ising_sampling
-from trialogue.studies.execution import execute
 from trialogue.studies.ising_sampling import PRESETS, STUDY, Config, exact_row, simulated_rows
 from trialogue.studies.ising_sampling_rows import PARALLEL, exact, smaller_blocks
-from trialogue.theory.clique_chains import block_chain, parallel_chain
+from trialogue.theory.cliques.chains import block_chain, parallel_chain
 
 SMOKE = PRESETS["smoke"]
 

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from trialogue.data import Ising
 from trialogue.errors import InputError
+from trialogue.ledger.execution import execute
 from trialogue.studies import mixing_and_learning
-from trialogue.studies.execution import execute
 from trialogue.studies.mixing_and_learning import (
     PRESETS,
     STUDY,
@@ -27,11 +27,11 @@ from trialogue.studies.mixing_and_learning import (
 )
 from trialogue.studies.mixing_and_learning_models import random_family, random_ising, random_law
 from trialogue.studies.mixing_and_learning_rows import ADAPTIVE, WEIGHTED
-from trialogue.theory import covariance_bound
-from trialogue.theory.block_laws import BlockLaw, block_dynamics, block_law
-from trialogue.theory.covariance_bound import CovarianceBound, bound_covariance
-from trialogue.theory.mixing import poincare_constant
-from trialogue.theory.pseudolikelihood import pseudolikelihood_information
+from trialogue.theory.masking import covariance_bound
+from trialogue.theory.masking.block_laws import BlockLaw, block_dynamics, block_law
+from trialogue.theory.masking.covariance_bound import CovarianceBound, bound_covariance
+from trialogue.theory.masking.mixing import poincare_constant
+from trialogue.theory.masking.pseudolikelihood import pseudolikelihood_information
 
 SMOKE = PRESETS["smoke"]
 SMALL = Config(sites=4, couplings=(0.4,), models=2, seeds=(0,))

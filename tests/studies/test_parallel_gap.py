@@ -16,8 +16,8 @@ from trialogue.data import Ising
 from trialogue.errors import InputError
 from trialogue.inference import BlockGibbs, Gibbs, HittingTimes, IndependentParallel, hitting_times
 from trialogue.inference.laws import transition_matrix
+from trialogue.ledger.execution import execute
 from trialogue.studies import parallel_gap_cliques, parallel_gap_networks
-from trialogue.studies.execution import execute
 from trialogue.studies.parallel_gap import PRESETS, STUDY, Config
 from trialogue.studies.parallel_gap_cliques import (
     NAMED,

@@ -11,9 +11,9 @@ from complete_runs import require_complete
 from trialogue.data import PottsChain
 from trialogue.errors import InputError
 from trialogue.ledger import load_rows
+from trialogue.ledger.execution import execute
 from trialogue.oracles import whole_sequences
 from trialogue.studies import potts_coherence_chains
-from trialogue.studies.execution import execute
 from trialogue.studies.potts_coherence import PRESETS, STUDY, Config
 from trialogue.studies.potts_coherence_chains import (
     Sampled,

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 import torch
 
+from trialogue.data.list_append.cases import evaluate
 from trialogue.data.table import Table
-from trialogue.data.test_cases import evaluate
 from trialogue.errors import InputError
 from trialogue.inference import Backtracking, generate
 from trialogue.ledger import load_rows
 from trialogue.ledger.claims import evaluate as judge
+from trialogue.ledger.execution import execute
 from trialogue.ledger.replication import pilot_estimates
 from trialogue.ledger.tables import sheet
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.randomness import numpy_generator
 from trialogue.studies import find, test_cases, test_cases_surrogate
-from trialogue.studies.execution import execute
 from trialogue.studies.test_cases import STUDY, parts
 from trialogue.studies.test_cases_claims import CLAIMS, REPLICATIONS
 from trialogue.studies.test_cases_decodings import BASELINE, GREEDY, GROUND_TRUTH, TRAINED, block_best_of

@@ -10,13 +10,13 @@ import torch
 from complete_runs import require_complete
 from torch import Tensor
 
-from trialogue.data.arithmetic import SemiprimeTuples
+from trialogue.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue.errors import InputError
 from trialogue.ledger import load_rows
 from trialogue.ledger.claims import evaluate
+from trialogue.ledger.execution import execute
 from trialogue.models.transformer import Transformer
 from trialogue.studies import type_signature_exact, type_signature_networks
-from trialogue.studies.execution import execute
 from trialogue.studies.rows import kind
 from trialogue.studies.type_signature import PRESETS, STUDY, Config
 from trialogue.studies.type_signature_costs import cost_rows
@@ -42,7 +42,7 @@ def _without_hidden_tokens(tuples: SemiprimeTuples) -> SemiprimeTuples:
 
 
 def _other_digits(tuples: SemiprimeTuples) -> Any:
-    from trialogue.data.hidden_streams import random_seed
+    from trialogue.data.puzzles.hidden_streams import random_seed
 
     return random_seed(tuples, 6)
 

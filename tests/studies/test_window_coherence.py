@@ -14,10 +14,10 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.inference import truncated
+from trialogue.ledger.execution import execute
 from trialogue.models import Cropped, Transformer
 from trialogue.oracles import Autoregressive
 from trialogue.studies import window_coherence_networks
-from trialogue.studies.execution import execute
 from trialogue.studies.window_coherence import PRESETS, STUDY, Config, parts
 from trialogue.studies.window_coherence_networks import (
     Setting,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.data.ising import Ising
+from trialogue.data.ising.model import Ising
 from trialogue.randomness import generator
 
 SIX_BLOCKS = ((0,), (1, 2), (0, 2), (1, 3), (2, 3), (0, 1, 3))

@@ -43,9 +43,9 @@ def run(arguments: argparse.Namespace) -> None:
     import torch
 
     from trialogue.ledger import judged, terminal
+    from trialogue.ledger.execution import execute
     from trialogue.ledger.report import render_report
     from trialogue.storage import atomic_write
-    from trialogue.studies.execution import execute
 
     torch.set_num_threads(arguments.threads)
     result = execute(

@@ -7,7 +7,7 @@ import torch
 from scipy.signal import max_len_seq
 from torch import Tensor
 
-from trialogue.data.potts_patterns import StoredPatterns
+from trialogue.data.potts.patterns import StoredPatterns
 from trialogue.errors import InputError, whole_number
 from trialogue.oracles import PrefixOracle, whole_sequences
 from trialogue.randomness import generator
@@ -35,7 +35,7 @@ def maximal_length_patterns(bits: int) -> list[Tensor]:
 class PatternCorpus(PrefixOracle):
     """Sequences that follow one label for ever: what it predicts, or with probability `noise` another token.
 
-    Patterns (tokens of one period each) and labels are those of `trialogue.data.potts_patterns.StoredPatterns`. The
+    Patterns (tokens of one period each) and labels are those of `trialogue.data.potts.patterns.StoredPatterns`. The
     label is uniform, and so is a wrong token among the others. A sequence is coherent at any length, so that no model
     with a finite window has this law. As an oracle it answers exactly, by the posterior law of the label given the
     whole prefix.

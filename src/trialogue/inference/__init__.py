@@ -1,17 +1,17 @@
 """How sequences are drawn from what was learned: walks, chains, verifiers, truncation, and exact laws."""
 
-from trialogue.inference.chains.contexts import window_contexts
 from trialogue.inference.chains.engine import ChainRun, HittingTimes, hitting_times, run_chain
 from trialogue.inference.chains.gibbs import AdaptiveBlockDynamics, BlockDynamics, BlockGibbs, Gibbs
 from trialogue.inference.chains.metropolis import Metropolis
 from trialogue.inference.chains.parallel import ChainRule, IndependentParallel
-from trialogue.inference.chains.sweeps import run_sweeps
 from trialogue.inference.importance import (
     effective_sample_size,
     effective_sample_sizes,
     log_accepted_masses,
     resampled,
 )
+from trialogue.inference.simulation.contexts import window_contexts
+from trialogue.inference.simulation.sweeps import run_sweeps
 from trialogue.inference.truncation import Truncated, truncated
 from trialogue.inference.verifiers import (
     All,

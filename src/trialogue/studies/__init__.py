@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from trialogue.errors import InputError
 
 if TYPE_CHECKING:
-    from trialogue.studies.study import Study
+    from trialogue.ledger.study import Study
 
 GROUP = "trialogue.studies"
 

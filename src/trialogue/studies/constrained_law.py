@@ -18,13 +18,13 @@ from trialogue.data import Table
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.verifiers.function import FunctionVerifier
 from trialogue.inference.verifiers.grammar import GrammarVerifier
+from trialogue.ledger.study import Study, require_seeds
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.randomness import numpy_generator
 from trialogue.studies.constrained_law_claims import CLAIMS
 from trialogue.studies.constrained_law_figures import FIGURES, TABLES
 from trialogue.studies.constrained_law_rows import Case, Effort, measure
 from trialogue.studies.constrained_law_tasks import TASKS
-from trialogue.studies.study import Study, require_seeds
 
 _LETTERS = "abcd"
 _LOADED: dict[str, PretrainedOracle] = {}

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.data.literals import shared_length
+from trialogue.data.list_append.literals import shared_length
 from trialogue.errors import InputError
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.judge import Judge

@@ -28,6 +28,7 @@ from trialogue.inference import Ancestral, Backtracking, Samples, generate, trun
 from trialogue.inference.verifiers.function import Threshold
 from trialogue.inference.verifiers.random import RandomVerifier
 from trialogue.inference.walks.walk import Walk
+from trialogue.ledger.study import Study
 from trialogue.models.transformer import Transformer
 from trialogue.oracles import Autoregressive, Verifier
 from trialogue.randomness import seed_of
@@ -44,7 +45,6 @@ from trialogue.studies.dyck_backtracking_models import (
     trained_model,
 )
 from trialogue.studies.dyck_backtracking_tables import TABLES
-from trialogue.studies.study import Study
 from trialogue.training.probes import ProbeConfig, train_probe
 
 QUOTAS, STRIDES = (1, 2, 4), (2, 4, 6)

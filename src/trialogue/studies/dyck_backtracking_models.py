@@ -11,11 +11,11 @@ from torch import Tensor
 from trialogue.data import Dyck
 from trialogue.errors import InputError
 from trialogue.inference import ProbeVerifier, generate, truncated
+from trialogue.ledger.study import require_seeds
 from trialogue.models.probe import hidden_states
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.randomness import seed_of
 from trialogue.storage import atomic_write
-from trialogue.studies.study import require_seeds
 from trialogue.training.checkpoints import load_model, save_model
 from trialogue.training.config import TrainingConfig
 from trialogue.training.loop import train

@@ -23,13 +23,13 @@ from torch import Tensor
 from trialogue.data import Ising
 from trialogue.errors import InputError, whole_number
 from trialogue.inference import BlockGibbs
+from trialogue.ledger.study import Study, require_seeds
 from trialogue.randomness import seed_of
 from trialogue.studies.ising_masking_claims import CLAIMS
 from trialogue.studies.ising_masking_figures import FIGURES
 from trialogue.studies.ising_masking_tables import TABLES
-from trialogue.studies.study import Study, require_seeds
-from trialogue.theory.mixing import poincare_constant
-from trialogue.theory.pseudolikelihood import asymptotic_covariance, masking_more
+from trialogue.theory.masking.mixing import poincare_constant
+from trialogue.theory.masking.pseudolikelihood import asymptotic_covariance, masking_more
 from trialogue.training.pseudolikelihood import fit_pseudolikelihood
 
 MOST_SITES = 6

@@ -24,14 +24,14 @@ from torch import Tensor
 from trialogue.data import Ising
 from trialogue.errors import InputError, whole_number
 from trialogue.inference import BlockGibbs, IndependentParallel, hitting_times
+from trialogue.ledger.study import Study, require_seeds
 from trialogue.oracles import Chain
 from trialogue.randomness import seed_of
 from trialogue.studies.ising_sampling_claims import CLAIMS
 from trialogue.studies.ising_sampling_figures import FIGURES
 from trialogue.studies.ising_sampling_rows import PARALLEL, block_label
 from trialogue.studies.ising_sampling_tables import TABLES
-from trialogue.studies.study import Study, require_seeds
-from trialogue.theory.clique_chains import (
+from trialogue.theory.cliques.chains import (
     block_chain,
     hitting_probability,
     log_hitting_times,

@@ -23,15 +23,15 @@ from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.laws import ergodicity
+from trialogue.ledger.study import Study, require_seeds
 from trialogue.studies.mixing_and_learning_claims import CLAIMS
 from trialogue.studies.mixing_and_learning_figures import FIGURES
 from trialogue.studies.mixing_and_learning_models import RandomFamily, random_family, random_ising, random_law
 from trialogue.studies.mixing_and_learning_rows import ADAPTIVE, WEIGHTED, size_label
 from trialogue.studies.mixing_and_learning_tables import TABLES
-from trialogue.studies.study import Study, require_seeds
-from trialogue.theory.block_laws import BlockLaw, block_law, joint_block_dynamics
-from trialogue.theory.covariance_bound import bound_covariance
-from trialogue.theory.pseudolikelihood import (
+from trialogue.theory.masking.block_laws import BlockLaw, block_law, joint_block_dynamics
+from trialogue.theory.masking.covariance_bound import bound_covariance
+from trialogue.theory.masking.pseudolikelihood import (
     ExponentialFamily,
     enumerated,
     fisher_information,

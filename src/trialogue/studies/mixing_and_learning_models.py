@@ -9,7 +9,7 @@ from torch import Tensor
 from trialogue.data import Ising
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import numpy_generator
-from trialogue.theory.block_laws import BlockLaw, block_law
+from trialogue.theory.masking.block_laws import BlockLaw, block_law
 
 
 def random_ising(sites: int, coupling: float, field: float, seed: int, place: int) -> Ising:

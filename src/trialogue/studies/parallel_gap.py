@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from trialogue.errors import InputError, whole_number
+from trialogue.ledger.study import Study, require_seeds
 from trialogue.studies.parallel_gap_clique_claims import CLIQUE_CLAIMS
 from trialogue.studies.parallel_gap_cliques import (
     Instance,
@@ -32,7 +33,6 @@ from trialogue.studies.parallel_gap_network_claims import NETWORK_CLAIMS
 from trialogue.studies.parallel_gap_networks import Imitation, kernel_rows, network_row, two_mode_rows
 from trialogue.studies.parallel_gap_rows import GIBBS, PARALLEL
 from trialogue.studies.parallel_gap_tables import TABLES
-from trialogue.studies.study import Study, require_seeds
 
 
 @dataclass(frozen=True)

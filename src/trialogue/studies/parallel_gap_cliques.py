@@ -16,7 +16,7 @@ from trialogue.inference import BlockGibbs, IndependentParallel, hitting_times
 from trialogue.oracles import Chain
 from trialogue.randomness import seed_of
 from trialogue.studies.parallel_gap_rows import CORRECTED, GIBBS, PARALLEL, STATED
-from trialogue.theory.clique_bounds import (
+from trialogue.theory.cliques.bounds import (
     clique_assumption,
     hitting_bound,
     least_block_size,
@@ -24,7 +24,7 @@ from trialogue.theory.clique_bounds import (
     one_step_corollary,
     stuck_bound,
 )
-from trialogue.theory.clique_chains import (
+from trialogue.theory.cliques.chains import (
     block_chain,
     escape_probability,
     hitting_probability,

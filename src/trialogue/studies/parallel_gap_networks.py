@@ -19,9 +19,9 @@ from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.oracles import Chain, whole_sequences
 from trialogue.randomness import generator, seed_of
 from trialogue.studies.parallel_gap_rows import GIBBS, PARALLEL
-from trialogue.theory.block_laws import BlockLaw, block_dynamics
-from trialogue.theory.mixing import stationary_law
-from trialogue.theory.product_kernels import (
+from trialogue.theory.masking.block_laws import BlockLaw, block_dynamics
+from trialogue.theory.masking.mixing import stationary_law
+from trialogue.theory.masking.product_kernels import (
     closest_in_divergence,
     closest_in_variation,
     factorization_gap,

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from trialogue.errors import InputError, whole_number
+from trialogue.ledger.study import Study, require_seeds
 from trialogue.studies.potts_coherence_chain_claims import CHAIN_CLAIMS
 from trialogue.studies.potts_coherence_chains import (
     Sampled,
@@ -35,7 +36,6 @@ from trialogue.studies.potts_coherence_map_claims import MAP_CLAIMS
 from trialogue.studies.potts_coherence_maps import map_rows
 from trialogue.studies.potts_coherence_plane import exact_plane_rows, plane_rows
 from trialogue.studies.potts_coherence_tables import TABLES
-from trialogue.studies.study import Study, require_seeds
 
 Value = TypeVar("Value")
 

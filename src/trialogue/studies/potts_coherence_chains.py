@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import torch
 
 from trialogue.data import PottsChain
-from trialogue.inference.chains.contexts import window_contexts
-from trialogue.inference.chains.sweeps import run_sweeps
+from trialogue.inference.simulation.contexts import window_contexts
+from trialogue.inference.simulation.sweeps import run_sweeps
 from trialogue.randomness import generator, seed_of
-from trialogue.theory.domain_walls import (
+from trialogue.theory.potts.domain_walls import (
     crossing_length,
     free_energy_bound,
     largest_wall_energy,
@@ -21,7 +21,7 @@ from trialogue.theory.domain_walls import (
     stored_pattern_decay,
     stored_sequences,
 )
-from trialogue.theory.nearest_neighbour_potts import NearestNeighbourPotts
+from trialogue.theory.potts.nearest_neighbour import NearestNeighbourPotts
 
 Row = dict[str, Any]
 

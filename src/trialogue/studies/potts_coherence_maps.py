@@ -10,8 +10,8 @@ from trialogue.data import Table
 from trialogue.inference import truncated
 from trialogue.oracles import Autoregressive, whole_sequences
 from trialogue.randomness import generator
-from trialogue.theory.greedy_patterns import greedy_patterns
-from trialogue.theory.potts_map import autoregressive_of, context_log_probs, hamiltonian_of
+from trialogue.theory.potts.greedy_patterns import greedy_patterns
+from trialogue.theory.potts.map import autoregressive_of, context_log_probs, hamiltonian_of
 
 VOCAB, LENGTH = 3, 6
 TEMPERATURES = (0.5, 2.0)

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from trialogue.data.ising_grid import ising_grid
-from trialogue.inference.chains.sweeps import run_sweeps
+from trialogue.data.ising.grid import ising_grid
+from trialogue.inference.simulation.sweeps import run_sweeps
 from trialogue.randomness import seed_of
-from trialogue.theory.peierls import (
+from trialogue.theory.potts.peierls import (
     critical_temperature,
     onsager_magnetisation,
     peierls_magnetisation_bound,

@@ -29,7 +29,7 @@ from typing import Any
 
 import torch
 
-from trialogue.data.test_cases import Evaluation, distinct_correct, evaluate
+from trialogue.data.list_append.cases import Evaluation, distinct_correct, evaluate
 from trialogue.inference import (
     Ancestral,
     Backtracking,
@@ -41,9 +41,9 @@ from trialogue.inference import (
     truncated,
 )
 from trialogue.inference.walks.walk import Walk
+from trialogue.ledger.study import Study
 from trialogue.oracles import Verifier
 from trialogue.randomness import seed_of
-from trialogue.studies.study import Study
 from trialogue.studies.test_cases_claims import CLAIMS
 from trialogue.studies.test_cases_decodings import Decoding
 from trialogue.studies.test_cases_examples import GroundTruth, Kind

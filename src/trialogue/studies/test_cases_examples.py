@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.data.test_cases import CaseError, evaluate
+from trialogue.data.list_append.cases import CaseError, evaluate
 from trialogue.oracles import Decoding
 
 Kind = Literal["token", "block"]

@@ -9,15 +9,15 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from trialogue.data.test_case_prompts import OOD_NAMES, TRAINING_NAMES, Task, random_names
+from trialogue.data.list_append.prompts import OOD_NAMES, TRAINING_NAMES, Task, random_names
 from trialogue.errors import InputError, whole_number
 from trialogue.inference import ProbeVerifier, generate, truncated
+from trialogue.ledger.study import require_seeds
 from trialogue.models.pretrained import load_pretrained
 from trialogue.models.probe import hidden_states_of_prefixes
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.storage import atomic_write
-from trialogue.studies.study import require_seeds
 from trialogue.studies.test_cases_decodings import MAIN, Decoding, block_best_of, grids
 from trialogue.studies.test_cases_examples import Completion, Kind, Tokens, examples_of
 from trialogue.studies.test_cases_surrogate import surrogate_prompt, trained_surrogate

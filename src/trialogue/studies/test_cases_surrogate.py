@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.data.test_case_prompts import TRAINING_NAMES, random_names
+from trialogue.data.list_append.prompts import TRAINING_NAMES, random_names
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.oracles import Context, padded
 from trialogue.randomness import numpy_generator, seed_of

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from trialogue.errors import InputError, whole_number
-from trialogue.studies.study import Study, require_seeds
+from trialogue.ledger.study import Study, require_seeds
 from trialogue.studies.type_signature_claims import CLAIMS
 from trialogue.studies.type_signature_costs import cost_rows
 from trialogue.studies.type_signature_exact import exact_rows

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trialogue.data.metered_arithmetic import Arithmetic
+from trialogue.data.puzzles.metered_arithmetic import Arithmetic
 from trialogue.studies.type_signature_rows import RHO, TESTS, TRIAL_DIVISION
-from trialogue.theory.factoring import second_number_cost
+from trialogue.theory.factoring.reduction import second_number_cost
 
 
 def cost_rows(digits: Sequence[int], samples: int, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:

@@ -6,24 +6,24 @@ from typing import Any
 import torch
 
 from trialogue.data import RootedPolynomials, TwentyQuestions
-from trialogue.data.arithmetic import SemiprimeTuples
-from trialogue.data.hidden_streams import HiddenStream, hidden_factors, random_seed
-from trialogue.data.random_primes import RandomPrimes
-from trialogue.data.weighted_prefixes import Listed, Prefix, WeightedPrefixes
+from trialogue.data.puzzles.arithmetic import SemiprimeTuples
+from trialogue.data.puzzles.hidden_streams import HiddenStream, hidden_factors, random_seed
+from trialogue.data.puzzles.random_primes import RandomPrimes
+from trialogue.data.puzzles.weighted_prefixes import Listed, Prefix, WeightedPrefixes
 from trialogue.inference import Ancestral
 from trialogue.inference.laws import exact_law, total_variation
 from trialogue.randomness import generator
 from trialogue.studies.type_signature_rows import FACTORS_FIRST, HIDDEN, PRODUCT_FIRST
-from trialogue.theory.factoring import factor_by_generating, share_factored
-from trialogue.theory.overlap import (
+from trialogue.theory.factoring.overlap import (
     cheating_generator,
     optimal_cheating,
     overlap_bound,
     semiprime_masses,
     tightest_success,
 )
-from trialogue.theory.prime_density import density_variation, uniform_variation
-from trialogue.theory.randomized_algorithms import derandomized, law_over_coins, randomness_test
+from trialogue.theory.factoring.prime_density import density_variation, uniform_variation
+from trialogue.theory.factoring.randomized_algorithms import derandomized, law_over_coins, randomness_test
+from trialogue.theory.factoring.reduction import factor_by_generating, share_factored
 
 Rows = Iterator[dict[str, Any]]
 

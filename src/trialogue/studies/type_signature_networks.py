@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.data.arithmetic import Order, SemiprimeTuples
+from trialogue.data.puzzles.arithmetic import Order, SemiprimeTuples
 from trialogue.inference import generate
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.randomness import seed_of

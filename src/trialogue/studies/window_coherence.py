@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from trialogue.errors import InputError, whole_number
-from trialogue.studies.study import Study, require_seeds
+from trialogue.ledger.study import Study, require_seeds
 from trialogue.studies.window_coherence_claims import CLAIMS
 from trialogue.studies.window_coherence_figures import FIGURES
 from trialogue.studies.window_coherence_networks import Setting, network_rows, reference_rows

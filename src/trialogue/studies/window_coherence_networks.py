@@ -11,15 +11,15 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trialogue.analysis.coherence import coherence_of
 from trialogue.data import PatternCorpus, maximal_length_patterns
 from trialogue.models import Cropped, Endless, Transformer, TransformerConfig
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import seed_of
 from trialogue.studies.window_coherence_rows import SLIDING, cropped
-from trialogue.theory.coherence import coherence_of
-from trialogue.theory.domain_walls import crossing_length
-from trialogue.theory.pattern_survival import PatternSurvival
-from trialogue.theory.potts_map import AutoregressiveHamiltonian, hamiltonian_of
+from trialogue.theory.potts.domain_walls import crossing_length
+from trialogue.theory.potts.map import AutoregressiveHamiltonian, hamiltonian_of
+from trialogue.theory.potts.pattern_survival import PatternSurvival
 from trialogue.training import TrainingConfig, train
 
 Array = NDArray[np.float64]

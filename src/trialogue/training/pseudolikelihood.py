@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from trialogue.blocks import Blocks, StateLaw, Weights, adaptive_law, require_covered, require_one_law
-from trialogue.data.ising import Ising
+from trialogue.data.ising.model import Ising
 from trialogue.errors import InputError
 from trialogue.training.block_conditionals import BlockConditionals, Floats
 from trialogue.training.drawn_masks import draw_masks

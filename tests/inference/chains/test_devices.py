@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from contract.test_chains import MODELS, REQUIRED, variants
-from inference.chains.elsewhere import DEVICE, Pretence
 from inference.chains.small_models import random_ising
+from inference.simulation.elsewhere import DEVICE, Pretence
 from trialogue.data import Ising
 from trialogue.errors import InputError
 from trialogue.inference import CHAINS, ChainRule, Gibbs, Metropolis, hitting_times, run_chain, run_sweeps

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from inference.chains.reference_kernels import disordered, ring, star
+from inference.simulation.reference_kernels import disordered, ring, star
 from mutants.modules import altered
 from trialogue.data import Ising
 from trialogue.inference import Gibbs, run_chain

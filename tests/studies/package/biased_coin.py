@@ -15,8 +15,8 @@ from pandas import DataFrame
 
 from trialogue.errors import InputError
 from trialogue.ledger import Claim, Figure, Pilot, Table
+from trialogue.ledger.study import Study
 from trialogue.randomness import numpy_generator
-from trialogue.studies.study import Study
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,41 @@
+"""Spins on a square grid: the two-dimensional contrast to a chain, as an Ising model that every chain runs on."""
+
+import math
+
+import torch
+
+from trialogue.data.ising.model import Ising
+from trialogue.errors import InputError, whole_number
+
+MAX_SITES = 2**14
+"""More spins are refused: the couplings of 2^14 of them take 2 GiB."""
+
+
+def ising_grid(
+    rows: int, columns: int, coupling: float, *, field: float = 0.0, periodic: bool = True
+) -> Ising:
+    """The Ising model whose N = `rows` * `columns` spins are coupled with their neighbours on a grid.
+
+    Site r * `columns` + c lies in row r and column c; `coupling` is J / T and `field` h / T. A `periodic` grid closes
+    to a torus; of a single row that is the ring, and not periodic the open chain. All couplings of the model are
+    equal, so that compiled sweeps run on it, the multispin ones included. Their matrix has N^2 entries.
+
+    Raises `InputError` for sides below 1, for a periodic side of 2, whose two sites would be neighbours twice, for more
+    than `MAX_SITES`, and for numbers that are not finite.
+    """
+    sides = (whole_number("rows", rows, 1), whole_number("columns", columns, 1))
+    if sides[0] * sides[1] > MAX_SITES:
+        mend = f"the matrix of couplings of {sides[0] * sides[1]} spins would not fit: use at most {MAX_SITES} spins"
+        raise InputError("rows", rows, mend)
+    if not math.isfinite(coupling):
+        raise InputError("coupling", coupling, "give a finite coupling")
+    site = torch.arange(rows * columns).view(sides)
+    matrix = torch.zeros(rows * columns, rows * columns, dtype=torch.float64)
+    for axis, (name, side) in enumerate(zip(("rows", "columns"), sides, strict=True)):
+        if periodic and side == 2:
+            raise InputError(name, side, "a torus needs 1 or at least 3: use periodic=False")
+        bonds = side if periodic and side > 1 else side - 1
+        first = site.narrow(axis, 0, bonds).flatten()
+        second = site.roll(-1, axis).narrow(axis, 0, bonds).flatten()
+        matrix[first, second] = matrix[second, first] = coupling
+    return Ising(matrix, torch.full((rows * columns,), float(field), dtype=torch.float64))

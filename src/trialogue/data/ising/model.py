@@ -1,0 +1,349 @@
+"""Ising models: spins on any graph, with everything about them exact as long as their states can be listed.
+
+Token 0 is spin -1 and token 1 is spin +1. One convention for pairs: p(x) ∝ exp(sum over i < j of J_ij x_i x_j +
+sum over i of h_i x_i), unordered pairs, as in equation (4.5) of the thesis.
+"""
+
+import math
+from functools import cached_property
+from typing import Self
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from trialogue.data.ising.couplings import Clique, couplings_of
+from trialogue.errors import InputError, whole_number
+from trialogue.oracles import sites_of, whole_sequences
+from trialogue.randomness import Choose, Streams, seed_of
+
+ENUMERABLE_SITES = 20
+"""A model of more sites is not listed: 2^20 states of 20 spins take 160 MB."""
+TABLE_SITES = 16
+"""A block of more sites is not drawn from a table of its states."""
+COUNTED_SITES = 10
+"""A block of more sites of a clique model is drawn by the magnetisation, and not from a table."""
+_UNDERFLOW = 1e-290  # sums of smaller probabilities lose digits
+
+
+class Ising:
+    """Spins x in {-1, +1}^N with p(x) ∝ exp(sum_{i<j} J_ij x_i x_j + sum_i h_i x_i).
+
+    `coupling` (N, N) is symmetric with a zero diagonal, `field` (N,); both become float64. A model whose couplings
+    are one clique of equal couplings is recognised: then blocks and samples of any size are drawn exactly, by the
+    magnetisation. It is a masked oracle, an energy, and draws blocks jointly.
+
+    Raises `InputError` for couplings that are not symmetric and finite with a zero diagonal, and for fields that are
+    not N finite numbers.
+    """
+
+    vocab_size = 2
+
+    def __init__(self, coupling: Tensor, field: Tensor) -> None:
+        matrix = torch.as_tensor(coupling, dtype=torch.float64)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
+            raise InputError("coupling", tuple(matrix.shape), "give a square matrix (N, N) with N at least 1")
+        if not bool(torch.isfinite(matrix).all()):
+            raise InputError("coupling", float(matrix[~torch.isfinite(matrix)][0]), "give finite couplings")
+        if bool(matrix.diagonal().any()):
+            raise InputError("coupling", float(matrix.diagonal().abs().max()), "leave the diagonal zero")
+        if not torch.equal(matrix, matrix.T):
+            i, j = (matrix != matrix.T).nonzero()[0].tolist()
+            values = (float(matrix[i, j]), float(matrix[j, i]))
+            raise InputError(
+                "coupling", values, f"make it symmetric: entries ({i}, {j}) and ({j}, {i}) differ"
+            )
+        self.sites = len(matrix)
+        self.field = _field(field, self.sites, matrix.device)
+        if not bool(torch.isfinite(matrix.abs().sum() + self.field.abs().sum())):
+            mend = "give couplings and fields whose sum is finite: it bounds the energy"
+            raise InputError("coupling", float(matrix.abs().max()), mend)
+        self._couplings = couplings_of(matrix, self.field)
+
+    @classmethod
+    def clique(cls, n: int, clique: int, coupling: float, field: Tensor | float) -> Self:
+        """N = `n` spins, the first `clique` of them all coupled to each other with J = `coupling`.
+
+        `field` is one number for all, or (n,). Nothing of size n^2 is made until `coupling` is asked for. Equation
+        (4.6) of the thesis with its pairs read as unordered. Raises `InputError` for a clique larger than n and for
+        numbers that are not finite.
+        """
+        sites = whole_number("n", n, 1)
+        if whole_number("clique", clique, 0) > sites:
+            raise InputError("clique", clique, f"use at most n={sites}")
+        try:
+            strength = float(coupling)
+        except (TypeError, ValueError):
+            raise InputError("coupling", coupling, "give one number") from None
+        if not math.isfinite(strength * int(clique) ** 2):
+            raise InputError("coupling", strength, "give a coupling whose sum over all pairs is finite")
+        model = cls.__new__(cls)
+        model.sites = sites
+        model.field = _field(field, sites, one_for_all=True)
+        members = torch.arange(sites, device=model.device) < (clique if strength and clique > 1 else 0)
+        model._couplings = Clique(members, strength, model.field)
+        return model
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model lies, and the tokens that it is asked about."""
+        return self.field.device
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same model on another device, such as "cuda"."""
+        model = type(self).__new__(type(self))
+        model.sites, model.field = self.sites, self.field.to(device)
+        model._couplings = self._couplings.to(device)
+        return model
+
+    @classmethod
+    def from_parameters(cls, parameters: Tensor, sites: int) -> Self:
+        """The model whose `parameters` (N(N-1)/2 + N,) these are."""
+        parameters = torch.as_tensor(parameters, dtype=torch.float64)
+        pairs = whole_number("sites", sites, 1) * (sites - 1) // 2
+        if parameters.shape != (pairs + sites,):
+            raise InputError(
+                "parameters", tuple(parameters.shape), f"{sites} sites have {pairs} pairs and {sites} fields"
+            )
+        matrix = torch.zeros(sites, sites, dtype=torch.float64, device=parameters.device)
+        upper = torch.triu_indices(sites, sites, 1, device=parameters.device)
+        matrix[upper[0], upper[1]] = parameters[:pairs]
+        return cls(matrix + matrix.T, parameters[pairs:])
+
+    @cached_property
+    def coupling(self) -> Tensor:
+        """J (N, N) float64."""
+        return self._couplings.matrix()
+
+    @property
+    def members(self) -> Tensor | None:
+        """Which sites (N,) bool are the clique, where the couplings are one clique of equal couplings; else None."""
+        return self._couplings.members if isinstance(self._couplings, Clique) else None
+
+    @property
+    def parameters(self) -> Tensor:
+        """J_ij of the pairs i < j in lexicographic order, then h_i: (N(N-1)/2 + N,) float64."""
+        return torch.cat((self._pairs(self.coupling), self.field))
+
+    def _pairs(self, matrix: Tensor) -> Tensor:
+        """Entries i < j of `matrix` (N, N), in lexicographic order."""
+        upper = torch.triu_indices(self.sites, self.sites, 1, device=self.device)
+        return matrix[upper[0], upper[1]]
+
+    def _spins(self, tokens: Tensor) -> Tensor:
+        """Spins (rows, N) float64 of `tokens` (rows, N); raises `InputError` where these are no states of the model."""
+        tokens = torch.as_tensor(tokens)
+        if tokens.ndim != 2 or tokens.shape[1] != self.sites or tokens.device != self.device:
+            got = (*tokens.shape, str(tokens.device))
+            mend = f"give tokens of shape (rows, {self.sites}) on the model's device, {self.device}"
+            raise InputError("tokens", got, mend)
+        wrong = tokens[(tokens != 0) & (tokens != 1)]
+        if len(wrong):
+            mend = "token 0 is spin -1 and token 1 is spin +1: give these"
+            raise InputError("tokens", wrong[0].item(), mend)
+        return _signs(tokens)
+
+    def features(self, tokens: Tensor) -> Tensor:
+        """What the `parameters` multiply: x_i x_j of the pairs, then x_i; (rows, N(N-1)/2 + N) float64."""
+        spins = self._spins(tokens)
+        upper = torch.triu_indices(self.sites, self.sites, 1, device=self.device)
+        return torch.cat((spins[:, upper[0]] * spins[:, upper[1]], spins), 1)
+
+    def energy(self, tokens: Tensor) -> Tensor:
+        """E(x) (rows,) float64 of `tokens` (rows, N), with p(x) ∝ exp(-E(x))."""
+        spins = self._spins(tokens)
+        return -(self._couplings.interaction(spins) + spins @ self.field)
+
+    def states(self) -> Tensor:
+        """All states (2^N, N) int64 in the order of `itertools.product`.
+
+        Raises `InputError` where there are too many: `ENUMERABLE_SITES` is the largest N.
+        """
+        if self.sites > ENUMERABLE_SITES:
+            raise InputError(
+                "sites",
+                self.sites,
+                f"2^{self.sites} states are too many to list (at most 2^{ENUMERABLE_SITES}): draw from the model, "
+                "with `sample` or `run_chain(Gibbs(), model, ...)`",
+            )
+        return whole_sequences(2, self.sites, self.device)
+
+    @cached_property
+    def _log_weights(self) -> Tensor:
+        return -self.energy(self.states())
+
+    def log_partition(self) -> float:
+        """log Z: from the magnetisation for clique models of any size, else from all states."""
+        if isinstance(self._couplings, Clique):
+            apart = self.field[~self._couplings.members].abs()
+            nothing = self.field.new_zeros(1, self.sites)
+            everything = torch.ones_like(nothing, dtype=torch.bool)
+            clique = self._couplings.count_log_weights(nothing, everything).logsumexp(1)
+            return float(clique + (apart + torch.log1p(torch.exp(-2 * apart))).sum())
+        return float(self._log_weights.logsumexp(0))
+
+    def probabilities(self) -> Tensor:
+        """p(x) (2^N,) float64 of `states`."""
+        return self._log_weights.softmax(0)
+
+    def moments(self) -> Tensor:
+        """Expectations of the `features` (N(N-1)/2 + N,) float64, from all states."""
+        spins, law = _signs(self.states()), self.probabilities()
+        return torch.cat((self._pairs(spins.T @ (law[:, None] * spins)), law @ spins))
+
+    def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
+        """log p(x_i | all others) (rows, 2) float64 of one site i = `sites` (rows,) of each row."""
+        local = self._couplings.local_at(_signs(tokens), sites) + self.field[sites]
+        return _log_probs(2 * local)
+
+    def site_log_probs(self, tokens: Tensor) -> Tensor:
+        """log p(x_i | all others) (rows, N, 2) float64 of every site i."""
+        return _log_probs(2 * (self._couplings.local(self._spins(tokens)) + self.field))
+
+    def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
+        """log p(x_i | x outside the mask) (rows, N, 2) float64 of each masked site; others are as they are.
+
+        `masked` (rows, N) bool. Raises `InputError` for other masks, and unless the couplings are a clique, for those
+        of more than `TABLE_SITES` sites.
+        """
+        spins, tokens = self._spins(tokens), torch.as_tensor(tokens).long()
+        if masked.shape != tokens.shape or masked.dtype != torch.bool:
+            raise InputError("masked", (*masked.shape, masked.dtype), "give one bool for each token")
+        if isinstance(self._couplings, Clique):
+            odds = torch.where(
+                self._couplings.members, self._couplings.log_odds(spins, masked), 2 * self.field
+            )
+            answer = _log_probs(odds)
+        else:
+            answer = spins.new_zeros(*tokens.shape, 2)
+            weights, order, held = self._table(spins, masked)
+            site = _site_log_probs(weights, whole_sequences(2, order.shape[1], self.device), held)
+            rows = torch.arange(len(tokens), device=self.device)[:, None].expand_as(order)
+            answer[rows[~held], order[~held]] = site[~held]
+        given = torch.nn.functional.one_hot(tokens, 2).double().log()
+        return torch.where(masked[:, :, None], answer, given)
+
+    def block_log_probs(self, tokens: Tensor, block: Tensor) -> Tensor:
+        """Joint law (rows, 2^k) of the k sites of `block` (N,) bool given the rest, in `itertools.product` order.
+
+        Raises `InputError` where 2^k states are too many to list.
+        """
+        if block.shape != (self.sites,) or block.dtype != torch.bool:
+            raise InputError("block", tuple(block.shape), f"give one bool for each of the {self.sites} sites")
+        weights, _, _ = self._table(self._spins(tokens), block.expand(len(tokens), -1), ENUMERABLE_SITES)
+        return weights.log_softmax(1)
+
+    def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
+        """Tokens (rows, N) with x_block drawn jointly given the rest; `block` (rows, N) bool, its size may differ.
+
+        From a table of their states, up to `TABLE_SITES` of them; of clique models beyond `COUNTED_SITES`, the sites
+        apart from the clique one by one and the clique by its magnetisation. Raises `InputError` for other blocks.
+        """
+        drawn, size = tokens.clone(), block.sum(1)
+        # What a row draws, and from how many numbers, is a matter of its own block.
+        large = (size > COUNTED_SITES) & isinstance(self._couplings, Clique)
+        rows = large.nonzero()[:, 0]
+        if isinstance(self._couplings, Clique) and len(rows):
+            drawn[rows] = self._drawn_by_structure(self._couplings, tokens[rows], block[rows], rows, choose)
+        rows = ((size > 0) & ~large).nonzero()[:, 0]
+        if len(rows):
+            weights, order, held = self._table(_signs(tokens[rows]), block[rows])
+            values = whole_sequences(2, order.shape[1], self.device)[choose(weights, rows)]
+            drawn[rows] = drawn[rows].scatter(
+                1, order, torch.where(held, drawn[rows].gather(1, order), values)
+            )
+        return drawn
+
+    def sample(self, n: int, seed: int = 0) -> Tensor:
+        """Draw `n` independent states (n, N) int64 exactly; sample i depends on `seed` and i alone.
+
+        Raises `InputError` for models too large to enumerate, unless their couplings are a clique.
+        """
+        rows = torch.arange(whole_number("n", n, 0), device=self.device)
+        streams = Streams(seed_of(seed, "ising"), rows)
+        if isinstance(self._couplings, Clique) and self.sites > COUNTED_SITES:
+            down = rows.new_zeros(n, self.sites)
+            everything = torch.ones_like(down, dtype=torch.bool)
+            return self._drawn_by_structure(self._couplings, down, everything, rows, streams.choose)
+        if self.sites > ENUMERABLE_SITES:
+            raise InputError(
+                "sites",
+                self.sites,
+                f"2^{self.sites} states are too many for an exact sample (at most 2^{ENUMERABLE_SITES}): use "
+                "`run_chain(Gibbs(), model, ...)`",
+            )
+        below = self.probabilities().cumsum(0)
+        index = torch.searchsorted(below, streams.uniform(rows) * below[-1], right=True)
+        return self.states()[index.clamp_max(len(below) - 1)]
+
+    def _drawn_by_structure(
+        self, clique: Clique, tokens: Tensor, block: Tensor, rows: Tensor, choose: Choose
+    ) -> Tensor:
+        tokens = clique.draw(tokens, block, rows, choose)
+        for site in (~clique.members & block.any(0)).nonzero()[:, 0].tolist():
+            drawn = block[:, site].nonzero()[:, 0]
+            tokens[drawn, site] = choose(_log_probs(2 * self.field[site]).expand(len(drawn), 2), rows[drawn])
+        return tokens
+
+    def _table(self, spins: Tensor, block: Tensor, most: int = TABLE_SITES) -> tuple[Tensor, Tensor, Tensor]:
+        """Log-weights (rows, 2^k) of the states of each row's block, its sites (rows, k), and which of them pad it.
+
+        k is the largest block's size. Padding comes first, with its token 0 alone allowed, so that neither the order
+        of a block's states nor their sums depend on the other rows.
+        """
+        size = int(block.sum(1).max()) if len(block) else 0
+        if size > most:
+            raise InputError(
+                "block",
+                size,
+                f"the joint law of the block would list 2^{size} states (at most 2^{most}): use smaller blocks",
+            )
+        order, held = sites_of(block)
+        local = self._couplings.local(spins * ~block) + self.field
+        up = whole_sequences(2, size, self.device)
+        values = _signs(up)
+        i, j = torch.triu_indices(size, size, 1, device=self.device)
+        among = self._couplings.among(order)[:, i, j]
+        among = among * ~(held[:, i] | held[:, j])
+        weights = (local.gather(1, order) * ~held) @ values.T + among @ (values[:, i] * values[:, j]).T
+        return weights.masked_fill(held.double() @ up.double().T > 0, -math.inf), order, held
+
+
+def _site_log_probs(weights: Tensor, states: Tensor, held: Tensor) -> Tensor:
+    """log p(x_i) (rows, k, 2) of each site i where `states` (2^k, k) have the log-weights `weights` (rows, 2^k).
+
+    Sites that are `held` (rows, k) have one token only.
+    """
+    law, up = weights.softmax(1), states.double()
+    probabilities = torch.stack((law @ (1 - up), law @ up), 2)
+    answer = probabilities.log()
+    # Sums in logarithms keep what underflows, and take many times as long.
+    rows = ((probabilities < _UNDERFLOW).any(2) & ~held).any(1).nonzero()[:, 0]
+    if len(rows):
+        log_law = weights[rows].log_softmax(1)
+        sums = [log_law[:, column == token].logsumexp(1) for column in states.T for token in (0, 1)]
+        answer[rows] = torch.stack(sums, 1).view(len(rows), -1, 2)
+    return answer
+
+
+def _field(
+    field: Tensor | float, sites: int, device: torch.device | None = None, one_for_all: bool = False
+) -> Tensor:
+    field = torch.as_tensor(field, dtype=torch.float64, device=device)
+    if one_for_all and field.ndim == 0:
+        field = field.expand(sites)
+    if field.shape != (sites,):
+        raise InputError("field", tuple(field.shape), f"give one number for each of the {sites} sites")
+    field = field.clone()
+    if not bool(torch.isfinite(field).all()):
+        raise InputError("field", float(field[~torch.isfinite(field)][0]), "give finite fields")
+    return field
+
+
+def _signs(tokens: Tensor) -> Tensor:
+    return 2.0 * tokens.double() - 1
+
+
+def _log_probs(odds: Tensor) -> Tensor:
+    """log P(-1), log P(+1) (..., 2) from the log of their ratio (...)."""
+    return torch.stack((logsigmoid(-odds), logsigmoid(odds)), -1)

@@ -1,0 +1,1 @@
+"""Potts chains: energies of windows, exact partition functions, laws, samples and domain walls."""

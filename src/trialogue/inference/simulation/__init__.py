@@ -1,0 +1,1 @@
+"""Compiled sweeps of heat bath over many chains of Ising and Potts models, by tables of contexts."""

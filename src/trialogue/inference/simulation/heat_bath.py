@@ -1,0 +1,179 @@
+"""Heat bath of many chains at once: sites in order, all chains side by side at each site, one stream per chain.
+
+Chains lie in blocks of `LANES`, tokens (sites, LANES), and every lane draws from a xoshiro128+ generator (Blackman and
+Vigna 2021) of its own, keyed by the seed and the chain's number: one number of 32 bits per update, whatever happens in
+other lanes. Chain c is therefore the same whether it runs among few chains or many, and on any number of threads.
+"""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trialogue.compilation import compiled, over_rows
+from trialogue.data import Ising, PottsLaw
+from trialogue.inference.simulation.contexts import ALIAS_BITS, Contexts, contexts_of
+from trialogue.randomness import GAMMA, Streams, mix, seed_of
+
+LANES = 128
+"""Chains per block. Loops of a length known to the compiler, over arrays it can tell apart, become vector code."""
+
+# Mixed with int64, uint32 would become int64, and with itself uint64: every operand is converted.
+_5, _9, _11, _21 = np.uint32(ALIAS_BITS), np.uint32(9), np.uint32(11), np.uint32(21)
+_2, _32 = np.uint64(2), np.uint64(32)
+_ALIAS = np.uint32((1 << ALIAS_BITS) - 1)
+
+
+@compiled
+def spread(keys: NDArray[np.int64], numbers: NDArray[np.uint64]) -> None:
+    """Fill row i of `numbers` with the first numbers of the SplitMix64 stream of `keys[i]`."""
+    for row in range(len(keys)):
+        for place in range(numbers.shape[1]):
+            numbers[row, place] = mix(np.uint64(keys[row]) + np.uint64(place + 1) * GAMMA)
+
+
+def lane_states(seed: int, lanes: int) -> NDArray[np.uint32]:
+    """States (lanes / LANES, 4 * LANES) of the generators of the first lanes; a lane's depends on its number alone."""
+    numbers = np.empty((lanes, 2), np.uint64)
+    spread(Streams(seed_of(seed, "heat-bath"), torch.arange(lanes)).keys.numpy(), numbers)
+    words = numbers.view(np.uint32).reshape(-1, LANES, 4)
+    return np.ascontiguousarray(words.transpose(0, 2, 1)).reshape(-1, 4 * LANES)
+
+
+@compiled
+def draw_numbers(state: NDArray[np.uint32], numbers: NDArray[np.uint32]) -> None:
+    """One number of 32 bits per lane: xoshiro128+, whose weak lowest bits decide nothing here."""
+    for lane in range(LANES):
+        a, b = state[lane], state[LANES + lane]
+        c, d = state[2 * LANES + lane], state[3 * LANES + lane]
+        numbers[lane] = np.uint32(a + d)
+        shifted = np.uint32(b << _9)
+        c = np.uint32(c ^ a)
+        d = np.uint32(d ^ b)
+        state[LANES + lane] = np.uint32(b ^ c)
+        state[lane] = np.uint32(a ^ d)
+        state[2 * LANES + lane] = np.uint32(c ^ shifted)
+        state[3 * LANES + lane] = np.uint32(np.uint32(d << _11) | (d >> _21))
+
+
+@compiled
+def find_contexts(
+    tokens: NDArray[np.uint8],
+    neighbours: NDArray[np.int64],
+    strides: NDArray[np.uint32],
+    offset: np.uint32,
+    contexts: NDArray[np.uint32],
+) -> None:
+    """The context of one site in every lane, from the `tokens` (sites, LANES) as they are now."""
+    contexts[:LANES] = offset
+    for k in range(len(neighbours)):
+        beside, stride = tokens[neighbours[k]], strides[k]
+        for lane in range(LANES):
+            contexts[lane] += np.uint32(stride * np.uint32(beside[lane]))
+
+
+@compiled
+def take_two_values(
+    numbers: NDArray[np.uint32],
+    contexts: NDArray[np.uint32],
+    entries: NDArray[np.uint32],
+    row: NDArray[np.uint8],
+) -> None:
+    """Token 1 in every lane of `row` (LANES,) whose number is below the entry of its context."""
+    for lane in range(LANES):
+        row[lane] = numbers[lane] < entries[contexts[lane]]
+
+
+@compiled
+def take_alias(
+    numbers: NDArray[np.uint32],
+    contexts: NDArray[np.uint32],
+    entries: NDArray[np.uint32],
+    row: NDArray[np.uint8],
+    vocab: np.uint64,
+) -> None:
+    """The same by alias tables: of number * V, the upper 32 bits are the column and the next 27 its coin."""
+    for lane in range(LANES):
+        product = np.uint64(numbers[lane]) * vocab
+        column = np.uint32(product >> _32)
+        entry = entries[np.uint32(contexts[lane] + column)]
+        keeps = (np.uint32(product) >> _5) < (entry >> _5)
+        row[lane] = np.uint8(column) if keeps else np.uint8(entry & _ALIAS)
+
+
+@compiled
+def sweep_blocks(
+    first: int,
+    last: int,
+    tokens: NDArray[np.uint8],
+    states: NDArray[np.uint32],
+    neighbours: NDArray[np.int64],
+    strides: NDArray[np.uint32],
+    offsets: NDArray[np.uint32],
+    entries: NDArray[np.uint32],
+    vocab: np.uint64,
+    sweeps: int,
+) -> None:
+    """Sweep blocks first..last of `tokens` (blocks, sites, LANES), site after site."""
+    contexts, numbers = np.empty(LANES, np.uint32), np.empty(LANES, np.uint32)
+    for block in range(first, last):
+        values, state = tokens[block], states[block]
+        for _ in range(sweeps):
+            for site in range(len(values)):
+                find_contexts(values, neighbours[site], strides[site], offsets[site], contexts)
+                draw_numbers(state, numbers)
+                if vocab == _2:
+                    take_two_values(numbers, contexts, entries, values[site])
+                else:
+                    take_alias(numbers, contexts, entries, values[site], vocab)
+
+
+class HeatBath:
+    """`chains` independent chains on one model, each with a stream of its own, moved by sweeps of the heat bath.
+
+    `model` is one that `contexts_of` knows. Chains start at independent uniform tokens, or at `tokens`
+    (chains, N). Raises `InputError` where the table would be too large.
+    """
+
+    def __init__(
+        self, model: Ising | PottsLaw | Contexts, chains: int, seed: int, tokens: Tensor | None = None
+    ) -> None:
+        self._contexts = contexts_of(model)
+        self._chains, self._sites = chains, self._contexts.sites
+        blocks = -(-chains // LANES)
+        self._states = lane_states(seed, blocks * LANES)
+        self._tokens = np.zeros((blocks, self._sites, LANES), np.uint8)
+        if tokens is None:
+            self._sweep(_uniform(self._contexts), 1)
+        else:
+            lanes = np.zeros((blocks * LANES, self._sites), np.uint8)
+            lanes[:chains] = tokens.numpy()
+            self._tokens[:] = lanes.reshape(blocks, LANES, -1).transpose(0, 2, 1)
+
+    def advance(self, sweeps: int) -> None:
+        """Update every site of every chain so many times, in the order of the sites."""
+        self._sweep(self._contexts, sweeps)
+
+    @property
+    def tokens(self) -> Tensor:
+        """Tokens (chains, N) int64."""
+        lanes = self._tokens.transpose(0, 2, 1).reshape(-1, self._sites)
+        return torch.from_numpy(lanes[: self._chains].astype(np.int64))
+
+    def _sweep(self, contexts: Contexts, sweeps: int) -> None:
+        table = (contexts.neighbours, contexts.strides, contexts.offsets, contexts.entries)
+        width = self._sites * LANES * sweeps
+        law = (*table, np.uint64(contexts.vocab), sweeps)
+        over_rows(sweep_blocks, len(self._tokens), width, self._tokens, self._states, *law)
+
+
+def _uniform(contexts: Contexts) -> Contexts:
+    """The model of so many sites and values without any energy."""
+    # Columns that are full give themselves, whatever their threshold.
+    entries = [2**31] if contexts.vocab == 2 else range(contexts.vocab)
+    return contexts._replace(
+        neighbours=contexts.neighbours[:, :0],
+        strides=contexts.strides[:, :0],
+        offsets=np.zeros_like(contexts.offsets),
+        entries=np.array(entries, np.uint32),
+    )

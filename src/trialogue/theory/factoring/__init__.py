@@ -1,0 +1,1 @@
+"""Generators of products as factoring algorithms: reductions, densities of primes, randomized algorithms."""

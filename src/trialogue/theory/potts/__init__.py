@@ -1,0 +1,1 @@
+"""Domain walls, survival of patterns, and the maps between chains and autoregressive models."""

@@ -1,0 +1,101 @@
+"""What Dyck strings are and how often, by other means than the package's: enumeration and dynamic programming."""
+
+import functools
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trialogue.data.dyck.language import Dyck
+from trialogue.oracles import padded
+
+String = tuple[int, ...]
+
+
+@functools.cache
+def words(length: int, types: int, max_depth: int) -> frozenset[String]:
+    """All balanced strings, from the grammar S -> nothing | open S close S."""
+    if length == 0:
+        return frozenset([()])
+    if max_depth == 0:
+        return frozenset()
+    return frozenset(
+        (2 * t, *inner, 2 * t + 1, *rest)
+        for size in range(0, length - 1, 2)
+        for t in range(types)
+        for inner in words(size, types, max_depth - 1)
+        for rest in words(length - 2 - size, types, max_depth)
+    )
+
+
+@functools.cache
+def prefixes(length: int, types: int, max_depth: int | None, complete: bool) -> frozenset[String]:
+    """All viable prefixes of up to `length` tokens; those of `length` tokens are the strings of the law."""
+    bound = max_depth or length
+    whole = words(length if complete else 2 * length, types, bound)
+    return frozenset(word[:n] for word in whole for n in range(length + 1))
+
+
+def strings(types: int, longest: int) -> tuple[list[String], Tensor, Tensor]:
+    """All strings of up to `longest` brackets."""
+    every = [s for n in range(longest + 1) for s in itertools.product(range(2 * types), repeat=n)]
+    return (every, *padded(every))
+
+
+LAWS = [
+    Dyck(8),
+    Dyck(8, (0.7, 0.3), 0.8, max_depth=2),
+    Dyck(6, (0.5, 0.5), 0.4, max_depth=2, complete=False),
+    Dyck(6, (0.9, 0.1), 0.6, complete=False),
+    Dyck(6, (0.2, 0.3, 0.5), 0.5, max_depth=3),
+    Dyck(7, (1.0,), 0.3, max_depth=1, complete=False),
+]
+
+
+def depth_process(dyck: Dyck) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Law of the depth before each token, the probability to open there, and the number of continuations."""
+    n = dyck.length
+    chance, opens, branches = (np.zeros((n + 1, n + 2)) for _ in range(3))
+    chance[0, 0] = 1
+    for i in range(n):
+        for d in range(i % 2, min(i, n - i) + 1, 2):
+            prefix = torch.tensor([[0, 1] * ((i - d) // 2) + [0] * d + [0] * (n - i)])
+            law = dyck.next_log_probs(prefix, torch.tensor([i]))[0].exp().numpy()
+            opens[i, d] = law[0::2].sum()
+            chance[i + 1, d + 1] += chance[i, d] * opens[i, d]
+            if d:
+                chance[i + 1, d - 1] += chance[i, d] * (1 - opens[i, d])
+    branches[n, 0] = 1
+    for i in reversed(range(n)):
+        for d in range(n):
+            branches[i, d] = (opens[i, d] > 0) * dyck.vocab_size / 2 * branches[i + 1, d + 1]
+            branches[i, d] += (opens[i, d] < 1) * branches[i + 1, d - 1] if d else 0
+    return chance, opens, branches
+
+
+def final_run_law(dyck: Dyck) -> np.ndarray:
+    """P(the last f tokens are forced), f = 1..length/2: an opening brings the depth to what remains."""
+    chance, opens, _ = depth_process(dyck)
+    n = dyck.length
+    return np.array([chance[n - f - 1, f - 1] * opens[n - f - 1, f - 1] for f in range(1, n // 2 + 1)])
+
+
+def mutated(dyck: Dyck, change: Callable[[Dyck], object]) -> Dyck:
+    twin = Dyck(dyck.length, dyck.type_probs, dyck.open_prob, dyck.max_depth, dyck.complete)
+    change(twin)
+    return twin
+
+
+def raise_ceiling(dyck: Dyck) -> None:
+    dyck._ceiling = np.minimum(dyck._ceiling + 1, dyck.length)
+
+
+def lower_ceiling(dyck: Dyck) -> None:
+    dyck._ceiling = np.minimum(dyck._ceiling, 3)
+
+
+def open_more(dyck: Dyck) -> None:
+    twin = Dyck(dyck.length, dyck.type_probs, dyck.open_prob + 0.02)
+    dyck._thresholds, dyck._log_law = twin._thresholds, twin._log_law

@@ -1,0 +1,327 @@
+"""Dyck laws, held against enumeration of the grammar, the printed formulas, and mutants to be rejected."""
+
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from dyck_enumeration import (
+    LAWS,
+    String,
+    depth_process,
+    final_run_law,
+    lower_ceiling,
+    mutated,
+    prefixes,
+    raise_ceiling,
+    strings,
+    words,
+)
+
+from trialogue.data.dyck.kernels import DyckError
+from trialogue.data.dyck.language import Dyck
+from trialogue.errors import InputError
+from trialogue.oracles import Autoregressive, Verifier, ends, padded
+from trialogue.randomness import numpy_generator
+
+
+def parse(string: String, dyck: Dyck, eos: int | None) -> tuple[int, DyckError]:
+    """First error by a stack, one token at a time, for a string that ends."""
+    stack: list[int] = []
+    bound = dyck.max_depth or 10**9
+    for i, token in enumerate(string):
+        if token == eos:
+            return (-1, DyckError.NONE) if i == dyck.length else (i, DyckError.END_INCORRECT)
+        if i >= dyck.length:
+            return i, DyckError.END_INCORRECT
+        if not 0 <= token < dyck.vocab_size:
+            return i, DyckError.NOT_A_BRACKET
+        if token % 2 == 0:
+            stack.append(token)
+            if len(stack) > bound:
+                return i, DyckError.MAX_STACK_DEPTH_EXCEEDED
+            if dyck.complete and len(stack) > dyck.length - i - 1:
+                return i, DyckError.STACK_DEPTH_EXCEEDS_REMAINING_LENGTH
+        elif not stack:
+            return i, DyckError.STACK_UNDERFLOW
+        elif stack.pop() != token - 1:
+            return i, DyckError.INCORRECT_CLOSING_BRACKET
+    return (-1, DyckError.NONE) if len(string) == dyck.length else (len(string), DyckError.END_INCORRECT)
+
+
+def balanced_formula(string: String, length: int, p: float, q: float, *, literal: bool = False) -> float:
+    """Equations 3.3 and 3.4; `literal` takes the printed exponent, d <= D - i instead of d < D - i."""
+    value, depth = 1.0, 0
+    for i, token in enumerate(string, 1):
+        depth += 1 - 2 * (token % 2)
+        if token % 2 == 0:
+            value *= (p if token == 0 else 1 - p) * (1.0 if depth == 1 else q)
+        elif depth < length - i or (literal and depth == length - i):
+            value *= 1 - q
+    return value
+
+
+def bounded_formula(string: String, types: int, max_depth: int, q: float) -> float:
+    """Equation 2.39."""
+    value, depth = 1.0, 0
+    for token in string:
+        depth += 1 - 2 * (token % 2)
+        if token % 2 == 0:
+            value *= (1.0 if depth == 1 else q) / types
+        elif depth < max_depth - 1:
+            value *= 1 - q
+    return value
+
+
+def assert_same(found: object, expected: object) -> None:
+    """Equality of long lists, without pytest's line by line comparison: mutants differ in thousands of places."""
+    same = found == expected
+    assert same
+
+
+def check_parser(dyck: Dyck) -> None:
+    """Viability, membership and first errors of all strings, from the definition: no string begins so."""
+    types = dyck.vocab_size // 2
+    viable = prefixes(dyck.length, types, dyck.max_depth, dyck.complete)
+    every, tokens, lengths = strings(types, 8 if types < 3 else 6)
+    first = []
+    for s in every:
+        wrong = next((n - 1 for n in range(1, len(s) + 1) if s[:n] not in viable), -1)
+        first.append(len(s) if wrong < 0 and len(s) < dyck.length else wrong)
+    assert_same(dyck.first_error(tokens, lengths).tolist(), first)
+    assert_same(dyck.is_prefix(tokens, lengths).tolist(), [s in viable for s in every])
+    complete = [s in viable and len(s) == dyck.length for s in every]
+    assert_same(dyck.is_member(tokens, lengths).tolist(), complete)
+    assert_same(dyck.error_types(tokens, lengths).tolist(), [parse(s, dyck, None)[1] for s in every])
+
+
+def check_law(dyck: Dyck) -> None:
+    """The law sums to 1 at every length, and next-token laws are normalised and multiply up to it."""
+    types = dyck.vocab_size // 2
+    viable = prefixes(dyck.length, types, dyck.max_depth, dyck.complete)
+    every, tokens, lengths = strings(types, dyck.length if types < 3 else 6)
+    log_prob = dyck.prefix_log_prob(tokens, lengths)
+    assert_same(torch.isfinite(log_prob).tolist(), [s in viable for s in every])
+    totals = torch.zeros(dyck.length + 1, dtype=torch.float64).index_add_(0, lengths, log_prob.exp())
+    torch.testing.assert_close(totals, torch.ones_like(totals), rtol=0, atol=1e-12)
+    law = dyck.next_log_probs(tokens, lengths)
+    torch.testing.assert_close(law.exp().sum(1), torch.ones(len(law)).double(), rtol=0, atol=1e-12)
+    index = {s: i for i, s in enumerate(every)}
+    grown = torch.tensor([index[s] for s in every if s])
+    parent = torch.tensor([index[s[:-1]] for s in every if s])
+    last = torch.tensor([s[-1] for s in every if s])
+    chain = log_prob[parent] + law[parent, last]
+    torch.testing.assert_close(chain, log_prob[grown], rtol=0, atol=1e-12)
+    stopped = torch.tensor([s not in viable or len(s) == dyck.length for s in every])
+    assert torch.equal(law[stopped], torch.full_like(law[stopped], -math.log(dyck.vocab_size)))
+
+
+@pytest.mark.parametrize("dyck", LAWS, ids=repr)
+def test_parser_and_law_agree_with_enumeration(dyck: Dyck) -> None:
+    check_parser(dyck)
+    check_law(dyck)
+
+
+def charge_forced_closings(dyck: Dyck) -> None:
+    dyck._log_law[2, -1] = math.log(1 - dyck.open_prob)
+
+
+@pytest.mark.parametrize("change", [raise_ceiling, lower_ceiling])
+def test_parser_mutants_are_rejected(change: Callable[[Dyck], object]) -> None:
+    with pytest.raises(AssertionError):
+        check_parser(mutated(LAWS[0], change))
+
+
+@pytest.mark.parametrize("change", [raise_ceiling, lower_ceiling, charge_forced_closings])
+def test_law_mutants_are_rejected(change: Callable[[Dyck], object]) -> None:
+    with pytest.raises(AssertionError):
+        check_law(mutated(LAWS[0], change))
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.2, 0.5), (0.8, 0.5), (0.35, 0.9)])
+@pytest.mark.parametrize(("length", "count"), [(4, 8), (6, 40), (8, 224)])
+def test_balanced_law_is_the_corrected_formula(length: int, count: int, p: float, q: float) -> None:
+    assert len(words(length, 2, length)) == count
+    every = sorted(prefixes(length, 2, None, True))
+    expected = [balanced_formula(s, length, p, q) for s in every]
+    found = Dyck(length, (p, 1 - p), q).prefix_log_prob(*padded(every)).exp()
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    with pytest.raises(AssertionError):
+        np.testing.assert_allclose(
+            found, [balanced_formula(s, length, p, q, literal=True) for s in every], rtol=1e-12
+        )
+
+
+@pytest.mark.parametrize(
+    ("length", "total", "distance"), [(4, 0.375, 1 / 6), (6, 0.3125, 0.225), (8, 0.2734375, 0.2589285714)]
+)
+def test_printed_exponent_is_another_law(length: int, total: float, distance: float) -> None:
+    every = sorted(words(length, 2, length))
+    printed = np.array([balanced_formula(s, length, 0.2, 0.5, literal=True) for s in every])
+    law = Dyck(length).log_prob(torch.tensor(every)).exp().numpy()
+    assert printed.sum() == pytest.approx(total, abs=1e-12)
+    assert abs(printed / printed.sum() - law).sum() / 2 == pytest.approx(distance, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("types", "max_depth", "length", "q"), [(2, 3, 7, 0.5), (2, 4, 6, 0.3), (3, 2, 6, 0.7), (2, 1, 6, 0.4)]
+)
+def test_bounded_law_is_equation_2_39(types: int, max_depth: int, length: int, q: float) -> None:
+    every = sorted(prefixes(length, types, max_depth, False))
+    dyck = Dyck(length, (1 / types,) * types, q, max_depth, complete=False)
+    found = dyck.prefix_log_prob(*padded(every)).exp()
+    np.testing.assert_allclose(found, [bounded_formula(s, types, max_depth, q) for s in every], rtol=1e-12)
+    assert sum(bounded_formula(s, types, max_depth, q) for s in every if len(s) == length) == pytest.approx(1)
+
+
+def test_thesis_scale() -> None:
+    chance, _, branches = depth_process(Dyck())
+    assert branches[0, 0] == math.comb(32, 16) // 17 * 2**16 == 2317200261120
+    run = final_run_law(Dyck())
+    published = "1445 1445 1395 1295 1151 0974 0779 0584 0407 0259 0148 0074"
+    np.testing.assert_allclose(run[:12], [int(x) / 1e4 for x in published.split()], atol=5.1e-5)
+    forced = [chance[n, 32 - n] for n in range(25, 32)]
+    np.testing.assert_allclose(forced, [0.230, 0.327, 0.442, 0.572, 0.711, 0.856, 1.0], atol=5.1e-4)
+    # The printed exponent multiplies a string by (1 - q)^f: total variation .4853 at q = 1/2.
+    printed = run * 0.5 ** np.arange(1, 17)
+    assert abs(printed / printed.sum() - run).sum() / 2 == pytest.approx(0.4853, abs=5e-5)
+
+
+def test_errors_of_corrupted_strings() -> None:
+    rng = numpy_generator(0, "corrupted")
+    eos, seen = 5, set()
+    for dyck in (Dyck(), Dyck(max_depth=6), Dyck(31, (0.5, 0.5), 0.5, 6, complete=False)):
+        x = dyck.sample(600, seed=3).numpy()
+        tokens = np.concatenate([x, np.full((600, 1), eos), np.zeros((600, 2), np.int64)], 1)
+        tokens[np.arange(600), rng.integers(0, dyck.length + 1, 600)] = rng.integers(-1, 7, 600)
+        lengths = rng.integers(20, tokens.shape[1] + 1, 600)
+        for cut in (None, lengths):
+            rows = [tuple(row[:n]) for row, n in zip(tokens.tolist(), lengths, strict=True)]
+            if cut is None:
+                rows = [tuple(row) for row in tokens.tolist()]
+            else:
+                # With lengths, what follows an end of sequence counts; the parser above stops there.
+                rows = [r[: r.index(eos) + 1] if eos in r else r for r in rows]
+                cut = torch.tensor([len(r) for r in rows])
+            found = dyck.errors(torch.tensor(tokens), cut, eos)
+            expected = [parse(r, dyck, eos) for r in rows]
+            assert_same(found.position.tolist(), [position for position, _ in expected])
+            assert_same(found.kind.tolist(), [kind for _, kind in expected])
+            assert torch.equal(dyck.is_member(torch.tensor(tokens), cut, eos), found.position < 0)
+            seen |= set(found.kind.tolist())
+    assert seen == set(DyckError)
+    beyond = Dyck(2).errors(torch.tensor([[0, 1, 5, 0], [0, 1, 5, 5]]), torch.tensor([4, 3]), eos)
+    assert beyond.position.tolist() == [3, -1]
+    assert beyond.kind.tolist() == [DyckError.END_INCORRECT, DyckError.NONE]
+
+
+def test_depth_and_matching() -> None:
+    x = torch.tensor(numpy_generator(0, "brackets").integers(0, 6, (300, 13)))
+    dyck = Dyck(14, (0.2, 0.3, 0.5))
+    depth, partner = dyck.depth(x).tolist(), dyck.matching(x).tolist()
+    for row, string in enumerate(x.tolist()):
+        stack: list[int] = []
+        expected = [-1] * 13
+        for i, token in enumerate(string):
+            if token % 2 == 0:
+                stack.append(i)
+            elif stack and string[j := stack.pop()] == token - 1:
+                expected[i], expected[j] = j, i
+            assert depth[row][i] == sum(1 - 2 * (t % 2) for t in string[: i + 1])
+        assert partner[row] == expected
+    assert (dyck.matching(dyck.sample(100)) >= 0).all()
+
+
+def decoding(rows: list[String], limit: int, vocab_size: int, eos: int | None) -> SimpleNamespace:
+    tokens, lengths = padded(rows, limit)
+    limits = torch.full_like(lengths, limit)
+    complete = ends(tokens, lengths, limits, eos)
+    return SimpleNamespace(
+        tokens=tokens, lengths=lengths, limit=limits, complete=complete, eos=eos, vocab_size=vocab_size
+    )
+
+
+def check_verifier(dyck: Dyck, limit: int, vocab_size: int, eos: int | None) -> None:
+    """Every node of the tree: a leaf by definition, an inner node by whether a leaf below it is a string."""
+    types = dyck.vocab_size // 2
+    members = {
+        s for s in prefixes(dyck.length, types, dyck.max_depth, dyck.complete) if len(s) == dyck.length
+    }
+    value: dict[String, float] = {}
+
+    def visit(node: String) -> float:
+        ended = bool(node) and node[-1] == eos
+        if ended or len(node) == limit:
+            value[node] = float((node[:-1] if ended else node) in members)
+        else:
+            value[node] = max([visit((*node, t)) for t in range(vocab_size)])
+        return value[node]
+
+    visit(())
+    nodes = list(value)
+    state = decoding(nodes, limit, vocab_size, eos)
+    every = torch.arange(len(nodes))
+    assert_same(dyck.values(state, every).tolist(), list(value.values()))
+    inner = every[~state.complete]
+    expected = [[value[(*nodes[i], t)] for t in range(vocab_size)] for i in inner]
+    assert_same(dyck.children(state, inner.flip(0)).flip(0).tolist(), expected)
+
+
+@pytest.mark.parametrize("limit", [3, 4, 5, 6])
+@pytest.mark.parametrize(("vocab_size", "eos"), [(4, None), (5, None), (5, 4), (6, 5)])
+def test_verifier_is_perfect(limit: int, vocab_size: int, eos: int | None) -> None:
+    check_verifier(Dyck(4), limit, vocab_size, eos)
+
+
+def test_verifier_of_bounded_prefixes_and_mutants() -> None:
+    check_verifier(Dyck(5, (0.5, 0.5), 0.5, max_depth=2, complete=False), 6, 5, 4)
+    with pytest.raises(AssertionError):
+        check_verifier(mutated(Dyck(4), raise_ceiling), 5, 5, 4)
+
+
+def test_contracts() -> None:
+    dyck = Dyck()
+    assert isinstance(dyck, Verifier)
+    assert isinstance(dyck, Autoregressive)
+    x = dyck.sample(50)
+    context = dyck.open(50, 32)
+    rows, zero = torch.arange(50), torch.zeros(50, dtype=torch.int64)
+    total = torch.zeros(50, dtype=torch.float64)
+    for i in range(32):
+        law = context.log_probs(context.features(x, zero, zero + i, rows))
+        total += law.gather(1, x[:, i : i + 1])[:, 0]
+    torch.testing.assert_close(total, dyck.log_prob(x), rtol=0, atol=1e-12)
+    assert dyck.log_prob(x.to(torch.int32)).equal(dyck.log_prob(x))
+    assert dyck.log_prob(x.T.contiguous().T).equal(dyck.log_prob(x))
+
+
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("length", lambda: Dyck(0)),
+        ("length", lambda: Dyck(7)),
+        ("type_probs", lambda: Dyck(8, ())),
+        ("type_probs", lambda: Dyck(8, (0.0, 1.0))),
+        ("type_probs", lambda: Dyck(8, (0.5, 0.5001))),
+        ("type_probs", lambda: Dyck(8, (math.nan, 0.5))),
+        ("open_prob", lambda: Dyck(8, open_prob=1.0)),
+        ("open_prob", lambda: Dyck(8, open_prob=math.nan)),
+        ("max_depth", lambda: Dyck(8, max_depth=0)),
+        ("n", lambda: Dyck(8).sample(-1)),
+        ("lengths", lambda: Dyck(8).sample_prompts(3)),
+        ("lengths", lambda: Dyck(8).is_prefix(torch.zeros(2, 8).long(), torch.tensor([3, 9]))),
+        ("lengths", lambda: Dyck(8).is_prefix(torch.zeros(2, 8).long(), torch.tensor([3]))),
+        ("x", lambda: Dyck(8).log_prob(torch.zeros(2, 7).long())),
+        ("x", lambda: Dyck(8).depth(torch.full((2, 8), 4))),
+        ("tokens", lambda: Dyck(8).is_member(torch.zeros(2, 8))),
+        ("tokens", lambda: Dyck(8).first_error(torch.zeros(8).long(), eos=4)),
+        ("eos", lambda: Dyck(8).is_member(torch.zeros(2, 8).long(), eos=3)),
+        ("decoding.vocab_size", lambda: Dyck(8).children(decoding([()], 8, 3, None), torch.tensor([0]))),
+    ],
+)
+def test_bad_input_is_named(field: str, call: Callable[[], object]) -> None:
+    with pytest.raises(InputError) as error:
+        call()
+    assert error.value.field == field

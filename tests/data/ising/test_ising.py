@@ -1,0 +1,333 @@
+"""Ising models: energies and laws against sums over states, structure against tables, and what is named as wrong."""
+
+import math
+import time
+from collections import Counter
+from itertools import product
+
+import pytest
+import torch
+
+from inference.chains.small_models import random_ising, spins
+from inference.frequencies import l1_distance, weissman_radius
+from trialogue.data import Ising
+from trialogue.data.ising import model as ising
+from trialogue.data.ising.couplings import Clique
+from trialogue.errors import InputError
+from trialogue.oracles import Energy, Joint, Masked
+from trialogue.randomness import Enumeration, Streams
+
+FIELDS = torch.tensor([0.3, -0.2, 0.5, 0.1, 0.7, -1.0], dtype=torch.float64)
+MODELS = {
+    "dense": random_ising(1, 5),
+    "clique": Ising.clique(6, 4, coupling=0.3, field=0.2),
+    "clique-fields": Ising.clique(6, 4, coupling=0.3, field=FIELDS),
+    "antiferromagnet": Ising.clique(5, 5, coupling=-0.7, field=0.1),
+    "independent": Ising.clique(3, 0, coupling=0.0, field=FIELDS[:3]),
+    "one": Ising(torch.zeros(1, 1), torch.tensor([0.4])),
+}
+STRUCTURED = ["clique", "clique-fields", "antiferromagnet", "independent"]
+
+
+@pytest.fixture(params=MODELS)
+def model(request) -> Ising:
+    return MODELS[request.param]
+
+
+def by_hand(model: Ising) -> torch.Tensor:
+    """The law (2^N,) from its definition, pair by pair, spin by spin."""
+    coupling, field = model.coupling.tolist(), model.field.tolist()
+    weights = []
+    for x in product((-1, 1), repeat=model.sites):
+        pairs = sum(coupling[i][j] * x[i] * x[j] for j in range(model.sites) for i in range(j))
+        weights.append(math.exp(pairs + sum(h * s for h, s in zip(field, x, strict=True))))
+    return torch.tensor(weights, dtype=torch.float64)
+
+
+def close(first, second, tolerance=1e-13):
+    torch.testing.assert_close(first, second, rtol=tolerance, atol=tolerance)
+
+
+def given_outside(model: Ising, row: int, block: torch.Tensor):
+    """The states that agree with state `row` outside of `block`, and their law."""
+    states, law = model.states(), by_hand(model)
+    same = (states[:, ~block] == states[row, ~block]).all(1)
+    return states[same], law[same] / law[same].sum()
+
+
+def test_it_answers_every_protocol(model):
+    assert isinstance(model, Masked)
+    assert isinstance(model, Energy)
+    assert isinstance(model, Joint)
+
+
+def test_states_probabilities_and_log_partition(model):
+    law = by_hand(model)
+    assert model.states().tolist() == [list(x) for x in product((0, 1), repeat=model.sites)]
+    close(model.probabilities(), law / law.sum())
+    assert model.log_partition() == pytest.approx(math.log(law.sum()), abs=1e-13)
+    close(-model.energy(model.states()), law.log())
+
+
+def test_parameters_multiply_features(model):
+    states = model.states()
+    close(model.features(states) @ model.parameters, -model.energy(states))
+    again = Ising.from_parameters(model.parameters, model.sites)
+    assert torch.equal(again.coupling, model.coupling)
+    assert torch.equal(again.field, model.field)
+    close(model.moments(), (by_hand(model)[:, None] * model.features(states)).sum(0) / by_hand(model).sum())
+
+
+def test_tokens_of_any_whole_type_are_read():
+    model, tokens = Ising.clique(3, 2, 0.4, 0.1), torch.tensor([[0, 1, 1]])
+    masked = torch.tensor([[True, False, True]])
+    for given in (tokens.to(torch.uint8), tokens.int(), tokens.numpy(), tokens.tolist()):
+        assert torch.equal(model.energy(given), model.energy(tokens))
+        assert torch.equal(model.log_probs(given, masked), model.log_probs(tokens, masked))
+
+
+def test_features_are_in_lexicographic_order():
+    tokens = torch.tensor([[0, 1, 1, 0]])
+    x = spins(tokens)[0].tolist()
+    pairs = [x[i] * x[j] for i in range(4) for j in range(i + 1, 4)]
+    assert MODELS["dense"].from_parameters(torch.zeros(10), 4).features(tokens).tolist() == [pairs + x]
+
+
+def test_site_conditionals_are_ratios_of_the_law(model):
+    states = model.states()
+    answer, everywhere = model.site_log_probs(states), torch.arange(len(states))
+    for site in range(model.sites):
+        block = torch.arange(model.sites) == site
+        for row in range(0, len(states), 5):
+            close(answer[row, site].exp(), given_outside(model, row, block)[1])
+        one = model.site_log_weights(states, torch.full_like(everywhere, site))
+        close(one.log_softmax(1), answer[:, site])
+
+
+@pytest.mark.parametrize("sites", [[0], [1, 2], [0, 3, 4], [0, 1, 2, 3, 4]], ids=str)
+@pytest.mark.parametrize("name", ["dense", "clique", "clique-fields", "antiferromagnet"])
+def test_block_conditionals_are_ratios_of_the_law(name, sites):
+    model = MODELS[name]
+    block = torch.zeros(model.sites, dtype=torch.bool)
+    block[sites] = True
+    states = model.states()
+    joint, single = (
+        model.block_log_probs(states, block),
+        model.log_probs(states, block.expand(len(states), -1)),
+    )
+    for row in range(0, len(states), 7):
+        inside, law = given_outside(model, row, block)
+        close(joint[row].exp(), law)
+        for site in sites:
+            close(single[row, site].exp(), torch.stack([law[inside[:, site] == v].sum() for v in (0, 1)]))
+
+
+def test_conditionals_that_underflow_keep_their_logarithms():
+    coupling = torch.full((12, 12), 50.0, dtype=torch.float64).fill_diagonal_(0)
+    coupling[0, 1] = coupling[1, 0] = 49
+    model, tokens = (
+        Ising(coupling, torch.zeros(12, dtype=torch.float64)),
+        torch.zeros(2, 12, dtype=torch.int64),
+    )
+    masked = torch.zeros(2, 12, dtype=torch.bool)
+    masked[0, 5] = masked[1, 2] = masked[1, 7] = True
+    found = model.log_probs(tokens, masked)
+    assert found[0, 5].tolist() == model.site_log_probs(tokens)[0, 5].tolist() == [0, -1100]
+    # Both flip at a cost of 4 x 50 x 10, one of them alone at 2 x 50 x 11.
+    assert found[1, [2, 7]].tolist() == [[0, -1100]] * 2
+
+
+def test_masks_and_blocks_of_different_sizes_share_a_batch():
+    model, states = MODELS["dense"], MODELS["dense"].states()
+    masked = states.flip(0).bool()
+    together = model.log_probs(states, masked)
+    for row in range(len(states)):
+        alone = model.log_probs(states[row : row + 1], masked[row : row + 1])
+        close(together[row], alone[0])
+        assert bool((together[row][~masked[row]].exp().amax(1) == 1).all())
+
+
+def drawn_law(model: Ising, tokens, block) -> dict[tuple[int, ...], float]:
+    """The exact law of `draw_block`, from all of its branches."""
+    enumeration, law = Enumeration(1, 1), Counter()
+    for weight, drawn in enumeration.branches(lambda: model.draw_block(tokens, block, enumeration.choose)):
+        law[tuple(drawn[0].tolist())] += float(weight)
+    return {x: p for x, p in law.items() if p > 0}
+
+
+@pytest.mark.parametrize("table", [10, 0], ids=["by-table", "by-structure"])
+@pytest.mark.parametrize("name", STRUCTURED)
+def test_blocks_are_drawn_from_their_joint_law(monkeypatch, name, table):
+    monkeypatch.setattr(ising, "COUNTED_SITES", table)
+    model = MODELS[name]
+    for row in (0, 3, 2**model.sites - 2):
+        for bits in (1, 3, 5, 2**model.sites - 1):
+            block = (bits >> torch.arange(model.sites) & 1).bool()
+            inside, law = given_outside(model, row, block)
+            drawn = drawn_law(model, model.states()[row : row + 1], block[None])
+            assert drawn.keys() == set(map(tuple, inside.tolist()))
+            for x, p in zip(inside.tolist(), law.tolist(), strict=True):
+                assert drawn[tuple(x)] == pytest.approx(p, rel=1e-12)
+
+
+def test_an_empty_block_draws_nothing():
+    tokens = MODELS["dense"].states()[3:5]
+    drawn = MODELS["dense"].draw_block(tokens, torch.zeros(2, 5, dtype=torch.bool), None)
+    assert torch.equal(drawn, tokens)
+
+
+SAMPLES = 40_000
+
+
+def excess(model: Ising, reference: Ising) -> float:
+    """By how much frequencies of exact samples of `model` are further from the law of `reference` than chance."""
+    states = [tuple(state) for state in reference.states().tolist()]
+    law = dict(zip(states, (by_hand(reference) / by_hand(reference).sum()).tolist(), strict=True))
+    samples = map(tuple, model.sample(SAMPLES, 7).tolist())
+    return l1_distance(samples, law) - weissman_radius(len(states), SAMPLES)
+
+
+@pytest.mark.parametrize("table", [10, 0], ids=["by-table", "by-structure"])
+@pytest.mark.parametrize("name", MODELS)
+def test_samples_follow_the_law(monkeypatch, name, table):
+    monkeypatch.setattr(ising, "COUNTED_SITES", table)
+    assert excess(MODELS[name], MODELS[name]) < 0
+
+
+def test_samples_reject_ordered_pairs():
+    """Counting every pair twice is another model."""
+    assert excess(Ising.clique(6, 4, coupling=0.6, field=0.2), MODELS["clique"]) > 0
+
+
+@pytest.mark.parametrize("name", ["dense", "clique"])
+def test_a_sample_depends_on_its_place_and_the_seed(monkeypatch, name):
+    monkeypatch.setattr(ising, "COUNTED_SITES", 0 if name == "clique" else 10)
+    model = MODELS[name]
+    assert torch.equal(model.sample(10, 3), model.sample(50, 3)[:10])
+    assert not torch.equal(model.sample(50, 3), model.sample(50, 4))
+    assert torch.equal(model.sample(10), model.sample(10, seed=0))
+    assert model.sample(0, 3).shape == (0, model.sites)
+
+
+def test_a_clique_of_any_size_is_sampled_in_blocks_and_whole():
+    """3,000 sites: magnetisation of the clique against its closed form, fields of the others against tanh."""
+    model = Ising.clique(3000, 40, coupling=0.02, field=0.1)
+    x = spins(model.sample(400, 1)).double()
+    ups = torch.arange(41).double()
+    weights = torch.lgamma(torch.tensor(41.0).double()) - torch.lgamma(ups + 1) - torch.lgamma(41 - ups)
+    weights = (weights + 0.02 * ((2 * ups - 40) ** 2 - 40) / 2 + 0.1 * (2 * ups - 40)).softmax(0)
+    mean = float((weights * (2 * ups - 40)).sum())
+    deviation = math.sqrt(float((weights * (2 * ups - 40) ** 2).sum()) - mean**2)
+    assert abs(float(x[:, :40].sum(1).mean()) - mean) < 6 * deviation / 20
+    assert abs(float(x[:, 40:].mean()) - math.tanh(0.1)) < 6 / math.sqrt(400 * 2960)
+    assert "coupling" not in vars(model)  # nothing of size N^2 was made
+    block = torch.ones(2, 3000, dtype=torch.bool)
+    block[:, :5] = False
+    start = torch.zeros(2, 3000, dtype=torch.int64)
+    drawn = model.draw_block(start, block, Streams(0, torch.arange(2)).choose)
+    assert int(drawn[:, :5].sum()) == 0 < int(drawn.sum())
+
+
+def test_a_large_clique_has_its_partition_function():
+    """exp(h s + J (s^2 - n) / 2) summed over magnetisations s; without coupling N log(2 cosh h)."""
+    assert Ising.clique(5000, 0, 0.0, 0.3).log_partition() == pytest.approx(
+        5000 * math.log(2 * math.cosh(0.3)), rel=1e-13
+    )
+    half = Ising.clique(5000, 20, 0.1, 0.3).log_partition() - 4980 * math.log(2 * math.cosh(0.3))
+    assert half == pytest.approx(Ising.clique(20, 20, 0.1, 0.3)._log_weights.logsumexp(0).item(), rel=1e-12)
+
+
+def test_a_clique_is_recognised_among_any_couplings():
+    coupling = torch.zeros(5, 5)
+    for i, j in ((0, 2), (0, 4), (2, 4)):
+        coupling[i, j] = coupling[j, i] = 0.5
+    assert Ising(coupling, torch.zeros(5)).members.tolist() == [True, False, True, False, True]
+    coupling[0, 2] = coupling[2, 0] = 0.25
+    assert Ising(coupling, torch.zeros(5)).members is None
+
+
+def with_entry(i, j, value):
+    matrix = torch.zeros(3, 3)
+    matrix[i, j] = value
+    return matrix
+
+
+def test_a_block_of_sixteen_sites_is_drawn_from_its_table():
+    """One draw of all sites of a strong chain: the mass is on the two states that it aligns."""
+    coupling = torch.diag(torch.full((15,), 5.0), 1)
+    model = Ising(coupling + coupling.T, torch.zeros(16))
+    tokens = torch.arange(32).view(2, 16) % 2
+    drawn = model.draw_block(tokens, torch.ones(2, 16).bool(), Streams(0, torch.arange(2)).choose)
+    assert drawn.sum(1).tolist() in ([0, 16], [16, 0], [0, 0], [16, 16])
+
+
+def test_conditionals_of_a_large_clique_take_no_more_than_its_counts():
+    """1,500 equal spins, all masked: each is up with the mean share of its magnetisation, however many there are."""
+    model = Ising.clique(1500, 1500, coupling=1e-4, field=0.3)
+    tokens = torch.zeros(1, 1500, dtype=torch.int64)
+    masked = torch.ones(1, 1500, dtype=torch.bool)
+    began = time.process_time()
+    up = model.log_probs(tokens, masked)[0, :, 1].exp()
+    assert time.process_time() - began < 1.0
+    clique = Clique(masked[0], 1e-4, model.field)
+    share = (
+        clique.count_log_weights(2.0 * tokens - 1, masked).softmax(1)[0] @ torch.arange(1501).double() / 1500
+    )
+    close(up, share.expand(1500))
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: Ising(with_entry(0, 1, 1.0), torch.zeros(3)), r"coupling=\(1.0, 0.0\): make it symmetric"),
+        (lambda: Ising(with_entry(1, 1, 1.0), torch.zeros(3)), "coupling=1.0: leave the diagonal zero"),
+        (lambda: Ising(with_entry(0, 1, math.nan), torch.zeros(3)), "coupling=nan: give finite"),
+        (lambda: Ising(with_entry(0, 1, math.inf), torch.zeros(3)), "coupling=inf: give finite"),
+        (lambda: Ising(torch.zeros(3), torch.zeros(3)), r"coupling=\(3,\): give a square"),
+        (lambda: Ising(torch.zeros(0, 0), torch.zeros(0)), r"coupling=\(0, 0\)"),
+        (
+            lambda: Ising(torch.zeros(3, 3), torch.zeros(2)),
+            r"field=\(2,\): give one number for each of the 3",
+        ),
+        (lambda: Ising(torch.zeros(2, 2), torch.tensor([0.0, math.inf])), "field=inf"),
+        (lambda: Ising.clique(3, 4, 0.1, 0.0), "clique=4: use at most n=3"),
+        (lambda: Ising.clique(0, 0, 0.1, 0.0), "n=0"),
+        (lambda: Ising.clique(3, 2, math.nan, 0.0), "coupling=nan"),
+        (lambda: Ising.clique(3, 2, 0.1, torch.zeros(4)), r"field=\(4,\)"),
+        (lambda: Ising.from_parameters(torch.zeros(5), 3), "3 pairs and 3 fields"),
+        (lambda: random_ising(0, 21).states(), r"sites=21: 2\^21 states .*run_chain"),
+        (lambda: random_ising(0, 21).probabilities(), r"sites=21: 2\^21 states"),
+        (lambda: random_ising(0, 21).sample(1, 0), r"sites=21: 2\^21 .*Gibbs"),
+        (
+            lambda: MODELS["dense"].block_log_probs(torch.zeros(1, 5).long(), torch.ones(4).bool()),
+            r"block=\(4,\)",
+        ),
+        (
+            lambda: random_ising(0, 17).draw_block(torch.zeros(1, 17).long(), torch.ones(1, 17).bool(), None),
+            r"block=17: .*2\^17 states .*use smaller blocks",
+        ),
+        (lambda: MODELS["dense"].energy(spins(MODELS["dense"].states())), "tokens=-1: token 0 is spin -1"),
+        (lambda: MODELS["dense"].features(torch.full((1, 5), 2)), "tokens=2"),
+        (lambda: MODELS["dense"].energy(torch.zeros(2, 4).long()), r"tokens=\(2, 4, 'cpu'\)"),
+        (lambda: MODELS["dense"].site_log_probs(torch.zeros(5).long()), r"tokens=\(5, 'cpu'\)"),
+        (
+            lambda: MODELS["dense"].log_probs(torch.zeros(1, 5).long(), torch.ones(1, 5).long()),
+            "masked=.*one bool for each token",
+        ),
+        (
+            lambda: MODELS["dense"].block_log_probs(torch.zeros(1, 5).long(), torch.ones(5).long()),
+            "block=.*one bool for each of the 5 sites",
+        ),
+        (
+            lambda: Ising(1e308 * (torch.ones(3, 3) - torch.eye(3)).double(), torch.zeros(3)),
+            "coupling=1e\\+308",
+        ),
+        (lambda: Ising.clique(5, 5, coupling=1e308, field=0.0), "coupling=1e\\+308"),
+        (lambda: Ising.clique(5, 5, coupling=None, field=0.0), "coupling=None: give one number"),
+        (lambda: MODELS["dense"].sample(-1, 0), "n=-1"),
+    ],
+)
+def test_what_cannot_be_is_named(make, named):
+    with pytest.raises(InputError, match=named) as caught:
+        make()
+    assert "\n" not in str(caught.value)

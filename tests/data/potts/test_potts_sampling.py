@@ -1,0 +1,197 @@
+"""Exact samples of Potts chains: every table entry, the compiled draw token by token, and the law of what comes out."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from data.potts import potts_enumeration as by_hand
+from inference.frequencies import l1_distance, weissman_radius
+from mutants import potts as mutants
+from trialogue.data import PottsChain, alias
+from trialogue.data.potts import sampling as potts_sampling
+from trialogue.data.potts.messages import Messages
+from trialogue.data.potts.sampling import LANES, alias_tables, word_bits
+from trialogue.randomness import GAMMA, Streams, mix, numpy_generator, seed_of
+
+CHAINS = {
+    "neighbours": PottsChain(by_hand.random_table(1, 3, 2)),
+    "three": PottsChain(by_hand.random_table(2, 2, 3)),
+    "independent": PottsChain(by_hand.random_table(3, 5, 1)),
+    "wide": PottsChain(by_hand.random_table(4, 2, 4)),
+}
+
+
+def law_of_entries(entries: np.ndarray, vocab: int) -> torch.Tensor:
+    """Laws (contexts, V) that packed alias tables (contexts * V,) draw from."""
+    coin, bits = word_bits(vocab)
+    entries = entries.reshape(-1, vocab)
+    threshold, other = entries >> np.uint64(bits), (entries & np.uint64((1 << bits) - 1)).astype(np.int64)
+    keep = np.ldexp(threshold.astype(np.float64), -coin)
+    law = keep.copy()
+    np.add.at(law, (np.arange(len(law))[:, None], other), 1 - keep)
+    return torch.from_numpy(law / vocab)
+
+
+def site_laws(chain: PottsChain, length: int, temperature: float) -> list[torch.Tensor]:
+    """p(x_t | the up to W - 1 tokens before) of every site, as the tables have them."""
+    messages, vocab, laws = chain.messages(temperature), chain.vocab_size, []
+    for tables in alias_tables(messages, length - chain.window + 1):
+        for offset in tables.offsets.tolist():
+            contexts = vocab ** min(len(laws), chain.window - 1)
+            laws.append(law_of_entries(tables.entries[offset : offset + contexts * vocab], vocab))
+    return laws
+
+
+def law_of_tables(chain: PottsChain, length: int, temperature: float) -> torch.Tensor:
+    """p(x) (V^L,) as the tables multiply up."""
+    x = by_hand.sequences(chain.vocab_size, length)
+    law = torch.ones(len(x), dtype=torch.float64)
+    for site, conditional in enumerate(site_laws(chain, length, temperature)):
+        context = torch.zeros(len(x), dtype=torch.int64)
+        for before in range(max(0, site - chain.window + 1), site):
+            context = context * chain.vocab_size + x[:, before]
+        law *= conditional[context, x[:, site]]
+    return law
+
+
+@pytest.mark.parametrize("temperature", [0.01, 0.7, 20.0])
+@pytest.mark.parametrize("name", CHAINS)
+def test_tables_multiply_up_to_the_law(name, temperature):
+    chain, length = CHAINS[name], 6
+    law, _ = by_hand.law(chain, length, temperature)
+    torch.testing.assert_close(law_of_tables(chain, length, temperature), law, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("mutant", [mutants.UntiltedMessages, mutants.LateMessages])
+def test_tables_reject_messages(monkeypatch, mutant):
+    monkeypatch.setattr("trialogue.data.potts.chain.Messages", mutant)
+    chain = PottsChain(by_hand.random_table(2, 2, 3))
+    law, _ = by_hand.law(chain, 6, 0.7)
+    assert float((law_of_tables(chain, 6, 0.7) - law).abs().max()) > 1e-3
+
+
+def by_numbers(chain: PottsChain, n: int, length: int, temperature: float, seed: int) -> torch.Tensor:
+    """The same tables read in plain Python, number t of stream k for token t of sequence k."""
+    messages, vocab = chain.messages(temperature), chain.vocab_size
+    keys = Streams(seed_of(seed, "potts"), torch.arange(n)).keys.tolist()
+    coin, bits = word_bits(vocab)
+    tables = [
+        tables.entries[offset:].tolist()
+        for tables in alias_tables(messages, length - chain.window + 1)
+        for offset in tables.offsets.tolist()
+    ]
+    answer = torch.empty(n, length, dtype=torch.int64)
+    for row, key in enumerate(keys):
+        tokens: list[int] = []
+        for site in range(length):
+            count = (key % 2**64 + (site + 1) * int(GAMMA)) % 2**64
+            column, rest = divmod(int(mix(np.uint64(count))) * vocab, 2**64)
+            context = 0
+            for token in tokens[max(0, site - chain.window + 1) :]:
+                context = context * vocab + token
+            entry = tables[site][context * vocab + column]
+            tokens.append(column if rest >> (64 - coin) < entry >> bits else entry & ((1 << bits) - 1))
+        answer[row] = torch.tensor(tokens)
+    return answer
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_the_compiled_draw_token_by_token(name):
+    """Rows beyond a block of lanes, sites beyond a block of sites."""
+    n, length = LANES + 3, 70
+    expected = by_numbers(CHAINS[name], n, length, 0.8, 5)
+    assert torch.equal(CHAINS[name].sample(n, length, 0.8, seed=5), expected)
+
+
+def test_tables_that_do_not_fit_at_once(monkeypatch):
+    chain = PottsChain(by_hand.random_table(6, 3, 3))
+    whole = chain.sample(70, 150, 0.9, seed=2)
+    monkeypatch.setattr(potts_sampling, "_MAX_ENTRIES", 7 * 27)
+    monkeypatch.setattr(potts_sampling, "_MADE_AT_ONCE", 2 * 27)
+    again = PottsChain(chain.energies)
+    assert torch.equal(again.sample(70, 150, 0.9, seed=2), whole)
+    assert again.at(150, 0.9)._tables == []
+
+
+def test_a_length_of_numpy_is_a_length():
+    chain = PottsChain(by_hand.random_table(6, 3, 3))
+    drawn = chain.sample(4, np.int64(20), 0.9, seed=1)
+    assert torch.equal(drawn, chain.sample(4, 20, 0.9, seed=1))
+    assert torch.equal(drawn, PottsChain(chain.energies).sample(4, 20, 0.9, seed=np.int64(1)))
+
+
+def test_messages_are_not_copied_for_every_part(monkeypatch):
+    chain, tables = PottsChain(by_hand.random_table(6, 3, 3)), []
+    read = Messages.backward_table
+    monkeypatch.setattr(Messages, "backward_table", lambda of: tables.append(read(of)) or tables[-1])
+    monkeypatch.setattr(potts_sampling, "_MADE_AT_ONCE", 2 * 27)
+    chain.sample(1, 150, 0.9)
+    assert len(tables) > 5
+    assert len({table.data_ptr() for table in tables}) == 1
+
+
+def test_a_sequence_depends_on_the_seed_and_its_number():
+    chain = CHAINS["three"]
+    whole = chain.sample(300, 40, 0.7, seed=3)
+    assert torch.equal(chain.sample(7, 40, 0.7, seed=3), whole[:7])
+    assert not torch.equal(chain.sample(300, 40, 0.7, seed=4), whole)
+    assert len({tuple(row) for row in whole.tolist()}) > 290
+    assert chain.sample(0, 40, 0.7).shape == (0, 40)
+
+
+def test_threads_do_not_matter():
+    chain = PottsChain(by_hand.random_table(7, 4, 3))
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        one = chain.sample(3000, 200, 0.7, seed=1)
+        torch.set_num_threads(3)
+        assert torch.equal(chain.sample(3000, 200, 0.7, seed=1), one)
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("name", ["neighbours", "three"])
+def test_frequencies(name):
+    chain, n, length = CHAINS[name], 100_000, 4
+    law, _ = by_hand.law(chain, length, 0.7)
+    x = map(tuple, by_hand.sequences(chain.vocab_size, length).tolist())
+    drawn = chain.sample(n, length, 0.7, seed=1)
+    radius = weissman_radius(len(law), n)
+    expected = dict(zip(x, law.tolist(), strict=True))
+    assert l1_distance(map(tuple, drawn.tolist()), expected) < radius
+    assert l1_distance(map(tuple, drawn.flip(1).tolist()), expected) > radius
+
+
+@pytest.mark.parametrize("temperature", [0.01, 0.5, 1.0])
+def test_mean_energy_of_long_sequences(temperature):
+    """Within six standard errors of the exact mean; a colder law by a tenth is farther off."""
+    chain, length = PottsChain(by_hand.random_table(8, 10, 3)), 1000
+    energies = chain.energy(chain.sample(2000, length, temperature, seed=1))
+    exact, error = chain.mean_energy(length, temperature), float(energies.std()) / math.sqrt(2000)
+    assert abs(float(energies.mean()) - exact) < 6 * error + 1e-9 * exact
+    colder = chain.mean_energy(length, 0.9 * temperature)
+    assert temperature == 0.01 or abs(float(energies.mean()) - colder) > 6 * error
+
+
+def test_walls_of_samples():
+    """The number of domain walls, within six standard errors of the expectation."""
+    chain, length = PottsChain.from_patterns([[0, 1, 2], [2, 1, 1]], window=3, penalty=1.0), 60
+    walls = chain.domain_walls(chain.sample(20_000, length, 0.5, seed=1)).sum(1).double()
+    error = float(walls.std()) / math.sqrt(20_000)
+    assert abs(float(walls.mean()) - chain.expected_domain_walls(length, 0.5)) < 6 * error
+
+
+@pytest.mark.parametrize("vocab", [2, 3, 10, 257])
+def test_entries_meet_any_law(vocab):
+    rng = numpy_generator(vocab, "law")
+    law = rng.dirichlet(np.full(vocab, 0.1), size=50)
+    law[0] = np.eye(vocab)[1]
+    law[1] = 1 / vocab
+    coin, bits = word_bits(vocab)
+    entries = alias.alias_table(law, coin, bits)
+    met = law_of_entries(entries.ravel(), vocab)
+    torch.testing.assert_close(met, torch.from_numpy(law), rtol=0, atol=2e-15)
+    assert not met[0, 0]

@@ -1,0 +1,35 @@
+"""Eigenvalues of transfer matrices: the sparse solver against the dense one."""
+
+import pytest
+
+from trialogue.data import PottsChain
+from trialogue.data.potts import spectrum as potts_spectrum
+from trialogue.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("patterns", "window", "temperature"),
+    [
+        ([[0], [1]], 11, 4.0),
+        ([[0], [1]], 11, 2.0),
+        ([[0], [1], [2]], 7, 3.0),
+        ([[0, 1, 2], [2, 1, 0]], 7, 2.0),
+    ],
+)
+def test_tokens_that_may_be_swapped_hide_no_eigenvalue(
+    patterns: list[list[int]], window: int, temperature: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What decays slowest tells the patterns apart: no vector that treats them alike has a part of it."""
+    chain = PottsChain.from_patterns(patterns, window)
+    assert chain.vocab_size ** (window - 1) > potts_spectrum.DENSE_STATES
+    sparse = chain.correlation_length(temperature)
+    monkeypatch.setattr(potts_spectrum, "DENSE_STATES", 4096)
+    assert sparse == pytest.approx(chain.correlation_length(temperature), rel=1e-6)
+
+
+def test_eigenvalues_that_are_not_told_apart_are_refused_of_many_states_too() -> None:
+    chain = PottsChain.from_patterns([[0], [1]], 11)
+    with pytest.raises(
+        InputError, match=r"^temperature=0\.5: the correlation length is above 1e\+09 sites.*1024 states"
+    ):
+        chain.correlation_length(0.5)
