@@ -1,5 +1,6 @@
 """Running a study: part by part, resuming what a killed run left, publishing the result last."""
 
+import importlib
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +15,6 @@ from trialogue.ledger.figures import svg
 from trialogue.ledger.results import Result, config_values, is_finished, open_result
 from trialogue.ledger.study import Study
 from trialogue.storage import atomic_write
-from trialogue.studies import find
 
 Config = TypeVar("Config")
 
@@ -73,7 +73,10 @@ def execute(
                     _measure(study, config, draft, lane, tell)
             else:
                 tasks = [
-                    delayed(_measure_apart)(study.name, config, folder, lane, tell) for lane in lanes.values()
+                    delayed(_measure_apart)(
+                        "trialogue.studies." + study.name.replace("-", "_"), config, folder, lane, tell
+                    )
+                    for lane in lanes.values()
                 ]
                 Parallel(n_jobs=min(workers, len(lanes)), batch_size=1)(tasks)
             result = draft.publish(parts)
@@ -105,8 +108,8 @@ def _measure(
 
 
 def _measure_apart(
-    name: str, config: object, folder: Path, parts: Sequence[str], tell: Callable[[str], None]
+    module: str, config: object, folder: Path, parts: Sequence[str], tell: Callable[[str], None]
 ) -> None:
-    """`_measure` in a process of its own, which finds the study by its name."""
+    """`_measure` in a process of its own, which imports the study's module."""
     torch.set_num_threads(1)
-    _measure(find(name), config, Draft(folder), parts, tell)
+    _measure(importlib.import_module(module).STUDY, config, Draft(folder), parts, tell)

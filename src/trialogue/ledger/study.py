@@ -11,9 +11,9 @@ from trialogue.errors import InputError, whole_number
 from trialogue.ledger.claims import Claim
 from trialogue.ledger.drafts import Row
 from trialogue.ledger.figures import Figure
+from trialogue.ledger.question import question_of
 from trialogue.ledger.results import PRESETS, config_hash, config_values
 from trialogue.ledger.tables import Table
-XX
 
 Config = TypeVar("Config")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trialogue.errors import InputError
+from trialogue.ledger.question import question_of
 
 if TYPE_CHECKING:
     from trialogue.ledger.study import Study
@@ -72,8 +73,3 @@ def _question(module: str) -> str:
     if spec is None or spec.origin is None:
         return f"(module {module} is not installed)"
     return question_of(ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))))
-
-
-def question_of(doc: str | None) -> str:
-    """The first paragraph of a study's docstring, on one line."""
-    return " ".join((doc or "").strip().partition("\n\n")[0].split())
