@@ -1,14 +1,18 @@
-"""Commands about studies: `trialogue list | run | ledger | compare | report`."""
+"""Commands about studies: `trialogue list | run | pilot | ledger | compare | report | fill`."""
 
 import argparse
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from trialogue import studies
 from trialogue.cli.commands import Commands
 from trialogue.cli.fields import override
 from trialogue.errors import InputError
+
+if TYPE_CHECKING:
+    from trialogue.ledger import Result, Study
 
 
 def list_studies(arguments: argparse.Namespace) -> None:
@@ -36,19 +40,44 @@ def run(arguments: argparse.Namespace) -> None:
         prog=f"trialogue run {study.name}",
         description=f"Fields of the config, with the values of the preset {arguments.preset}.",
     )
+    result = _executed(study, config, arguments)
+
+    from trialogue.ledger import judged
+    from trialogue.ledger.pages import terminal
+    from trialogue.ledger.pages.report import render_report
+    from trialogue.storage import atomic_write
+
+    entry = judged(study, result)
+    out = terminal.console()
+    for table in study.tables:
+        terminal.print_table(out, table, entry.rows)
+    terminal.print_ledger(out, [entry])
+    report = atomic_write(result.folder / "report.html", render_report([entry]))
+    print(f"rows: {result.folder / 'rows.jsonl'}\nreport: {report}")
+
+
+def pilot(arguments: argparse.Namespace) -> None:
+    """Run a study's pilot, on seeds of its own, and freeze what it shows in the study's folder."""
+    study = studies.find(arguments.study)
+    result = _executed(study, study.preset("pilot"), arguments)
+
+    from trialogue.ledger.runs.piloting import pilot_of
+
+    print(pilot_of(study, result).write(study.folder))
+
+
+def _executed(study: "Study[Any]", config: object, arguments: argparse.Namespace) -> "Result":
+    """The result of `config`, measured with the command's threads and workers."""
     for name in ("threads", "workers"):
         if getattr(arguments, name) < 1:
             raise InputError(name, getattr(arguments, name), "use 1 or more")
 
     import torch
 
-    from trialogue.ledger import judged, terminal
-    from trialogue.ledger.execution import execute
-    from trialogue.ledger.report import render_report
-    from trialogue.storage import atomic_write
+    from trialogue.ledger.runs.execution import execute
 
     torch.set_num_threads(arguments.threads)
-    result = execute(
+    return execute(
         study,
         config,
         arguments.results,
@@ -56,18 +85,12 @@ def run(arguments: argparse.Namespace) -> None:
         workers=arguments.workers,
         progress=lambda line: print(line, file=sys.stderr, flush=True),
     )
-    out = terminal.console()
-    for table in study.tables:
-        terminal.print_table(out, table, result)
-    entry = judged(study, result)
-    terminal.print_ledger(out, [entry])
-    report = atomic_write(result.folder / "report.html", render_report([entry]))
-    print(f"rows: {result.folder / 'rows.jsonl'}\nreport: {report}")
 
 
 def show_ledger(arguments: argparse.Namespace) -> None:
     """Print the verdict on every claim of every study."""
-    from trialogue.ledger import ledger, ledger_records, terminal
+    from trialogue.ledger import ledger, ledger_records
+    from trialogue.ledger.pages import terminal
 
     entries = ledger([studies.find(name) for name in studies.modules()], arguments.results)
     if arguments.json:
@@ -78,7 +101,8 @@ def show_ledger(arguments: argparse.Namespace) -> None:
 
 def compare(arguments: argparse.Namespace) -> None:
     """Print what differs between two results of one study."""
-    from trialogue.ledger import comparison, find_result, terminal
+    from trialogue.ledger import find_result
+    from trialogue.ledger.pages import comparison, terminal
 
     first, second = (find_result(name, arguments.results) for name in (arguments.first, arguments.second))
     compared = comparison.compare(studies.find(first.study), first, second)
@@ -88,7 +112,7 @@ def compare(arguments: argparse.Namespace) -> None:
 def report(arguments: argparse.Namespace) -> None:
     """Write the report of the results that count, or of those that are named, as one HTML page."""
     from trialogue.ledger import find_result, judged, ledger
-    from trialogue.ledger.report import render_report
+    from trialogue.ledger.pages.report import render_report
     from trialogue.storage import atomic_write
 
     if arguments.result:
@@ -97,6 +121,20 @@ def report(arguments: argparse.Namespace) -> None:
     else:
         entries = ledger([studies.find(name) for name in studies.modules()], arguments.results)
     print(atomic_write(arguments.out or arguments.results / "report.html", render_report(entries)))
+
+
+def fill(arguments: argparse.Namespace) -> None:
+    """Write a text from its template, with numbers from the results that count."""
+    from trialogue.ledger import ledger
+    from trialogue.ledger.pages.documents import fill as filled
+    from trialogue.storage import atomic_write
+
+    try:
+        template = arguments.template.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError("template", str(arguments.template), f"cannot be read: {error}") from error
+    entries = ledger([studies.find(name) for name in studies.modules()], arguments.results)
+    print(atomic_write(arguments.out, filled(template, entries)))
 
 
 def add(commands: Commands) -> None:
@@ -111,19 +149,24 @@ def add(commands: Commands) -> None:
         epilog="`trialogue run STUDY --help` lists the fields of the study's config.",
     )
     running.add_argument("study", metavar="STUDY", nargs="?", help="name of the study")
-    running.add_argument("--preset", default="default", help="smoke, default (the default) or paper")
-    running.add_argument("--force", action="store_true", help="measure anew what is finished already")
     running.add_argument(
-        "--threads",
-        metavar="N",
-        type=int,
-        default=1,
-        help="threads of torch (1: small models gain little from more, and lose tenfold on a busy machine)",
-    )
-    running.add_argument(
-        "--workers", metavar="N", type=int, default=1, help="processes that measure independent parts (1)"
+        "--preset", default="default", help="smoke, pilot, default (the default), night or paper"
     )
     running.add_argument("-h", "--help", action="store_true", help="show this help, and the study's fields")
+    piloting = commands.add("pilot", pilot)
+    piloting.add_argument("study", metavar="STUDY", help="name of the study")
+    for measuring in (running, piloting):
+        measuring.add_argument("--force", action="store_true", help="measure anew what is finished already")
+        measuring.add_argument(
+            "--threads",
+            metavar="N",
+            type=int,
+            default=1,
+            help="threads of torch (1: small models gain little from more, and lose tenfold on a busy machine)",
+        )
+        measuring.add_argument(
+            "--workers", metavar="N", type=int, default=1, help="processes that measure independent parts (1)"
+        )
     showing = commands.add("ledger", show_ledger)
     showing.add_argument("--json", action="store_true", help="print one JSON record per claim")
     comparing = commands.add("compare", compare)
@@ -134,7 +177,12 @@ def add(commands: Commands) -> None:
         "result", metavar="RESULT", nargs="*", help="a folder, a hash, STUDY@HASH or a study"
     )
     reporting.add_argument("--out", metavar="FILE", type=Path, help="the page (default: DIR/report.html)")
-    for subparser in (running, showing, comparing, reporting):
+    filling = commands.add("fill", fill)
+    filling.add_argument(
+        "template", metavar="TEMPLATE", type=Path, help="the text, with expressions for numbers"
+    )
+    filling.add_argument("--out", metavar="FILE", type=Path, required=True, help="the text to write")
+    for subparser in (running, piloting, showing, comparing, reporting, filling):
         subparser.add_argument(
             "--results",
             metavar="DIR",

@@ -1,103 +1,72 @@
 """The ledger: for each study the result that counts, and the verdicts on its claims."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pandas import DataFrame
 
-from trialogue.ledger.claims import Claim, Verdict, evaluate
-from trialogue.ledger.figures import Figure
-from trialogue.ledger.results import PRESETS, Result, config_hash, config_values, is_finished, open_result
-from trialogue.ledger.tables import Table
-
-
-class Subject(Protocol):
-    """What the ledger must know of a study; `trialogue.studies.Study` is one."""
-
-    @property
-    def name(self) -> str:
-        """Name of the study."""
-        ...
-
-    @property
-    def question(self) -> str:
-        """What the study asks."""
-        ...
-
-    @property
-    def background(self) -> str:
-        """What a reader must know besides the question."""
-        ...
-
-    @property
-    def source(self) -> str:
-        """Where the claims come from."""
-        ...
-
-    @property
-    def version(self) -> int:
-        """Raised when the meaning of a row changes."""
-        ...
-
-    @property
-    def presets(self) -> Mapping[str, Any]:
-        """Config by name of preset."""
-        ...
-
-    @property
-    def claims(self) -> Sequence[Claim]:
-        """The claims, fixed before the run."""
-        ...
-
-    @property
-    def tables(self) -> Sequence[Table]:
-        """The tables, filled from rows."""
-        ...
-
-    @property
-    def figures(self) -> Sequence[Figure]:
-        """The figures, drawn from rows."""
-        ...
+from trialogue.ledger.claims.verdicts import Evidence, Verdict, evaluate
+from trialogue.ledger.rows import Rows
+from trialogue.ledger.runs.results import (
+    COUNTING,
+    Result,
+    config_hash,
+    config_values,
+    is_finished,
+    open_result,
+)
+from trialogue.ledger.study import Study
 
 
 @dataclass(frozen=True)
 class Entry:
     """A study, the result it is judged by (None where nothing has been run) and the verdict on each claim."""
 
-    study: Subject
+    study: Study[Any]
     result: Result | None
     verdicts: tuple[Verdict, ...]
 
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows of the result by kind; none without a result."""
+        return self.study.rows(self.result) if self.result else Rows([])
 
-def judged(study: Subject, result: Result | None) -> Entry:
+    @property
+    def scale(self) -> str:
+        """Of which preset the result is, and that a larger one is published where there is one."""
+        if self.result is None:
+            return ""
+        preset = self.result.preset or "custom"
+        reduced = "paper" in self.study.presets and preset != "paper"
+        return f"{preset}, a reduced scale" if reduced else preset
+
+
+def judged(study: Study[Any], result: Result | None) -> Entry:
     """The entry of one study judged by `result`; without a result every claim is not tested."""
     if result is None:
-        return Entry(study, None, tuple(_without_result(claim) for claim in study.claims))
-    verdicts = evaluate(study.claims, result.rows, preset=result.preset, registered=result.registered)
-    return Entry(study, result, tuple(verdicts))
-
-
-def _without_result(claim: Claim) -> Verdict:
-    nothing = math.nan
-    return Verdict(
-        claim=claim,
-        answer="not tested",
-        reason="no finished run of a preset",
-        estimate=nothing,
-        low=nothing,
-        high=nothing,
-        replications=0,
-        power=nothing,
-        alpha=nothing,
+        nothing = [
+            Verdict(claim=claim, answer="not tested", reason="no finished run of a preset")
+            for claim in study.claims
+        ]
+        return Entry(study, None, tuple(nothing))
+    evidence = Evidence(
+        rows=study.rows(result),
+        config=result.config,
+        preset=result.preset,
+        registration=result.registration,
+        stored=result.estimates,
+        pilot=study.pilot,
     )
+    return Entry(study, result, tuple(evaluate(study.claims, evidence)))
 
 
-def counting_result(study: Subject, results: str | Path = "results") -> Result | None:
-    """The result that counts: of the presets of this version that are finished, the largest."""
-    for preset in reversed(PRESETS):
+def counting_result(study: Study[Any], results: str | Path = "results") -> Result | None:
+    """The result that counts: of the counting presets of this version that are finished, the largest."""
+    for preset in reversed(COUNTING):
         if preset in study.presets:
             name = config_hash(study.name, study.version, config_values(study.presets[preset]))
             folder = Path(results) / study.name / name
@@ -106,7 +75,7 @@ def counting_result(study: Subject, results: str | Path = "results") -> Result |
     return None
 
 
-def ledger(studies: Iterable[Subject], results: str | Path = "results") -> list[Entry]:
+def ledger(studies: Iterable[Study[Any]], results: str | Path = "results") -> list[Entry]:
     """The entry of every study, judged by the result that counts."""
     return [judged(study, counting_result(study, results)) for study in studies]
 
@@ -121,7 +90,9 @@ def ledger_records(entries: Iterable[Entry]) -> list[dict[str, object]]:
         {
             "study": entry.study.name,
             "claim": verdict.claim.id,
-            "statement": verdict.claim.statement,
+            "statement": verdict.claim.said,
+            "origin": verdict.claim.origin,
+            "registered": verdict.registered,
             "source": verdict.claim.source,
             "published": verdict.claim.published,
             "verdict": verdict.answer,
@@ -130,13 +101,16 @@ def ledger_records(entries: Iterable[Entry]) -> list[dict[str, object]]:
             "low": number(verdict.low),
             "high": number(verdict.high),
             "alpha": number(verdict.alpha),
-            "direction": verdict.claim.direction,
-            "threshold": verdict.claim.threshold,
-            "margin": verdict.claim.margin,
+            "direction": verdict.claim.criterion.direction,
+            "threshold": verdict.claim.criterion.threshold,
+            "margin": verdict.claim.criterion.margin,
+            "grade": verdict.claim.grade,
             "unit": verdict.claim.unit,
             "replications": verdict.replications,
-            "replications_needed": verdict.claim.replications,
+            "replications_needed": verdict.needed,
             "power": number(verdict.power),
+            "smallest_effect": number(verdict.smallest_effect),
+            "remarks": list(verdict.remarks),
             "preset": entry.result.preset if entry.result else None,
             "result": entry.result.hash if entry.result else None,
         }

@@ -1,19 +1,25 @@
 """What a study is: one question, a config, rows measured part by part, and the claims that the rows decide."""
 
 import dataclasses
+import importlib
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from trialogue.errors import InputError, whole_number
-from trialogue.ledger.claims import Claim
-from trialogue.ledger.drafts import Row
-from trialogue.ledger.figures import Figure
+from trialogue.errors import InputError
+from trialogue.ledger.claims.claims import Claim
+from trialogue.ledger.claims.pilots import Pilot, read_pilot
+from trialogue.ledger.claims.quantities import Quantity
+from trialogue.ledger.pages.figures import Figure
+from trialogue.ledger.pages.tables import Table
 from trialogue.ledger.question import question_of
-from trialogue.ledger.results import PRESETS, config_hash, config_values
-from trialogue.ledger.tables import Table
+from trialogue.ledger.rows import Rows
+from trialogue.ledger.runs.drafts import Row
+from trialogue.ledger.runs.results import PRESETS, Result, config_hash, config_values
 
 Config = TypeVar("Config")
 
@@ -21,43 +27,46 @@ RESERVED = frozenset({"study", "preset", "results", "threads", "workers", "force
 """Names that the command line keeps for itself; no config may have such a field."""
 
 
-def require_seeds(field: str, seeds: Sequence[int]) -> None:
-    """Raise `InputError` unless the `seeds` of a config are one or more different whole numbers of at least 0."""
-    if not seeds or len(set(seeds)) < len(seeds):
-        raise InputError(field, seeds, "give one or more different seeds")
-    for seed in seeds:
-        whole_number(field, seed, 0)
+@dataclass(frozen=True)
+class Part:
+    """A unit that a killed run resumes by.
+
+    `measure(artifacts)` yields its rows; `artifacts` is a folder that the parts of one run share, for trained models:
+    a part must train anew what it does not find there. Parts of one `lane` are measured one after the other by one
+    process, as parts that build on each other's artifacts should be; by default a part has a lane of its own.
+    """
+
+    name: str
+    measure: Callable[[Path], Iterable[Row]]
+    lane: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study(Generic[Config]):
     """A study; the module that defines it binds it to the name `STUDY`.
 
-    `doc` is the module's docstring, whose first paragraph is the question. `presets` maps "smoke" (seconds),
-    "default" (minutes on two cores) and "paper" (the published scale) to values of one frozen dataclass,
-    which raises `InputError` where a field is out of range. `parts(config)` names the units that a killed run
-    resumes by, in the order they run; `run(config, part, artifacts)` measures one part and yields its rows.
-    `artifacts` is a folder that the parts of one run share, for trained models; a part must train anew what
-    it does not find there. Parts of one `lane(part)` are measured one after the other by one process, as parts that
-    build on each other's artifacts should be; every part has its own lane where the study says nothing. `version`
-    is raised when the meaning of a row changes, so that older results no longer count.
+    `module` is that module's `__name__`: the study is named after it, its docstring begins with the question, and its
+    pilot lies in the file `pilot.json` beside it. `presets` maps names among `PRESETS` to values of one frozen
+    dataclass, which raises `InputError` where a field is out of range; "default" must be among them. `parts(config)`
+    lists what is measured, in order. `kind` is the column that says of which kind a row is. `numbers` are quantities
+    that texts quote, by name. `version` is raised when the meaning of a row changes, so that older results no longer
+    count.
     """
 
-    name: str
-    doc: str | None
+    module: str
     source: str
-    version: int
     presets: Mapping[str, Config]
-    parts: Callable[[Config], Sequence[str]]
-    run: Callable[[Config, str, Path], Iterable[Row]]
-    lane: Callable[[str], str] = field(default=lambda part: part)
+    parts: Callable[[Config], Sequence[Part]]
     claims: Sequence[Claim] = ()
     tables: Sequence[Table] = ()
     figures: Sequence[Figure] = ()
+    numbers: Mapping[str, Quantity] = field(default_factory=dict)
+    kind: str = "kind"
+    version: int = 1
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.name):
-            raise InputError("name", self.name, "must be lower-case words joined by dashes")
+            raise InputError("module", self.module, "must be named by lower-case words joined by underscores")
         if "default" not in self.presets or not set(self.presets) <= set(PRESETS):
             raise InputError("presets", sorted(self.presets), f"must hold 'default' and only {PRESETS}")
         config = self.presets["default"]
@@ -71,14 +80,29 @@ class Study(Generic[Config]):
                 raise InputError("study", self.name, f"names must be unique, not {kind}")
 
     @property
+    def name(self) -> str:
+        """The last part of the module's name, its words joined by dashes."""
+        return self.module.rpartition(".")[2].replace("_", "-")
+
+    @property
     def question(self) -> str:
-        """The first paragraph of `doc`, on one line."""
-        return question_of(self.doc)
+        """The first paragraph of the module's docstring, on one line."""
+        return question_of(self._doc)
 
     @property
     def background(self) -> str:
-        """What `doc` says after the question."""
-        return (self.doc or "").strip().partition("\n\n")[2].strip()
+        """What the module's docstring says after the question."""
+        return self._doc.strip().partition("\n\n")[2].strip()
+
+    @property
+    def folder(self) -> Path:
+        """Where the study's modules lie, and its pilot."""
+        return Path(str(sys.modules[self.module].__file__)).parent
+
+    @cached_property
+    def pilot(self) -> Pilot:
+        """What its pilot found, empty where there was none."""
+        return read_pilot(self.folder)
 
     def preset(self, name: str) -> Config:
         """The config of a preset; raises `InputError` for an unknown one."""
@@ -90,6 +114,22 @@ class Study(Generic[Config]):
         """The preset that `config` equals, if any."""
         return next((name for name, preset in self.presets.items() if preset == config), None)
 
-    def folder(self, config: Config, results: str | Path = "results") -> Path:
+    def result_folder(self, config: Config, results: str | Path = "results") -> Path:
         """Where the result of `config` lies under `results`."""
         return Path(results) / self.name / config_hash(self.name, self.version, config_values(config))
+
+    def rows(self, result: Result) -> Rows:
+        """The rows of one of its results, by kind."""
+        return Rows(result.records, self.kind)
+
+    @property
+    def _doc(self) -> str:
+        return sys.modules[self.module].__doc__ or ""
+
+
+def study_of(module: str) -> Study[Any]:
+    """The study that the importable `module` binds to `STUDY`; raises `InputError` where it binds none."""
+    study: Study[Any] | None = getattr(importlib.import_module(module), "STUDY", None)
+    if study is None:
+        raise InputError("study", module, "this module does not bind STUDY")
+    return study

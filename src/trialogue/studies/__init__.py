@@ -1,4 +1,4 @@
-"""The studies: built-in ones, one line each, and those that installed packages register.
+"""The studies: the packages in this folder, and those that installed packages register.
 
 A package of the user's own adds a study by an entry point of the group `trialogue.studies`, whose name is the
 study's and whose value is the module that binds `STUDY`. Modules are imported only when their study is used.
@@ -6,8 +6,8 @@ study's and whose value is the module that binds `STUDY`. Modules are imported o
 
 import ast
 import difflib
-import importlib
 import importlib.util
+import pkgutil
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,25 +20,16 @@ if TYPE_CHECKING:
 
 GROUP = "trialogue.studies"
 
-BUILT_IN: dict[str, str] = {
-    "constrained-law": "trialogue.studies.constrained_law",
-    "dyck-backtracking": "trialogue.studies.dyck_backtracking",
-    "ising-masking": "trialogue.studies.ising_masking",
-    "ising-sampling": "trialogue.studies.ising_sampling",
-    "mixing-and-learning": "trialogue.studies.mixing_and_learning",
-    "parallel-gap": "trialogue.studies.parallel_gap",
-    "potts-coherence": "trialogue.studies.potts_coherence",
-    "test-cases": "trialogue.studies.test_cases",
-    "type-signature": "trialogue.studies.type_signature",
-    "window-coherence": "trialogue.studies.window_coherence",
-}
-"""Module by name of study."""
-
 
 def modules() -> dict[str, str]:
-    """Module of every study, by name: the built-in ones first, then the registered ones in order of their names."""
+    """Module of every study, by name: the packages in this folder, then the registered ones."""
+    built_in = {
+        module.name.replace("_", "-"): f"{__name__}.{module.name}"
+        for module in pkgutil.iter_modules(__path__)
+        if module.ispkg
+    }
     registered = sorted(metadata.entry_points(group=GROUP), key=lambda entry: entry.name)
-    return BUILT_IN | {entry.name: entry.module for entry in registered if entry.name not in BUILT_IN}
+    return built_in | {entry.name: entry.module for entry in registered if entry.name not in built_in}
 
 
 def find(name: str) -> "Study[Any]":
@@ -48,13 +39,12 @@ def find(name: str) -> "Study[Any]":
         close = difflib.get_close_matches(name, known, n=3)
         hint = f"did you mean {' or '.join(close)}?" if close else "see `trialogue list`"
         raise InputError("study", name, f"no such study: {hint}")
+    from trialogue.ledger.study import study_of
+
     try:
-        module = importlib.import_module(known[name])
+        study = study_of(known[name])
     except ModuleNotFoundError as error:
         raise InputError("study", name, f"its module {known[name]} cannot be imported: {error}") from error
-    study: Study[Any] | None = getattr(module, "STUDY", None)
-    if study is None:
-        raise InputError("study", name, f"its module {known[name]} does not bind STUDY")
     if study.name != name:
         raise InputError("study", name, f"is registered under this name but calls itself {study.name!r}")
     return study

@@ -1,6 +1,5 @@
 """Running a study: part by part, resuming what a killed run left, publishing the result last."""
 
-import importlib
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,10 +9,12 @@ import torch
 from joblib import Parallel, delayed
 
 from trialogue.errors import InputError, whole_number
-from trialogue.ledger.drafts import Draft
-from trialogue.ledger.figures import svg
-from trialogue.ledger.results import Result, config_values, is_finished, open_result
-from trialogue.ledger.study import Study
+from trialogue.ledger.claims.verdicts import stored_estimates
+from trialogue.ledger.pages.figures import svg
+from trialogue.ledger.rows import Rows
+from trialogue.ledger.runs.drafts import Draft
+from trialogue.ledger.runs.results import Result, config_values, is_finished, open_result
+from trialogue.ledger.study import Part, Study, study_of
 from trialogue.storage import atomic_write
 
 Config = TypeVar("Config")
@@ -37,52 +38,50 @@ def execute(
     written, holds corrupted files, or is in use by another process.
     """
     whole_number("workers", workers, 1)
-    folder = study.folder(config, results)
+    folder = study.result_folder(config, results)
     tell = progress or (lambda _: None)
     if is_finished(folder) and not force:
         return _with_figures(study, open_result(folder))
     parts = list(study.parts(config))
-    if not parts or len(set(parts)) < len(parts):
-        raise InputError("parts", parts, f"study {study.name} must name one or more parts, each once")
+    names = [part.name for part in parts]
+    if not parts or len(set(names)) < len(names):
+        raise InputError("parts", names, f"study {study.name} must have one or more parts, each name once")
     draft = Draft(folder)
     with draft.locked():
         if force:
             draft.clear()
+        values = config_values(config)
         draft.register(
             {
                 "study": study.name,
                 "version": study.version,
                 "preset": study.preset_of(config),
-                "config": config_values(config),
+                "config": values,
             },
-            {claim.id: claim.registration() for claim in study.claims},
+            {claim.id: claim.registration(values) for claim in study.claims},
         )
         try:
-            for part in filter(draft.has, parts):
-                tell(f"{study.name} {part}: kept from an earlier run")
-            lanes: dict[str, list[str]] = {}
+            for name in filter(draft.has, names):
+                tell(f"{study.name} {name}: kept from an earlier run")
+            lanes: dict[str, list[Part]] = {}
             for part in parts:
-                if not draft.has(part):
-                    lanes.setdefault(study.lane(part), []).append(part)
+                if not draft.has(part.name):
+                    lanes.setdefault(part.lane or part.name, []).append(part)
             if workers > len(lanes) > 0:
-                tell(
-                    f"{study.name}: no more than {len(lanes)} of {workers} workers can measure at the same time"
-                )
+                tell(f"{study.name}: at most {len(lanes)} of {workers} workers can measure at the same time")
             if workers == 1 or len(lanes) < 2:
                 for lane in lanes.values():
-                    _measure(study, config, draft, lane, tell)
+                    _measure(study, draft, lane, tell)
             else:
                 tasks = [
-                    delayed(_measure_apart)(
-                        "trialogue.studies." + study.name.replace("-", "_"), config, folder, lane, tell
-                    )
+                    delayed(_measure_apart)(study.module, config, folder, [part.name for part in lane], tell)
                     for lane in lanes.values()
                 ]
                 Parallel(n_jobs=min(workers, len(lanes)), batch_size=1)(tasks)
-            result = draft.publish(parts)
+            result = draft.publish(names, lambda rows: stored_estimates(study.claims, Rows(rows, study.kind)))
         except KeyboardInterrupt as error:
-            kept = sum(map(draft.has, parts))
-            where = f"interrupted: {kept} of {len(parts)} parts are kept in {folder}"
+            kept = sum(map(draft.has, names))
+            where = f"interrupted: {kept} of {len(names)} parts are kept in {folder}"
             raise KeyboardInterrupt(f"{where}; the same command resumes") from error
     return _with_figures(study, result)
 
@@ -92,24 +91,27 @@ def _with_figures(study: Study[Config], result: Result) -> Result:
     for figure in study.figures:
         path = result.folder / "figures" / f"{figure.name}.svg"
         if not path.exists():
-            atomic_write(path, svg(figure, result.rows))
+            atomic_write(path, svg(figure, study.rows(result)))
     return result
 
 
-def _measure(
-    study: Study[Config], config: Config, draft: Draft, parts: Sequence[str], tell: Callable[[str], None]
-) -> None:
+def _measure(study: Study[Config], draft: Draft, parts: Sequence[Part], tell: Callable[[str], None]) -> None:
     """Measure and keep `parts`, one after the other."""
     for part in parts:
         started = time.time()
-        rows = list(study.run(config, part, draft.artifacts))
-        draft.add(part, rows, started)
-        tell(f"{study.name} {part}: {len(rows)} rows in {time.time() - started:.1f} s")
+        rows = list(part.measure(draft.artifacts))
+        for row in rows:
+            if study.kind not in row:
+                mend = f"part {part.name} of {study.name}: every row says here of which kind it is"
+                raise InputError(study.kind, None, mend)
+        draft.add(part.name, rows, started)
+        tell(f"{study.name} {part.name}: {len(rows)} rows in {time.time() - started:.1f} s")
 
 
 def _measure_apart(
-    module: str, config: object, folder: Path, parts: Sequence[str], tell: Callable[[str], None]
+    module: str, config: object, folder: Path, names: Sequence[str], tell: Callable[[str], None]
 ) -> None:
-    """`_measure` in a process of its own, which imports the study's module."""
+    """`_measure` in a process of its own, which imports the study's `module`."""
     torch.set_num_threads(1)
-    _measure(importlib.import_module(module).STUDY, config, Draft(folder), parts, tell)
+    study = study_of(module)
+    _measure(study, Draft(folder), [part for part in study.parts(config) if part.name in names], tell)

@@ -8,21 +8,30 @@ import rich.table
 from rich.console import Console
 from rich.text import Text
 
-from trialogue.ledger.claims import Verdict
-from trialogue.ledger.comparison import Comparison
+from trialogue.ledger.claims.claims import ORIGINS
+from trialogue.ledger.claims.verdicts import LATE, Verdict
 from trialogue.ledger.entries import Entry
-from trialogue.ledger.results import Result
-from trialogue.ledger.tables import ABSENT, Table, format_number, sheet
+from trialogue.ledger.pages.comparison import Comparison
+from trialogue.ledger.pages.tables import ABSENT, Table, format_number, sheet
+from trialogue.ledger.rows import Rows
+from trialogue.ledger.runs.results import Result
 
-_COLOURS = {"holds": "green", "refuted": "red", "undecided": "yellow", "not tested": "dim"}
+_COLOURS = {
+    "holds": "green",
+    "refuted": "red",
+    "undecided": "yellow",
+    "not tested": "dim",
+    "altered since the run": "magenta",
+}
 _SIGNS = {"above": ">", "below": "<", "equal": "="}
 
 
 def rule_text(verdict: Verdict) -> str:
-    """The claim's decision rule, such as "> 0.5" or "= 1 ± 0.01"."""
-    claim = verdict.claim
-    margin = f" ± {claim.margin:g}" if claim.margin else ""
-    return f"{_SIGNS[claim.direction]} {claim.threshold:g}{margin}"
+    """The claim's decision rule, such as "> 0.5", "= 1 ± 0.01" or "> 0.2 (grade)"."""
+    criterion = verdict.claim.criterion
+    margin = f" ± {criterion.margin:g}" if criterion.margin else ""
+    grade = " (grade)" if verdict.claim.grade else ""
+    return f"{_SIGNS[criterion.direction]} {criterion.threshold:g}{margin}{grade}"
 
 
 def interval_text(verdict: Verdict) -> str:
@@ -39,6 +48,11 @@ def replications_text(verdict: Verdict) -> str:
     if verdict.claim.unit == "exact":
         return "exact"
     return f"{verdict.replications} × {verdict.claim.unit}"
+
+
+def registered_text(verdict: Verdict) -> str:
+    """Whether the claim was registered before the run."""
+    return "before" if verdict.registered else "after" if verdict.replications else ABSENT
 
 
 def result_text(result: Result | None) -> str:
@@ -65,38 +79,51 @@ def _grid(
     return grid
 
 
-def print_table(out: Console, table: Table, result: Result) -> None:
+def print_table(out: Console, table: Table, rows: Rows) -> None:
     """Our numbers beside the published ones."""
-    shown = sheet(table, result.rows)
+    shown = sheet(table, rows)
     heads = [shown.corner, *(f"{head}\n{whose}" for head, whose in shown.columns)]
     out.print(_grid(table.title, heads, [(label, *cells) for label, cells in shown.lines]))
     out.print(Text("\n".join(filter(None, (table.source, table.note))), style="dim"))
 
 
 def print_ledger(out: Console, entries: Iterable[Entry]) -> None:
-    """One line per claim of every study."""
-    heads = ("claim", "verdict", "estimate", "interval", "claimed", "replications", "preset@hash")
+    """One line per claim of every study, published claims first, and what else there is to say of each."""
+    heads = ("claim", "verdict", "estimate", "interval", "claimed", "replications", "registered")
     for entry in entries:
-        lines = [
-            (
-                verdict.claim.id,
-                Text(verdict.answer, style=_COLOURS[verdict.answer]),
-                format_number(verdict.estimate),
-                interval_text(verdict),
-                rule_text(verdict),
-                replications_text(verdict),
-                result_text(entry.result),
-            )
-            for verdict in entry.verdicts
-        ]
-        out.print(_grid(f"{entry.study.name}: {entry.study.question}", heads, lines, numbers=2))
-        obstacles: dict[str, list[str]] = {}
-        for verdict in entry.verdicts:
-            if verdict.answer == "not tested":
-                obstacles.setdefault(verdict.reason, []).append(verdict.claim.id)
-        for reason, claims in obstacles.items():
+        out.print(Text(f"{entry.study.name}: {entry.study.question}", style="bold"))
+        for origin in ORIGINS:
+            verdicts = [verdict for verdict in entry.verdicts if verdict.claim.origin == origin]
+            if not verdicts:
+                continue
+            lines = [
+                (
+                    verdict.claim.id,
+                    Text(verdict.answer, style=_COLOURS[verdict.answer]),
+                    format_number(verdict.estimate),
+                    interval_text(verdict),
+                    rule_text(verdict),
+                    replications_text(verdict),
+                    registered_text(verdict),
+                )
+                for verdict in verdicts
+            ]
+            where = f", {result_text(entry.result)} ({entry.scale})" if entry.result else ""
+            out.print(_grid(f"{origin}{where}", heads, lines, numbers=2))
+        for said, claims in _said(entry.verdicts).items():
             whose = "every claim" if len(claims) == len(entry.verdicts) else ", ".join(claims)
-            out.print(Text(f"not tested, {reason}: {whose}", style="dim"))
+            out.print(Text(f"{said}: {whose}", style="dim"))
+
+
+def _said(verdicts: Iterable[Verdict]) -> dict[str, list[str]]:
+    """Reasons and remarks that the lines of the ledger leave out, and the claims they are about."""
+    said: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        reasons = {"holds": "", "refuted": "", "not tested": f"not tested, {verdict.reason}"}
+        for words in (reasons.get(verdict.answer, verdict.reason), *verdict.remarks):
+            if words and words != LATE:
+                said.setdefault(words, []).append(verdict.claim.id)
+    return said
 
 
 def print_comparison(out: Console, comparison: Comparison, first: Result, second: Result) -> None:

@@ -1,20 +1,8 @@
-"""Does a verifier that may erase the last few tokens mend what a trained model gets wrong, and what does it cost?
-
-Thesis section 3.2.1. Transformers learn Dyck strings of length 32 (type probability p = 0.2, opening probability
-q = 0.5) and then complete prompts drawn with p = 0.8, where they err. A probe on the hidden states of erroneous and
-correct prefixes becomes the verifier of tokenwise rejection sampling with backtracking (Algorithm 1). Every table
-of the section is measured, with the controls that the thesis leaves out: greedy decoding, a random verifier, and
-the exact process verifier. One replication is one training, with its own errors, probe and prompts.
-
-Deviations: the models of the presets smoke and default are small, train for fewer steps at a higher learning rate
-with a cosine schedule and without averaged weights, and complete 2,000 unseen prompts twice instead of 10,000 five
-times. The error-inducing prompts of Tables 3.1, 3.2 and 3.4 are errors that the probe was not trained on. As in the
-thesis, the probe's erroneous examples end in what the model wrote and the correct ones are drawn from the law of the
-prompts, so that it may learn more than correctness.
-"""
+"""The parts of a run: each measures one training for one group of tables, and yields rows of that kind."""
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,40 +16,35 @@ from trialogue.inference import Ancestral, Backtracking, Samples, generate, trun
 from trialogue.inference.verifiers.function import Threshold
 from trialogue.inference.verifiers.random import RandomVerifier
 from trialogue.inference.walks.walk import Walk
-from trialogue.ledger.study import Study
+from trialogue.ledger import Part
 from trialogue.models.transformer import Transformer
 from trialogue.oracles import Autoregressive, Verifier
 from trialogue.randomness import seed_of
-from trialogue.studies.dyck_backtracking_claims import CLAIMS
-from trialogue.studies.dyck_backtracking_figures import FIGURES
-from trialogue.studies.dyck_backtracking_models import (
-    PRESETS,
-    STRIDES_FORCED,
-    Config,
+from trialogue.studies.dyck_backtracking.config import QUOTAS, STRIDES, STRIDES_FORCED, TOP_PS, Config
+from trialogue.studies.dyck_backtracking.models import (
     collected_errors,
     end_of_sequence,
     probe_examples,
     probe_verifier,
     trained_model,
 )
-from trialogue.studies.dyck_backtracking_tables import TABLES
 from trialogue.training.probes import ProbeConfig, train_probe
 
-QUOTAS, STRIDES = (1, 2, 4), (2, 4, 6)
-TOP_PS = (0.9, 1.0)
 BRACKETS = "[]()"
 
 
-def parts(config: Config) -> list[str]:
-    """One part per training and group of tables."""
-    return [f"{stage}-{seed}" for seed in config.seeds for stage in STAGES]
+def parts(config: Config) -> list[Part]:
+    """One part per training and group of tables; those of one training share its model, and a lane."""
+    return [
+        Part(f"{stage}-{seed}", partial(_measured, config, stage, seed), lane=str(seed))
+        for seed in config.seeds
+        for stage in STAGES
+    ]
 
 
-def run(config: Config, part: str, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Measure one part."""
-    stage, _, seed = part.partition("-")
-    for row in STAGES[stage](config, int(seed), artifacts):
-        yield {"seed": int(seed), "table": stage, **row}
+def _measured(config: Config, stage: str, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+    for row in STAGES[stage](config, seed, artifacts):
+        yield {"seed": seed, "table": stage, **row}
 
 
 def measure_training(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
@@ -295,18 +278,3 @@ def _remaining_errors(
 
 def _text(tokens: Sequence[int]) -> str:
     return "".join(BRACKETS[token] if token < len(BRACKETS) else "⟨eos⟩" for token in tokens)
-
-
-STUDY = Study(
-    name="dyck-backtracking",
-    doc=__doc__,
-    source="Thesis section 3.2.1: Tables 3.1 to 3.5 and 3.16, Figures 3.1 and 3.2, Algorithm 1",
-    version=1,
-    presets=PRESETS,
-    parts=parts,
-    lane=lambda part: part.partition("-")[2],
-    run=run,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-)

@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from numbers import Integral, Real
@@ -18,8 +18,8 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from trialogue.errors import InputError
-from trialogue.ledger.provenance import session
-from trialogue.ledger.results import DONE, FILES, Result, digest, open_result, read_json
+from trialogue.ledger.runs.provenance import session
+from trialogue.ledger.runs.results import DONE, FILES, Result, digest, open_result, read_json
 from trialogue.storage import atomic_write, make_folder, writing
 
 Row = Mapping[str, Any]
@@ -73,7 +73,8 @@ class Draft:
         """Write the config and, unless an earlier session of this run has, the claims as they now stand."""
         atomic_write(self.folder / "config.json", _pretty(config))
         if not (self.folder / "claims.json").exists():
-            atomic_write(self.folder / "claims.json", _pretty(claims))
+            registered = {"commit": self._session.get("commit"), "claims": claims}
+            atomic_write(self.folder / "claims.json", _pretty(registered))
 
     def has(self, part: str) -> bool:
         """Whether the part is finished."""
@@ -89,11 +90,14 @@ class Draft:
         }
         atomic_write(self._part(part), json.dumps(content))
 
-    def publish(self, parts: Sequence[str]) -> Result:
-        """Write rows and provenance, then DONE; forget the parts."""
+    def publish(
+        self, parts: Sequence[str], estimates: Callable[[Sequence[Row]], Mapping[str, Any]]
+    ) -> Result:
+        """Write rows, provenance and what `estimates` makes of the rows, then DONE; forget the parts."""
         contents = [self._read(part) for part in parts]
-        lines = [json.dumps(row) for content in contents for row in content["rows"]]
-        atomic_write(self.folder / "rows.jsonl", "".join(f"{line}\n" for line in lines))
+        rows = [row for content in contents for row in content["rows"]]
+        atomic_write(self.folder / "rows.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+        atomic_write(self.folder / "estimates.json", _pretty(estimates(rows)))
         atomic_write(self.folder / "provenance.json", _pretty(_provenance(parts, contents)))
         done = {name: digest(self.folder / name) for name in FILES}
         atomic_write(self.folder / DONE, _pretty(done))

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 from trialogue.errors import InputError
-from trialogue.ledger.entries import Subject, judged
-from trialogue.ledger.results import Result
-from trialogue.ledger.tables import ABSENT, format_number
+from trialogue.ledger.entries import judged
+from trialogue.ledger.pages.tables import ABSENT, Spread, format_number
+from trialogue.ledger.runs.results import Result
+from trialogue.ledger.study import Study
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class Comparison:
     tables: list[tuple[str, list[tuple[str, str, str, str]]]]
 
 
-def compare(study: Subject, first: Result, second: Result) -> Comparison:
+def compare(study: Study[Any], first: Result, second: Result) -> Comparison:
     """Compare two results of `study`; raises `InputError` where either belongs to another study."""
     for result in (first, second):
         if result.study != study.name:
@@ -35,7 +37,7 @@ def _configs(first: Result, second: Result) -> list[tuple[str, str, str]]:
     return [line for line in shown if line[1] != line[2]]
 
 
-def _claims(study: Subject, first: Result, second: Result) -> list[tuple[str, str, str, str]]:
+def _claims(study: Study[Any], first: Result, second: Result) -> list[tuple[str, str, str, str]]:
     pairs = zip(judged(study, first).verdicts, judged(study, second).verdicts, strict=True)
     return [
         (
@@ -49,14 +51,14 @@ def _claims(study: Subject, first: Result, second: Result) -> list[tuple[str, st
 
 
 def _tables(
-    study: Subject, first: Result, second: Result
+    study: Study[Any], first: Result, second: Result
 ) -> list[tuple[str, list[tuple[str, str, str, str]]]]:
     compared = []
     for table in study.tables:
-        left, right = table.cells(first.rows), table.cells(second.rows)
+        left, right = table.filled(study.rows(first)), table.filled(study.rows(second))
         lines = []
         for key in dict.fromkeys([*left, *right]):
-            a, b = left.get(key), right.get(key)
+            a, b = (cells.get(key, Spread(None)).value for cells in (left, right))
             shown = (format_number(a, table.digits), format_number(b, table.digits))
             lines.append((" · ".join(key), *shown, difference(a, b)))
         compared.append((table.title, lines))

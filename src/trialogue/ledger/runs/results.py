@@ -1,11 +1,12 @@
 """Finished results on disk, `<results>/<study>/<hash>/`, read back whole or not at all.
 
 config.json      study, version, preset and every value of the config; the folder's name is their hash
-claims.json      the claims as they were registered when the run began
+claims.json      the claims as they were registered when the run began, with the commit
 provenance.json  code, command, library versions, device and times
 rows.jsonl       one measurement a line, as Python's `json` writes it (NaN and Infinity as such)
+estimates.json   what the claims' quantities gave when the run ended
+DONE             SHA-256 of each of the five files above; written last, and without it there is no result
 figures/*.svg    drawn from the rows
-DONE             SHA-256 of each of the four files above; written last, and without it there is no result
 """
 
 import dataclasses
@@ -20,11 +21,15 @@ from typing import Any
 from pandas import DataFrame
 
 from trialogue.errors import InputError
+from trialogue.ledger.claims.claims import Registration
 
-PRESETS = ("smoke", "default", "paper")
-"""Names of presets, the larger the later."""
+PRESETS = ("smoke", "pilot", "default", "night", "paper")
+"""Names of presets, the larger the later: of seconds, on seeds of its own, of minutes, of hours, and as published."""
 
-FILES = ("config.json", "claims.json", "provenance.json", "rows.jsonl")
+COUNTING = ("default", "night", "paper")
+"""The presets whose results count in the ledger: the largest that is finished."""
+
+FILES = ("config.json", "claims.json", "provenance.json", "rows.jsonl", "estimates.json")
 """What DONE vouches for."""
 
 DONE = "DONE"
@@ -92,9 +97,16 @@ class Result:
         return self.folder.name
 
     @cached_property
-    def registered(self) -> dict[str, dict[str, object]]:
-        """Registration of each claim, by its id, as the run began."""
-        return read_json(self.folder / "claims.json")
+    def registration(self) -> Registration:
+        """The claims as the run began."""
+        registered = read_json(self.folder / "claims.json")
+        # Results of before the ledger kept the commit hold the claims alone.
+        return Registration(registered["claims"] if "commit" in registered else registered)
+
+    @cached_property
+    def estimates(self) -> dict[str, Any]:
+        """Version and estimates of each claim's quantity when the run ended, by the claim's id."""
+        return read_json(self.folder / "estimates.json")
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
@@ -102,10 +114,15 @@ class Result:
         return read_json(self.folder / "provenance.json")
 
     @cached_property
-    def rows(self) -> DataFrame:
-        """The measurements, one a row; the column `part` names the part of the run."""
+    def records(self) -> list[dict[str, Any]]:
+        """The measurements in order; the entry `part` names the part of the run."""
         text = (self.folder / "rows.jsonl").read_text(encoding="utf-8")
-        return DataFrame([json.loads(line) for line in text.splitlines()])
+        return [json.loads(line) for line in text.splitlines()]
+
+    @cached_property
+    def rows(self) -> DataFrame:
+        """The measurements of all kinds as one table."""
+        return DataFrame(self.records)
 
 
 def corrupted(folder: Path, what: str) -> InputError:

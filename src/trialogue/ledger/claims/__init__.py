@@ -1,0 +1,1 @@
+"""Claims and how they are decided: quantities, criteria, intervals, registration, pilots, verdicts."""

@@ -1,0 +1,227 @@
+"""Verdicts: what the rows of a result answer to the claims of its study.
+
+The interval decides. Error is controlled per study: `ALPHA` over its registered published claims with sampling error,
+and as much over ours (Bonferroni). Power explains an undecided claim; it never hides a decided one.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trialogue.ledger.claims.claims import Claim, Registration
+from trialogue.ledger.claims.intervals import Interval, decide, interval, power, smallest_effect
+from trialogue.ledger.claims.pilots import Pilot
+from trialogue.ledger.claims.quantities import Counts
+from trialogue.ledger.rows import Rows
+
+ALPHA = 0.05
+"""Error rate of the registered published claims of one study together, and of ours."""
+
+TOLERANCE = 1e-9
+"""How far estimates may differ from those stored with the rows, relative to their size where that is above 1."""
+
+LATE = "registered after the run"
+DECIDE_NOTHING = ("smoke", "pilot")
+
+Answer = Literal["holds", "refuted", "undecided", "not tested", "altered since the run"]
+ANSWERS: tuple[Answer, ...] = ("holds", "refuted", "undecided", "not tested", "altered since the run")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What claims are judged by: the rows of one result, and what was fixed with them.
+
+    `config` holds the values of the run's config, `registration` the claims as the run began, and `stored` the
+    estimates that their quantities gave when it ended, with the versions of these, by claim.
+    """
+
+    rows: Rows
+    config: Mapping[str, Any]
+    preset: str | None = None
+    registration: Registration = field(default_factory=Registration)
+    stored: Mapping[str, Mapping[str, Any]] | None = None
+    pilot: Pilot = field(default_factory=Pilot)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What the rows answer to a claim.
+
+    `power` is the pilot's and `smallest_effect` what the run could have seen, both NaN where unknown; `remarks` are
+    what a reader must know besides.
+    """
+
+    claim: Claim
+    answer: Answer
+    reason: str
+    estimate: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    replications: int = 0
+    needed: int = 0
+    power: float = math.nan
+    smallest_effect: float = math.nan
+    alpha: float = math.nan
+    registered: bool = False
+    remarks: tuple[str, ...] = ()
+
+
+def evaluate(claims: Sequence[Claim], evidence: Evidence) -> list[Verdict]:
+    """The verdict on every claim, by the `evidence` of one result."""
+    return [_judge(claim, claims, evidence) for claim in claims]
+
+
+def stored_estimates(claims: Sequence[Claim], rows: Rows) -> dict[str, dict[str, Any]]:
+    """What is stored with the rows when a run ends: version and estimates of every claim's quantity."""
+    return {
+        claim.id: {"version": claim.quantity.version, "estimates": claim.quantity(rows).tolist()}
+        for claim in claims
+    }
+
+
+def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict:
+    series = claim.quantity(evidence.rows)
+    counts = claim.quantity.counts(evidence.rows)
+    estimates = series.to_numpy(dtype=np.float64)
+    needed = claim.quantity.replication.required(evidence.config)
+    alpha = evidence.registration.level(claim, claims, ALPHA)
+    registered = evidence.registration.holds(claim)
+    obstacle = _obstacle(claim, estimates, needed, evidence)
+    usable = len(estimates) > 0 and bool(np.isfinite(_scaled(claim, estimates)).all())
+    seen = _interval(claim, estimates, counts, alpha) if usable else Interval(math.nan, math.nan, math.nan)
+    foreseen = math.nan if claim.unit == "exact" else _foreseen(claim, evidence.pilot, needed, alpha)
+    effect = (
+        smallest_effect(claim.criterion, estimates, alpha) if usable and claim.unit != "exact" else math.nan
+    )
+    remarks = [] if registered else [LATE]
+    change, corrected = _change(claim, estimates, evidence.stored)
+    answer: Answer
+    if change and not corrected:
+        answer, reason = "altered since the run", change
+    elif obstacle:
+        answer, reason = "not tested", obstacle
+    elif claim.unit != "exact" and math.isnan(seen.low):
+        answer, reason = "undecided", "all replications agree, so that there is no interval"
+    else:
+        answer = decide(seen.low, seen.high, claim.criterion)
+        reason = {
+            "holds": "the interval lies on the claimed side",
+            "refuted": "the interval lies on the other side",
+            "undecided": "the interval crosses the threshold" + _could_see(claim, foreseen, effect),
+        }[answer]
+        if answer != "undecided" and claim.unit != "exact":
+            remarks += _leaning(claim, series.index.tolist(), estimates, counts, alpha, answer)
+    if corrected:
+        remarks.append(f"corrected, {'; '.join(claim.quantity.corrections)}{f': {change}' if change else ''}")
+    return Verdict(
+        claim=claim,
+        answer=answer,
+        reason=reason,
+        estimate=seen.estimate,
+        low=seen.low,
+        high=seen.high,
+        replications=len(estimates),
+        needed=needed,
+        power=foreseen,
+        smallest_effect=effect,
+        alpha=alpha,
+        registered=registered,
+        remarks=tuple(remarks),
+    )
+
+
+def _obstacle(claim: Claim, estimates: NDArray[np.floating[Any]], needed: int, evidence: Evidence) -> str:
+    """Why the claim cannot be judged; empty where it can."""
+    if evidence.preset in DECIDE_NOTHING:
+        return f"the preset {evidence.preset} decides nothing"
+    if not len(estimates):
+        return "the rows hold no estimate"
+    if claim.unit != "exact" and _share_seeds(evidence):
+        return "the rows hold seeds of the pilot"
+    if len(estimates) < needed:
+        return f"{len(estimates)} of {needed} replications"
+    if claim.unit == "exact" and len(estimates) != 1:
+        return f"an exact claim has one number, the rows give {len(estimates)}"
+    if claim.unit != "exact" and needed < 2:
+        return "one replication has no interval"
+    if not np.isfinite(_scaled(claim, estimates)).all():
+        return "an estimate is not a finite number" + (" above zero" if claim.quantity.logarithmic else "")
+    return ""
+
+
+def _share_seeds(evidence: Evidence) -> bool:
+    return bool(set(evidence.pilot.seeds) & {record.get("seed") for record in evidence.rows.records})
+
+
+def _scaled(claim: Claim, estimates: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    """The estimates on the scale on which they are averaged."""
+    if not claim.quantity.logarithmic or claim.unit == "exact":
+        return estimates
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log(estimates)
+
+
+def _interval(
+    claim: Claim, estimates: NDArray[np.floating[Any]], counts: Counts | None, alpha: float
+) -> Interval:
+    if claim.unit == "exact":
+        return Interval(*[float(estimates[0])] * 3)
+    return interval(estimates, alpha, logarithmic=claim.quantity.logarithmic, counts=counts)
+
+
+def _foreseen(claim: Claim, pilot: Pilot, needed: int, alpha: float) -> float:
+    """The power that the pilot showed, NaN without one."""
+    estimates = np.array(pilot.estimates.get(claim.quantity.name, ()), dtype=np.float64)
+    return power(claim.criterion, estimates, needed, alpha)
+
+
+def _could_see(claim: Claim, foreseen: float, effect: float) -> str:
+    said = "" if math.isnan(foreseen) else f"; the pilot showed a power of {foreseen:.2f}"
+    if math.isnan(effect):
+        return said
+    if claim.criterion.direction == "equal":
+        return f"{said}; a margin of {effect:.3g} could have been confirmed"
+    if claim.quantity.logarithmic:
+        return f"{said}; a factor of {effect:.3g} from the threshold could have been seen"
+    return f"{said}; {effect:.3g} from the threshold could have been seen"
+
+
+def _leaning(
+    claim: Claim,
+    labels: Sequence[object],
+    estimates: NDArray[np.floating[Any]],
+    counts: Counts | None,
+    alpha: float,
+    answer: Answer,
+) -> list[str]:
+    """A remark where the verdict would be another one if a single replication were left out."""
+    for place, label in enumerate(labels):
+        rest = np.delete(estimates, place)
+        counted = counts and Counts(*(each.drop(each.index[place]) for each in counts))
+        seen = _interval(claim, rest, counted, alpha)
+        left = "undecided" if math.isnan(seen.low) else decide(seen.low, seen.high, claim.criterion)
+        if left != answer:
+            return [f"hangs on one replication: {left} without {claim.unit} {label}"]
+    return []
+
+
+def _change(
+    claim: Claim, estimates: NDArray[np.floating[Any]], stored: Mapping[str, Mapping[str, Any]] | None
+) -> tuple[str, bool]:
+    """What differs from the estimates stored with the rows, empty where nothing does; and whether by a correction."""
+    if stored is None or claim.id not in stored:
+        return "", False
+    earlier = np.array(stored[claim.id]["estimates"], dtype=np.float64)
+    corrected = claim.quantity.version != stored[claim.id]["version"]
+    if len(earlier) == len(estimates):
+        scale = np.maximum(1.0, np.abs(earlier))
+        same = (earlier == estimates) | (np.isnan(earlier) & np.isnan(estimates))
+        with np.errstate(invalid="ignore"):
+            if bool((same | (np.abs(earlier - estimates) <= TOLERANCE * scale)).all()):
+                return "", corrected
+    means = [f"{values.mean():.6g}" if len(values) else "nothing" for values in (earlier, estimates)]
+    return f"the statistic gave {means[0]}, and gives {means[1]}", corrected

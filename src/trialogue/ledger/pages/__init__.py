@@ -1,0 +1,1 @@
+"""Pages: tables, figures, terminal, report, and texts whose numbers come from rows."""

@@ -1,0 +1,120 @@
+"""Texts whose numbers come from rows: templates of README and documentation, filled from the ledger.
+
+A template is the text with Jinja expressions where numbers stand:
+
+    {{ number("dyck-backtracking", "errors without a verifier") | digits(3) }}   mean over replications
+    {{ spread("dyck-backtracking", "errors without a verifier").median }}        or low, high, mean, deviation
+    {{ claim("dyck-backtracking", "forced-backtrack").estimate | points }}       estimate of a claim, in points
+    {{ count("dyck-backtracking", "published", "holds") }}                       verdicts; None for any
+
+Quantities are those that a study names in `Study.numbers`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, StrictUndefined, TemplateError
+
+from trialogue.errors import InputError
+from trialogue.ledger.claims.claims import Origin
+from trialogue.ledger.claims.verdicts import Answer, Verdict
+from trialogue.ledger.entries import Entry
+from trialogue.ledger.pages.tables import format_number
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A quantity over its replications."""
+
+    mean: float
+    median: float
+    deviation: float
+    low: float
+    high: float
+
+
+def fill(template: str, entries: Sequence[Entry]) -> str:
+    """The text of a `template`; raises `InputError` for what it names and the `entries` do not hold."""
+    environment = Environment(
+        undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False, comment_start_string="{##"
+    )
+    numbers = _Numbers(entries)
+    environment.globals |= {
+        "number": lambda study, name: numbers.spread(study, name).mean,
+        "spread": numbers.spread,
+        "claim": numbers.claim,
+        "count": numbers.count,
+        "result": numbers.folder,
+    }
+    environment.filters |= {"digits": format_number, "percent": _percent, "points": _points, "whole": _whole}
+    try:
+        return environment.from_string(template).render()
+    except TemplateError as error:
+        raise InputError("template", getattr(error, "lineno", None), f"cannot be filled: {error}") from error
+
+
+class _Numbers:
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries = {entry.study.name: entry for entry in entries}
+
+    def spread(self, study: str, name: str) -> Spread:
+        entry = self._entry(study)
+        if name not in entry.study.numbers:
+            known = ", ".join(entry.study.numbers)
+            raise InputError("number", name, f"the study {study} names no such quantity, but {known}")
+        values = entry.study.numbers[name](entry.rows).to_numpy(dtype=np.float64)
+        if not len(values):
+            raise InputError("number", name, f"the result of {study} has no rows for it")
+        deviation = float(values.std(ddof=1)) if len(values) > 1 else math.nan
+        ends = float(values.min()), float(values.max())
+        return Spread(float(values.mean()), float(np.median(values)), deviation, *ends)
+
+    def claim(self, study: str, identity: str) -> Verdict:
+        for verdict in self._entry(study).verdicts:
+            if verdict.claim.id == identity:
+                return verdict
+        raise InputError("claim", identity, f"the study {study} makes no such claim")
+
+    def count(
+        self,
+        study: str | None = None,
+        origin: Origin | None = None,
+        answer: Answer | None = None,
+        registered: bool | None = None,
+    ) -> int:
+        """How many verdicts are of this kind, in one study or all; None stands for any."""
+        entries = list(self._entries.values()) if study is None else [self._entry(study)]
+        return sum(
+            origin in (None, verdict.claim.origin)
+            and answer in (None, verdict.answer)
+            and registered in (None, verdict.registered)
+            for entry in entries
+            for verdict in entry.verdicts
+        )
+
+    def folder(self, study: str) -> str:
+        """The folder of the result, such as "dyck-backtracking/0a1b2c3d4e5f"."""
+        result = self._entry(study).result
+        if result is None:
+            raise InputError("study", study, "has no finished result")
+        return f"{study}/{result.hash}"
+
+    def _entry(self, study: str) -> Entry:
+        if study not in self._entries:
+            raise InputError("study", study, f"the ledger has {', '.join(self._entries)}")
+        return self._entries[study]
+
+
+def _percent(value: Any, digits: int = 0) -> str:
+    return f"{100 * value:.{digits}f} %"
+
+
+def _points(value: Any, digits: int = 0) -> str:
+    return f"{100 * value:.{digits}f}"
+
+
+def _whole(value: Any) -> str:
+    return f"{value:,.0f}"

@@ -1,0 +1,101 @@
+"""Figures drawn from rows alone, in one style, as SVG whose bytes depend on nothing else."""
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pandas import Series
+
+from trialogue.ledger.claims.quantities import Quantity
+from trialogue.ledger.rows import Rows
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    from matplotlib.axes import Axes
+
+OURS, PUBLISHED, BAD, GOOD, QUIET = "#1f6feb", "#9a6700", "#cf222e", "#1a7f37", "#8c959f"
+"""Colours with a meaning: what we measured, what is in print, what is wrong, what is right, what is background."""
+
+COLORS = (OURS, BAD, GOOD, "#bf8700", "#8250df", "#57606a", "#0a7ea4", "#bc4c00")
+"""Colours to tell series apart, in order."""
+
+STYLE: dict[str, Any] = {
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "axes.labelsize": 9,
+    "errorbar.capsize": 2,
+    "figure.constrained_layout.use": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 5,
+    "svg.fonttype": "path",
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+}
+"""The one style of all figures, as matplotlib's settings."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A figure of a study; `draw(rows)` makes a `matplotlib.figure.Figure` without pyplot's global state.
+
+    `name` is the file's name without suffix. The style is set around `draw`, which leaves fonts, grids and colours
+    alone; `panels` makes the axes.
+    """
+
+    name: str
+    caption: str
+    draw: Callable[[Rows], "matplotlib.figure.Figure"]
+
+
+def panels(
+    columns: int = 1, rows: int = 1, *, width: float = 4.4, height: float = 3.4, **subplots: Any
+) -> "tuple[matplotlib.figure.Figure, list[Axes]]":
+    """A drawing of `rows` times `columns` axes, each of so many inches, and the axes row by row.
+
+    `subplots` are further arguments of `matplotlib.figure.Figure.subplots`.
+    """
+    import matplotlib.figure
+
+    drawing = matplotlib.figure.Figure(figsize=(width * columns, height * rows))
+    return drawing, list(drawing.subplots(rows, columns, squeeze=False, **subplots).flat)
+
+
+def spread(
+    axes: "Axes",
+    places: Sequence[float],
+    cells: "Iterable[Quantity | Series[float]]",
+    rows: Rows,
+    fmt: str = "o-",
+    **style: Any,
+) -> None:
+    """Draw quantities, or series over replications, at `places`: means, and bars of one standard deviation."""
+    series = [cell(rows) if isinstance(cell, Quantity) else cell for cell in cells]
+    means = [float(each.mean()) for each in series]
+    bars = [float(each.std()) if len(each) > 1 else np.nan for each in series]
+    axes.errorbar(places, means, bars, fmt=fmt, **style)
+
+
+def svg(figure: Figure, rows: Rows) -> str:
+    """The text of an SVG file of `rows`: equal rows, equal bytes, whatever the user's settings."""
+    import matplotlib
+    from cycler import cycler
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(
+            STYLE | {"axes.prop_cycle": cycler(color=COLORS), "svg.hashsalt": figure.name}
+        )
+        buffer = io.StringIO()
+        drawn = figure.draw(rows)
+        drawn.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
+    return buffer.getvalue()

@@ -1,0 +1,1 @@
+"""Runs: measuring a study part by part, and the finished results on disk."""

@@ -1,0 +1,232 @@
+"""Claims of the study, and the quantities that texts quote."""
+
+from trialogue.ledger import Claim
+from trialogue.studies.dyck_backtracking.config import TOP_PS
+from trialogue.studies.dyck_backtracking.quantities import (
+    ALGORITHM,
+    LOW,
+    SAMPLING,
+    diversity,
+    errors_ratio,
+    gain_at_backtracks,
+    inducing,
+    learned,
+    pooled_out_of_quota,
+    probe,
+    removed,
+    share_of_remaining,
+    unseen,
+)
+
+_LOGARITHM = "a ratio is estimated as its logarithm"
+_CONTROL = "Table 3.3 (control not in the thesis)"
+
+CLAIMS = (
+    Claim(
+        "in-distribution-accuracy",
+        "Trained models predict more than 99.9 % of the closing brackets of strings like those they learned from.",
+        learned("closing_accuracy", "in-distribution") > 0.999,
+        "3.2.1.1",
+        "100 %",
+        grade=True,
+    ),
+    Claim(
+        "out-of-distribution-gap",
+        "They predict fewer of them where the types of brackets are drawn otherwise (difference of accuracies).",
+        learned("closing_accuracy", "in-distribution") - learned("closing_accuracy", "out-of-distribution")
+        > 0,
+        "3.2.1.1",
+    ),
+    Claim(
+        "out-of-distribution-completion",
+        "With nucleus sampling at 0.9 it completes 94.23 % (within 2 points) of the out-of-distribution prompts.",
+        unseen("none", 0.9, "accuracy").near(0.9423, margin=0.02),
+        "Definition 3.2.2",
+        "0.9423; Table 3.3 implies 0.976",
+    ),
+    Claim(
+        "probe-accuracy",
+        "A linear probe tells erroneous from correct prefixes with a validation accuracy above 0.85.",
+        probe() > 0.85,
+        "3.2.1.2",
+        "0.93 ± 0.039",
+        grade=True,
+    ),
+    Claim(
+        "forced-backtrack",
+        "At error-inducing prefixes one forced backtrack of 8 tokens gains more than 10 points of accuracy.",
+        inducing("forced", stride=8) - inducing("nucleus") > 0.1,
+        "Table 3.1",
+        "0.331 to 0.790",
+        grade=True,
+    ),
+    Claim(
+        "longer-forced-backtracks-help",
+        "A forced backtrack of 8 tokens gains more than one of 1 token.",
+        inducing("forced", stride=8) - inducing("forced", stride=1) > 0,
+        "Table 3.1",
+        "0.366 to 0.790",
+    ),
+    Claim(
+        "verifier-gains-five-points",
+        "At error-inducing prefixes the trained verifier raises the accuracy by more than 5 points, mean over Q and B.",
+        inducing("backtracking") - inducing("nucleus") > 0.05,
+        "Table 3.2",
+        "0.331 to 0.620 (mean of nine cells)",
+        grade=True,
+    ),
+    Claim(
+        "verifier-at-errors",
+        "At error-inducing prefixes the trained verifier raises the accuracy, mean over Q and B.",
+        inducing("backtracking") - inducing("nucleus") > 0,
+        "Table 3.2",
+        "0.331 to 0.620 (mean of nine cells)",
+        "ours",
+    ),
+    Claim(
+        "longer-strides-help",
+        "With the trained verifier a stride of 6 is more accurate than one of 2, mean over quotas.",
+        inducing("backtracking", stride=6) - inducing("backtracking", stride=2) > 0,
+        "Table 3.2",
+        "0.465 to 0.762",
+    ),
+    Claim(
+        "larger-quota-helps",
+        "With the trained verifier a quota of 4 is more accurate than one of 1, mean over strides.",
+        inducing("backtracking", quota=4) - inducing("backtracking", quota=1) > 0,
+        "Table 3.2",
+        "0.508 to 0.734",
+    ),
+    Claim(
+        "more-quota-helps",
+        "With the trained verifier a quota of 4 gains more than 5 points over one of 1, mean over strides.",
+        inducing("backtracking", quota=4) - inducing("backtracking", quota=1) > 0.05,
+        "Table 3.2",
+        "0.508 to 0.734",
+        "ours",
+    ),
+    *(
+        Claim(
+            f"removes-a-fifth-{name}",
+            f"On unseen prompts Algorithm 1 (Q = B = 4) removes more than 20 % of the errors at top-p {top_p:g} "
+            "(errors left, as a ratio).",
+            errors_ratio("trained", "none", top_p) < 0.8,
+            "Table 3.3",
+            published,
+            grade=True,
+        )
+        for name, top_p, published in zip(
+            ("nucleus", "full"),
+            TOP_PS,
+            ("25.3 % (240.0 to 179.4 of 10,000)", "56.7 % (461.8 to 200.0 of 10,000)"),
+            strict=True,
+        )
+    ),
+    Claim(
+        "fewer-errors-nucleus",
+        "On unseen prompts Algorithm 1 (Q = B = 4) makes fewer errors at top-p 0.9 (log ratio).",
+        removed(0.9).corrected(_LOGARITHM) > 0,
+        "Table 3.3",
+        "25.3 % (240.0 to 179.4 of 10,000)",
+        "ours",
+    ),
+    Claim(
+        "fewer-errors-full",
+        "On unseen prompts Algorithm 1 (Q = B = 4) makes fewer errors at top-p 1 (log ratio).",
+        removed(1.0).corrected(_LOGARITHM) > 0,
+        "Table 3.3",
+        "56.7 % (461.8 to 200.0 of 10,000)",
+        "ours",
+    ),
+    Claim(
+        "gain-survives-truncation",
+        "It removes a larger share of the errors at top-p 1 than at top-p 0.9 (difference of log ratios).",
+        (removed(1.0) - removed(0.9)).corrected(_LOGARITHM) > 0,
+        "Table 3.3",
+        "56.7 % against 25.3 %",
+    ),
+    Claim(
+        "random-is-as-good",
+        "A random verifier leaves as many errors as the trained one at top-p 0.9 (log ratio within 0.25).",
+        errors_ratio("random", "trained", 0.9).log().near(0, margin=0.25),
+        _CONTROL,
+        origin="ours",
+    ),
+    Claim(
+        "greedy-is-as-good",
+        "Greedy decoding without a verifier leaves as many errors as Algorithm 1 at top-p 0.9 (log ratio within 0.25).",
+        errors_ratio("greedy", "trained", 0.9, of_first=0.0).log().near(0, margin=0.25),
+        _CONTROL,
+        origin="ours",
+    ),
+    Claim(
+        "exact-beats-trained",
+        "The exact process verifier leaves fewer errors than the trained one at top-p 0.9 (log ratio).",
+        errors_ratio("exact", "trained", 0.9).log() < 0,
+        _CONTROL,
+        origin="ours",
+    ),
+    Claim(
+        "backtracks-were-necessary",
+        "Where the verifier went back, completing without it is less accurate than with it, mean over Q and B.",
+        gain_at_backtracks() > 0,
+        "Table 3.4",
+        "0.373 against 0.620 (means of nine cells)",
+    ),
+    Claim(
+        "remaining-are-wrong-closers",
+        "More than 90 % of the remaining errors are incorrect closing brackets.",
+        share_of_remaining("error", "INCORRECT_CLOSING_BRACKET") > 0.9,
+        "3.2.1.8",
+        "222 of 225",
+        grade=True,
+    ),
+    Claim(
+        "remaining-have-no-quota",
+        "In more than 90 % of the remaining errors the quota was used up.",
+        share_of_remaining("quota_left", 0) > 0.9,
+        "3.2.1.8",
+        "225 of 225",
+        grade=True,
+    ),
+    Claim(
+        "diversity-kept",
+        "Algorithm 1 keeps the number of distinct completions within 10 % of sampling at top-p 1.",
+        (diversity(ALGORITHM) / diversity(SAMPLING)).near(1, margin=0.1),
+        "Table 3.5",
+        "5.52 against 5.84",
+        grade=True,
+    ),
+    Claim(
+        "diversity-kept-low-threshold",
+        "With the low threshold it keeps the number within 10 %.",
+        (diversity(LOW) / diversity(SAMPLING)).near(1, margin=0.1),
+        "Table 3.5 (threshold 0.1, not in the thesis)",
+        origin="ours",
+    ),
+    Claim(
+        "argmax-redo-matters",
+        "Without the greedy redo more errors are left at top-p 0.9 (log ratio).",
+        errors_ratio("trained, no argmax", "trained", 0.9).log() > 0,
+        "Table 3.16",
+        "179.4 against 245.8",
+    ),
+    Claim(
+        "redo-is-the-whole-gain",
+        "Without the greedy redo Algorithm 1 leaves at least as many errors as no verifier at top-p 0.9 (log ratio).",
+        errors_ratio("trained, no argmax", "none", 0.9).log() > 0,
+        "Tables 3.16 and 3.3",
+        "245.8 against 240.0",
+    ),
+)
+
+NUMBERS = {
+    "errors without a verifier": unseen("none", 0.9, "per_10000"),
+    "errors with Algorithm 1": unseen("trained", 0.9, "per_10000"),
+    "errors redoing what was erased": unseen("trained, redo what was erased", 0.9, "per_10000"),
+    "queries of Algorithm 1": unseen("trained", 0.9, "queries"),
+    "queries redoing what was erased": unseen("trained, redo what was erased", 0.9, "queries"),
+    "share out of quota": share_of_remaining("quota_left", 0),
+    "pooled share out of quota": pooled_out_of_quota(),
+    "share of wrong closers": share_of_remaining("error", "INCORRECT_CLOSING_BRACKET"),
+}

@@ -1,0 +1,100 @@
+"""What the parts of a run share: models, the errors that they make, and probes."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from trialogue.data import Dyck
+from trialogue.errors import InputError
+from trialogue.inference import ProbeVerifier, generate, truncated
+from trialogue.models.probe import hidden_states
+from trialogue.models.transformer import Transformer
+from trialogue.randomness import seed_of
+from trialogue.storage import atomic_write
+from trialogue.studies.dyck_backtracking.config import Config
+from trialogue.training.checkpoints import load_model, save_model
+from trialogue.training.loop import train
+from trialogue.training.probes import ProbeConfig, train_probe
+
+
+class Errors(NamedTuple):
+    """Strings cut right after the model's first wrong token, and correct prefixes of the same lengths."""
+
+    wrong: Tensor  # (n, length + 1)
+    wrong_lengths: Tensor  # (n,)
+    correct: Tensor
+    correct_lengths: Tensor
+    prompts_tried: Tensor  # (): prompts completed until so many errors were found
+
+
+def end_of_sequence(law: Dyck) -> int:
+    """The token with which the models end a string."""
+    return law.vocab_size
+
+
+def trained_model(config: Config, seed: int, artifacts: Path) -> Transformer:
+    """The trained model, from `artifacts` if it is there."""
+    path = artifacts / f"model-{seed}.safetensors"
+    if path.exists():
+        return load_model(path)
+    law = config.law()
+    model = Transformer(config.model(), seed=seed)
+    result = train(
+        model,
+        lambda step: law.sample(config.batch_size, seed_of(seed, "batch", step)),
+        config.training(seed),
+        checkpoint_dir=artifacts / f"training-{seed}",
+    )
+    assert isinstance(result.model, Transformer)
+    save_model(result.model, path)
+    return result.model
+
+
+def collected_errors(config: Config, seed: int, artifacts: Path) -> Errors:
+    """The model's errors on prompts of their own, and correct prefixes of the lengths of those for the probe."""
+    path = artifacts / f"errors-{seed}.safetensors"
+    if path.exists():
+        return Errors(**load_file(path))
+    law, wanted = config.law(), config.probe_errors + config.inducing_errors
+    oracle = truncated(trained_model(config, seed, artifacts), top_p=0.9)
+    chunk = min(8192, config.max_prompts)
+    found: list[Tensor] = []
+    lengths: list[Tensor] = []
+    tried = 0
+    while sum(map(len, lengths)) < wanted and tried < config.max_prompts:
+        prompts = config.ood_prompts(chunk, seed, f"errors {tried}")
+        samples = generate(oracle, prompts, seed=seed_of(seed, "errors", tried))
+        position = law.first_error(samples.tokens, samples.lengths, end_of_sequence(law))
+        # A string that ends too early is cut after its end of sequence: that is its wrong token.
+        wrong = ((position >= 0) & (position < samples.lengths)).nonzero()[:, 0]
+        wrong = wrong[: wanted - sum(map(len, lengths))]
+        found.append(samples.tokens[wrong])
+        lengths.append(position[wrong] + 1)
+        tried += int(wrong[-1]) + 1 if sum(map(len, lengths)) == wanted else chunk
+    if sum(map(len, lengths)) < wanted:
+        mend = f"the model of seed {seed} made only {sum(map(len, lengths))} of {wanted} errors: raise it"
+        raise InputError("max_prompts", config.max_prompts, mend)
+    wrong_tokens, wrong_lengths = torch.cat(found), torch.cat(lengths)
+    correct_lengths = wrong_lengths[: config.probe_errors].clamp_max(config.length)
+    correct = config.ood_law().sample(config.probe_errors, seed_of(seed, "correct"))
+    errors = Errors(wrong_tokens, wrong_lengths, correct, correct_lengths, torch.tensor(tried))
+    atomic_write(path, save(errors._asdict()))
+    return errors
+
+
+def probe_examples(config: Config, model: Transformer, errors: Errors) -> tuple[Tensor, Tensor]:
+    """Hidden states (2n, width) and labels (2n,) of the probe's examples."""
+    n = config.probe_errors
+    wrong = hidden_states(model, errors.wrong[:n], errors.wrong_lengths[:n])[:, 0]
+    correct = hidden_states(model, errors.correct, errors.correct_lengths)[:, 0]
+    return torch.cat((wrong, correct)), torch.cat((torch.zeros(n), torch.ones(n)))
+
+
+def probe_verifier(config: Config, seed: int, artifacts: Path) -> ProbeVerifier:
+    """The probe of the first split, as a verifier."""
+    model, errors = trained_model(config, seed, artifacts), collected_errors(config, seed, artifacts)
+    trained = train_probe(*probe_examples(config, model, errors), ProbeConfig(seed=seed_of(seed, "probe", 0)))
+    return ProbeVerifier(trained.probe)

@@ -1,0 +1,106 @@
+"""Quantities of the study: one number per training each."""
+
+import numpy as np
+import pandas as pd
+from pandas import DataFrame, Series
+
+from trialogue.ledger import Counts, Quantity, Replication, Rows
+
+THESIS = "Thesis section 3.2.1"
+ALGORITHM, LOW = "Q=4, B=4, top-p 1.0", "Q=4, B=4, top-p 1.0, low threshold"
+SAMPLING = "no verifier, top-p 1.0"
+
+trainings = Replication("training", "seeds")
+
+
+def chosen(table: DataFrame, **values: object) -> DataFrame:
+    """The rows of a table whose columns have the given values."""
+    for column, value in values.items():
+        table = table[table[column] == value]
+    return table
+
+
+@trainings
+def learned(rows: Rows, column: str, data: str) -> "Series[float]":
+    """A number of the trained model on one of the two laws."""
+    return chosen(rows["training"], data=data).groupby("seed")[column].mean()
+
+
+@trainings
+def probe(rows: Rows) -> "Series[float]":
+    """Validation accuracy of the probe, mean over splits."""
+    return rows["probe"].groupby("seed").validation_accuracy.mean()
+
+
+@trainings
+def probe_spread(rows: Rows) -> "Series[float]":
+    """Standard deviation over splits of the probe's validation accuracy."""
+    return rows["probe"].groupby("seed").validation_accuracy.std()
+
+
+@trainings
+def inducing(rows: Rows, walk: str, column: str = "accuracy", **values: object) -> "Series[float]":
+    """Mean of a column over the tables on error-inducing prompts."""
+    return chosen(rows["inducing"], walk=walk, **values).groupby("seed")[column].mean()
+
+
+@trainings
+def unseen(rows: Rows, verifier: str, top_p: float, column: str = "errors") -> "Series[float]":
+    """A number of one decoding of the unseen prompts, mean over draws; `per_10000` are errors in 10,000 prompts."""
+    table = chosen(rows["unseen"].dropna(subset="errors"), verifier=verifier, top_p=top_p)
+    return table.assign(per_10000=1e4 * table.errors / table.n).groupby("seed")[column].mean()
+
+
+def errors_ratio(first: str, second: str, top_p: float, of_first: float | None = None) -> Quantity:
+    """Errors with the first verifier over those with the second; half an error is added to each, as none may be."""
+    top_p_of_first = top_p if of_first is None else of_first
+    return (unseen(first, top_p_of_first) + 0.5) / (unseen(second, top_p) + 0.5)
+
+
+def removed(top_p: float) -> Quantity:
+    """Log ratio of the errors without a verifier to those with Algorithm 1: above zero where it removes some."""
+    return errors_ratio("none", "trained", top_p).log()
+
+
+def remaining(rows: Rows) -> DataFrame:
+    """The errors that Algorithm 1 leaves; there may be none."""
+    columns = ["seed", "error", "prefix", "token", "token_prob", "best", "best_prob", "quota_left"]
+    unseen_rows = rows["unseen"]
+    of_kind = unseen_rows.get("kind", Series(index=unseen_rows.index, dtype=object)) == "remaining error"
+    return unseen_rows[of_kind & (unseen_rows.verifier == "trained")].reindex(columns=columns)
+
+
+@trainings
+def share_of_remaining(rows: Rows, column: str, value: object) -> Counts:
+    """Share of the remaining errors in which `column` is `value`."""
+    left = remaining(rows)
+    return Counts((left[column] == value).groupby(left.seed).sum(), left.groupby("seed").size())
+
+
+@trainings
+def most_probable(rows: Rows) -> Counts:
+    """Share of the remaining errors in which the wrong token was the most probable one."""
+    left = remaining(rows)
+    return Counts((left.token == left.best).groupby(left.seed).sum(), left.groupby("seed").size())
+
+
+@trainings
+def gain_at_backtracks(rows: Rows) -> "Series[float]":
+    """Accuracy with Algorithm 1 minus that without going back, over the cells where it went back at all."""
+    by_walk = {
+        walk: chosen(rows["inducing"], walk=walk).set_index(["seed", "quota", "stride"]).accuracy
+        for walk in ("backtracking", "nucleus at backtracks")
+    }
+    return (by_walk["backtracking"] - by_walk["nucleus at backtracks"]).groupby("seed").mean()
+
+
+@trainings
+def diversity(rows: Rows, decoding: str, column: str = "distinct") -> "Series[float]":
+    """Mean number of distinct completions of a prompt."""
+    return chosen(rows["diversity"], decoding=decoding).groupby("seed")[column].mean()
+
+
+@trainings
+def pooled_out_of_quota(rows: Rows) -> "Series[float]":
+    """Share of all remaining errors together whose quota was used up: one number, not one per training."""
+    return pd.Series([float(np.mean(remaining(rows).quota_left == 0))])
