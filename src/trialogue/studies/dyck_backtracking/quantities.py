@@ -39,7 +39,7 @@ def probe_spread(rows: Rows) -> "Series[float]":
 
 
 @trainings
-def inducing(rows: Rows, walk: str, column: str = "accuracy", **values: object) -> "Series[float]":
+def inducing(rows: Rows, /, walk: str, column: str = "accuracy", **values: object) -> "Series[float]":
     """Mean of a column over the tables on error-inducing prompts."""
     return chosen(rows["inducing"], walk=walk, **values).groupby("seed")[column].mean()
 
