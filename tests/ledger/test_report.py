@@ -11,15 +11,16 @@ import matplotlib
 import numpy as np
 import pytest
 from biased_coin import STUDY, Config
-from pandas import DataFrame
+from pandas import Series
 
+from trialogue import studies
 from trialogue.errors import InputError
-from trialogue.ledger import Entry, Table, judged, ledger
-from trialogue.ledger.comparison import compare, difference
-from trialogue.ledger.execution import execute
-from trialogue.ledger.figures import svg
-from trialogue.ledger.report import render_report
-from trialogue.ledger.tables import format_number, sheet
+from trialogue.ledger import Entry, Rows, Table, judged, ledger
+from trialogue.ledger.pages.comparison import compare, difference
+from trialogue.ledger.pages.figures import svg
+from trialogue.ledger.pages.report import render_report
+from trialogue.ledger.pages.tables import format_number, sheet
+from trialogue.ledger.runs.execution import execute
 
 
 @pytest.fixture(scope="module")
@@ -96,9 +97,10 @@ def test_the_page_says_what_there_is_to_say(page: str, entry: Entry) -> None:
     words = " ".join(" ".join(read(page).words).split())
     for said in (
         STUDY.question,
-        *(verdict.claim.statement for verdict in entry.verdicts),
+        *(verdict.claim.said for verdict in entry.verdicts),
         *(verdict.reason for verdict in entry.verdicts),
-        "2 holds · 1 refuted · 0 undecided · 2 not tested",
+        "Published: 3 holds",
+        "Ours: 1 holds · 1 refuted",
         "Table 1. Share of heads",
         "0.3 or so",
         "Share of heads by seed",
@@ -120,9 +122,10 @@ def test_equal_results_give_equal_bytes(page: str, entry: Entry) -> None:
 
 def test_the_figure_follows_the_rows(entry: Entry) -> None:
     assert entry.result is not None
-    rows = entry.result.rows
-    assert svg(STUDY.figures[0], rows) == svg(STUDY.figures[0], rows.copy())
-    assert svg(STUDY.figures[0], rows) != svg(STUDY.figures[0], rows.assign(heads=rows.heads + rows.index))
+    records = entry.result.records
+    other = [record | {"heads": record.get("heads", 0) + place} for place, record in enumerate(records)]
+    assert svg(STUDY.figures[0], Rows(records)) == svg(STUDY.figures[0], entry.rows)
+    assert svg(STUDY.figures[0], Rows(records)) != svg(STUDY.figures[0], Rows(other))
 
 
 def test_a_study_without_a_result_is_shown(tmp_path: Path) -> None:
@@ -163,11 +166,10 @@ def test_our_numbers_stand_beside_the_published_ones() -> None:
         title="t",
         source="s",
         published={"a": {"x": 0.5}, "c": {"x": 0.25, "y": "many"}},
-        ours=lambda rows: DataFrame({"x": [0.51, 0.1], "z": [3, 4]}, index=["a", "b"]),
-        deviation=lambda rows: DataFrame({"x": [0.02, math.nan]}, index=["a", "b"]),
+        cells={"a": {"x": Series([0.49, 0.53]), "z": 3}, "b": {"x": 0.1, "z": Series([4.0])}},
         rows_are="name",
     )
-    shown = sheet(table, DataFrame())
+    shown = sheet(table, Rows([]))
     assert shown.corner == "name"
     assert shown.columns == [
         ("x", "published"),
@@ -177,8 +179,8 @@ def test_our_numbers_stand_beside_the_published_ones() -> None:
         ("y", "ours"),
     ]
     assert shown.lines == [
-        ("a", ["0.500", "0.510 ± 0.020", "3", "–", "–"]),
-        ("b", ["–", "0.100", "4", "–", "–"]),
+        ("a", ["0.500", "0.510 ± 0.028", "3", "–", "–"]),
+        ("b", ["–", "0.100", "4.00", "–", "–"]),
         ("c", ["0.250", "–", "–", "many", "–"]),
     ]
 
@@ -195,7 +197,7 @@ def test_two_results_side_by_side(entry: Entry, tmp_path: Path) -> None:
     assert title == "Table 1. Share of heads"
     assert ("law · heads", "0.700", "0.400", "-0.300") in lines
     with pytest.raises(InputError, match="compare results of one study"):
-        compare(replace(STUDY, name="another"), entry.result, other)
+        compare(studies.find("dyck-backtracking"), entry.result, other)
 
 
 def test_differences() -> None:

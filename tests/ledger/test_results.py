@@ -1,9 +1,11 @@
 """Results are read whole or not at all, and found by any of their names."""
 
 import shutil
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import biased_coin
 import pandas
 import pytest
 from biased_coin import STUDY, Config
@@ -11,8 +13,8 @@ from biased_coin import STUDY, Config
 from trialogue.errors import InputError
 from trialogue.ledger import find_result, ledger, ledger_frame, ledger_records, load_rows
 from trialogue.ledger.entries import counting_result
-from trialogue.ledger.execution import execute
-from trialogue.ledger.results import DONE, FILES, Result, config_hash, config_values, open_result
+from trialogue.ledger.runs.execution import execute
+from trialogue.ledger.runs.results import DONE, FILES, Result, config_hash, config_values, open_result
 
 SMALL = Config(flips=50, seeds=(0, 1, 2))
 
@@ -65,6 +67,7 @@ def test_rows_load_in_one_call(result: Result, tmp_path: Path) -> None:
         rows = load_rows(reference, tmp_path)
         assert isinstance(rows, pandas.DataFrame)
         assert len(rows) == 6
+        assert set(rows.kind) == {"flips", "law"}
 
 
 def test_a_name_that_fits_nothing_or_too_much(result: Result, tmp_path: Path) -> None:
@@ -79,8 +82,11 @@ def test_a_name_that_fits_nothing_or_too_much(result: Result, tmp_path: Path) ->
         find_result("biased-coin", tmp_path)
 
 
-def test_a_corrupted_result_hides_no_other(result: Result, tmp_path: Path) -> None:
-    other = execute(replace(STUDY, name="another-coin"), SMALL, tmp_path)
+def test_a_corrupted_result_hides_no_other(
+    result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "another_coin", biased_coin)
+    other = execute(replace(STUDY, module="another_coin"), SMALL, tmp_path)
     with (other.folder / "rows.jsonl").open("a") as file:
         file.write("{}")
     for reference in ("biased-coin", result.hash[:6], "biased-coin@" + result.hash):
@@ -90,7 +96,7 @@ def test_a_corrupted_result_hides_no_other(result: Result, tmp_path: Path) -> No
 
 
 def test_a_study_s_name_means_its_largest_preset(result: Result, tmp_path: Path) -> None:
-    for preset, shown in (("smoke", "smoke"), ("paper", "paper"), ("default", "paper")):
+    for preset, shown in (("pilot", "pilot"), ("smoke", "pilot"), ("paper", "paper"), ("default", "paper")):
         execute(STUDY, STUDY.presets[preset], tmp_path)
         assert find_result("biased-coin", tmp_path).preset == shown
 
@@ -99,7 +105,10 @@ def test_the_largest_finished_preset_counts(tmp_path: Path) -> None:
     assert counting_result(STUDY, tmp_path) is None
     execute(STUDY, SMALL, tmp_path)
     assert counting_result(STUDY, tmp_path) is None
-    for preset, shown in (("smoke", "smoke"), ("default", "default"), ("paper", "paper")):
+    for preset in ("smoke", "pilot"):
+        execute(STUDY, STUDY.presets[preset], tmp_path)
+        assert counting_result(STUDY, tmp_path) is None
+    for preset, shown in (("default", "default"), ("paper", "paper"), ("night", "paper")):
         execute(STUDY, STUDY.presets[preset], tmp_path)
         found = counting_result(STUDY, tmp_path)
         assert found is not None
@@ -107,7 +116,7 @@ def test_the_largest_finished_preset_counts(tmp_path: Path) -> None:
     (found.folder / DONE).unlink()
     unfinished = counting_result(STUDY, tmp_path)
     assert unfinished is not None
-    assert unfinished.preset == "default"
+    assert unfinished.preset == "night"
     assert counting_result(replace(STUDY, version=2), tmp_path) is None
 
 
@@ -119,10 +128,18 @@ def test_the_ledger_has_one_record_per_claim(tmp_path: Path) -> None:
     assert dict(frame.verdict) == {
         "more-heads": "holds",
         "fewer-heads": "refuted",
-        "near-the-bias": "not tested",
-        "blind": "not tested",
+        "near-the-bias": "holds",
+        "odds": "holds",
         "law": "holds",
     }
+    assert dict(frame.origin) == {
+        "more-heads": "published",
+        "fewer-heads": "ours",
+        "near-the-bias": "published",
+        "odds": "ours",
+        "law": "published",
+    }
+    assert frame.registered.all()
     assert set(frame.preset) == {"default"}
     assert frame.low["more-heads"] < frame.estimate["more-heads"] < frame.high["more-heads"]
 

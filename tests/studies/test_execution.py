@@ -1,8 +1,9 @@
 """A run resumes, ends whole or not at all, and is never measured twice."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -10,15 +11,13 @@ import biased_coin
 import numpy as np
 import pytest
 from biased_coin import STUDY, Config
-from pandas import DataFrame
 
 from trialogue.errors import InputError
-from trialogue.ledger import Figure
-from trialogue.ledger.drafts import Draft
-from trialogue.ledger.execution import execute
-from trialogue.ledger.provenance import session
-from trialogue.ledger.results import DONE, FILES, open_result
-from trialogue.ledger.study import Study
+from trialogue.ledger import Figure, Part, Rows, Study
+from trialogue.ledger.runs.drafts import Draft, Row
+from trialogue.ledger.runs.execution import execute
+from trialogue.ledger.runs.provenance import session
+from trialogue.ledger.runs.results import DONE, FILES, open_result
 
 CONFIG = Config(flips=50, seeds=(0, 1, 2))
 
@@ -33,14 +32,23 @@ def runs() -> Iterator[list[str]]:
 def failing(at: str, error: BaseException) -> Study[Config]:
     """The study, but its part `at` fails after its first row."""
 
-    def run(config: Config, part: str, artifacts: Path) -> Iterator[dict[str, object]]:
-        rows = biased_coin.run(config, part, artifacts)
+    def failing_at(part: Part, artifacts: Path) -> Iterator[Row]:
+        rows = iter(part.measure(artifacts))
         yield next(rows)
-        if part == at:
+        if part.name == at:
             raise error
         yield from rows
 
-    return replace(STUDY, run=run)
+    return measured_by(failing_at)
+
+
+def measured_by(measure: Callable[[Part, Path], Iterable[Row]]) -> Study[Config]:
+    """The study, but each of its parts is measured by `measure(part, artifacts)`."""
+
+    def parts(config: Config) -> list[Part]:
+        return [replace(part, measure=partial(measure, part)) for part in STUDY.parts(config)]
+
+    return replace(STUDY, parts=parts)
 
 
 @pytest.mark.parametrize("told", [["--results", "/home/me/results"], ["--results=/home/me/results"]])
@@ -54,12 +62,12 @@ def test_a_result_does_not_say_in_which_folder_it_was_made(
 def test_a_run_writes_everything_and_done(tmp_path: Path, runs: list[str]) -> None:
     told: list[str] = []
     result = execute(STUDY, CONFIG, tmp_path, progress=told.append)
-    assert result.folder == STUDY.folder(CONFIG, tmp_path)
+    assert result.folder == STUDY.result_folder(CONFIG, tmp_path)
     assert sorted(path.name for path in result.folder.iterdir()) == sorted([*FILES, DONE, "figures", "work"])
     assert (result.folder / "figures" / "heads.svg").read_text(encoding="utf-8").startswith("<?xml")
     assert (result.folder / "work" / ".gitignore").read_text(encoding="utf-8") == "*\n"
     assert list(result.rows.part) == ["seed-0", "seed-0", "seed-1", "seed-1", "seed-2", "seed-2"]
-    assert list(result.rows.columns) == ["part", "seed", "kind", "heads"]
+    assert list(result.rows.columns) == ["part", "seed", "kind", "heads", "flips", "bias"]
     assert (result.config["flips"], result.config["seeds"], result.preset) == (50, [0, 1, 2], None)
     assert runs == ["seed-0", "seed-1", "seed-2"]
     assert len(told) == 3
@@ -68,7 +76,10 @@ def test_a_run_writes_everything_and_done(tmp_path: Path, runs: list[str]) -> No
     assert {"command", "version", "python", "device", "libraries"} <= set(provenance["sessions"][0])
     assert provenance["sessions"][0]["libraries"]["numpy"] == np.__version__
     assert provenance["seconds"] >= 0
-    assert list(result.registered) == [claim.id for claim in STUDY.claims]
+    registered = json.loads((result.folder / "claims.json").read_text(encoding="utf-8"))
+    assert registered["commit"] == provenance["sessions"][0].get("commit")
+    assert registered["claims"] == {claim.id: claim.registration(result.config) for claim in STUDY.claims}
+    assert result.estimates["more-heads"] == {"version": 1, "estimates": [0.7, 0.74, 0.6]}
 
 
 def test_a_finished_run_is_not_measured_again(tmp_path: Path, runs: list[str]) -> None:
@@ -81,13 +92,13 @@ def test_a_finished_run_is_not_measured_again(tmp_path: Path, runs: list[str]) -
 
 
 def test_a_figure_that_fails_costs_no_measurement(tmp_path: Path, runs: list[str]) -> None:
-    def fail(rows: DataFrame) -> NoReturn:
-        raise ValueError(f"cannot draw {len(rows)} rows")
+    def fail(rows: Rows) -> NoReturn:
+        raise ValueError(f"cannot draw {len(rows.records)} rows")
 
     broken = replace(STUDY, figures=(*STUDY.figures, Figure(name="broken", caption="", draw=fail)))
     with pytest.raises(ValueError, match="cannot draw 6 rows"):
         execute(broken, CONFIG, tmp_path)
-    result = open_result(STUDY.folder(CONFIG, tmp_path))
+    result = open_result(STUDY.result_folder(CONFIG, tmp_path))
     assert len(result.rows) == 6
     runs.clear()
     (result.folder / "figures" / "heads.svg").unlink()
@@ -105,7 +116,7 @@ def test_another_config_is_another_result(tmp_path: Path) -> None:
 def test_a_killed_run_resumes(error: BaseException, tmp_path: Path, runs: list[str]) -> None:
     with pytest.raises(type(error)):
         execute(failing("seed-1", error), CONFIG, tmp_path)
-    folder = STUDY.folder(CONFIG, tmp_path)
+    folder = STUDY.result_folder(CONFIG, tmp_path)
     with pytest.raises(InputError, match="not a finished result"):
         open_result(folder)
     assert runs == ["seed-0", "seed-1"]
@@ -124,17 +135,18 @@ def test_ctrl_c_says_what_is_kept(tmp_path: Path) -> None:
 def test_the_claims_are_registered_when_the_run_begins(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         execute(failing("seed-1", KeyboardInterrupt()), CONFIG, tmp_path)
-    later = replace(STUDY, claims=[replace(STUDY.claims[0], threshold=0.1)])
-    registered = execute(later, CONFIG, tmp_path).registered
-    assert registered["more-heads"]["threshold"] == 0.5
-    assert len(registered) == len(STUDY.claims)
+    moved = replace(STUDY.claims[0], criterion=biased_coin.heads() > 0.1)
+    registration = execute(replace(STUDY, claims=[moved]), CONFIG, tmp_path).registration
+    assert registration.holds(STUDY.claims[0])
+    assert not registration.holds(moved)
+    assert len(registration.claims or ()) == len(STUDY.claims)
 
 
 def test_force_measures_anew(tmp_path: Path, runs: list[str]) -> None:
     execute(STUDY, CONFIG, tmp_path)
     folder = execute(replace(STUDY, claims=STUDY.claims[:1]), CONFIG, tmp_path, force=True).folder
     assert len(runs) == 6
-    assert len(open_result(folder).registered) == 1
+    assert len(open_result(folder).registration.claims or ()) == 1
 
 
 def test_a_forced_run_that_is_killed_leaves_no_result(tmp_path: Path) -> None:
@@ -147,20 +159,20 @@ def test_a_forced_run_that_is_killed_leaves_no_result(tmp_path: Path) -> None:
 def test_artifacts_are_shared_by_parts_and_sessions(tmp_path: Path) -> None:
     seen: list[list[str]] = []
 
-    def run(config: Config, part: str, artifacts: Path) -> Iterator[dict[str, object]]:
+    def seeing(part: Part, artifacts: Path) -> Iterable[Row]:
         seen.append(sorted(path.name for path in artifacts.iterdir()))
-        yield from biased_coin.run(config, part, artifacts)
+        return part.measure(artifacts)
 
     with pytest.raises(KeyboardInterrupt):
         execute(failing("seed-1", KeyboardInterrupt()), CONFIG, tmp_path)
-    execute(replace(STUDY, run=run), CONFIG, tmp_path)
+    execute(measured_by(seeing), CONFIG, tmp_path)
     assert seen == [["seed-0", "seed-1"], ["seed-0", "seed-1"]]
 
 
 def test_a_corrupted_part_is_named(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         execute(failing("seed-1", KeyboardInterrupt()), CONFIG, tmp_path)
-    part = STUDY.folder(CONFIG, tmp_path) / "work" / "parts" / "seed-0.json"
+    part = STUDY.result_folder(CONFIG, tmp_path) / "work" / "parts" / "seed-0.json"
     part.write_text(part.read_text(encoding="utf-8")[:-9], encoding="utf-8")
     with pytest.raises(InputError, match=r"seed-0\.json cannot be read"):
         execute(STUDY, CONFIG, tmp_path)
@@ -168,26 +180,43 @@ def test_a_corrupted_part_is_named(tmp_path: Path) -> None:
 
 def test_two_processes_do_not_run_the_same_config(tmp_path: Path) -> None:
     with (
-        Draft(STUDY.folder(CONFIG, tmp_path)).locked(),
+        Draft(STUDY.result_folder(CONFIG, tmp_path)).locked(),
         pytest.raises(InputError, match="another process is running this config"),
     ):
         execute(STUDY, CONFIG, tmp_path)
 
 
 def rows_of(*rows: dict[str, object]) -> Study[Config]:
-    return replace(STUDY, run=lambda config, part, artifacts: rows, figures=())
+    return replace(measured_by(lambda part, artifacts: rows), claims=(), figures=())
 
 
 def test_rows_keep_their_values(tmp_path: Path) -> None:
-    row = {"f": np.float32(0.5), "i": np.int64(3), "b": np.bool_(True), "n": None, "s": "≤", "x": -np.inf}
+    row = {
+        "kind": "k",
+        "f": np.float32(0.5),
+        "i": np.int64(3),
+        "b": np.bool_(True),
+        "n": None,
+        "s": "≤",
+        "x": -np.inf,
+    }
     result = execute(rows_of(row), CONFIG, tmp_path)
     line = (result.folder / "rows.jsonl").read_text(encoding="utf-8").splitlines()[0]
     assert json.loads(line) == {
-        "part": "seed-0", "f": 0.5, "i": 3, "b": True, "n": None, "s": "≤", "x": -np.inf
+        "part": "seed-0", "kind": "k", "f": 0.5, "i": 3, "b": True, "n": None, "s": "≤", "x": -np.inf
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("row", [{"x": [1, 2]}, {"x": np.zeros(1)}, {"part": "mine"}, {"x": object()}])
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"kind": "k", "x": [1, 2]},
+        {"kind": "k", "x": np.zeros(1)},
+        {"kind": "k", "part": "mine"},
+        {"kind": "k", "x": object()},
+        {"x": 1.0},
+    ],
+)
 def test_rows_hold_plain_values_only(row: dict[str, object], tmp_path: Path) -> None:
     with pytest.raises(InputError):
         execute(rows_of(row), CONFIG, tmp_path)
@@ -196,7 +225,11 @@ def test_rows_hold_plain_values_only(row: dict[str, object], tmp_path: Path) -> 
 @pytest.mark.parametrize("parts", [[], ["a", "a"], ["../a"], ["a/b"], [""]])
 def test_parts_must_be_names_of_files(parts: list[str], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="part"):
-        execute(replace(STUDY, parts=lambda config: parts), CONFIG, tmp_path)
+        execute(
+            replace(STUDY, parts=lambda config: [Part(name, lambda _: ()) for name in parts]),
+            CONFIG,
+            tmp_path,
+        )
 
 
 def test_lanes_in_processes_measure_what_one_process_does(tmp_path: Path, runs: list[str]) -> None:
@@ -210,9 +243,11 @@ def test_lanes_in_processes_measure_what_one_process_does(tmp_path: Path, runs: 
 
 def test_workers_without_a_lane_are_told_of(tmp_path: Path) -> None:
     told: list[str] = []
-    together = replace(STUDY, lane=lambda _: "one")
+    together = replace(
+        STUDY, parts=lambda config: [replace(part, lane="one") for part in STUDY.parts(config)]
+    )
     execute(together, CONFIG, tmp_path, workers=2, progress=told.append)
-    assert told[0] == "biased-coin: no more than 1 of 2 workers can measure at the same time"
+    assert told[0] == "biased-coin: at most 1 of 2 workers can measure at the same time"
     assert len(told) == 1 + len(CONFIG.seeds)
 
 
@@ -221,5 +256,5 @@ def test_an_error_in_a_process_keeps_its_words_and_what_the_others_finished(tmp_
     with pytest.raises(InputError, match=r"^coin='seed-1': use another") as error:
         execute(STUDY, refused, tmp_path, workers=2)
     assert (error.value.field, error.value.value) == ("coin", "seed-1")
-    draft = Draft(STUDY.folder(refused, tmp_path))
+    draft = Draft(STUDY.result_folder(refused, tmp_path))
     assert not draft.has("seed-1")

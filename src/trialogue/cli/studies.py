@@ -63,7 +63,7 @@ def pilot(arguments: argparse.Namespace) -> None:
 
     from trialogue.ledger.runs.piloting import pilot_of
 
-    print(pilot_of(study, result).write(study.folder))
+    print(pilot_of(study, result).write(study.pilot_file))
 
 
 def _executed(study: "Study[Any]", config: object, arguments: argparse.Namespace) -> "Result":

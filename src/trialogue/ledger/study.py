@@ -46,7 +46,7 @@ class Study(Generic[Config]):
     """A study; the module that defines it binds it to the name `STUDY`.
 
     `module` is that module's `__name__`: the study is named after it, its docstring begins with the question, and its
-    pilot lies in the file `pilot.json` beside it. `presets` maps names among `PRESETS` to values of one frozen
+    pilot is frozen beside it (`pilot_file`). `presets` maps names among `PRESETS` to values of one frozen
     dataclass, which raises `InputError` where a field is out of range; "default" must be among them. `parts(config)`
     lists what is measured, in order. `kind` is the column that says of which kind a row is. `numbers` are quantities
     that texts quote, by name. `version` is raised when the meaning of a row changes, so that older results no longer
@@ -95,14 +95,16 @@ class Study(Generic[Config]):
         return self._doc.strip().partition("\n\n")[2].strip()
 
     @property
-    def folder(self) -> Path:
-        """Where the study's modules lie, and its pilot."""
-        return Path(str(sys.modules[self.module].__file__)).parent
+    def pilot_file(self) -> Path:
+        """Where its pilot is frozen: `pilot.json` in a package, `name.pilot.json` beside a module `name.py`."""
+        module = sys.modules[self.module]
+        path = Path(str(module.__file__))
+        return path.parent / "pilot.json" if hasattr(module, "__path__") else path.with_suffix(".pilot.json")
 
     @cached_property
     def pilot(self) -> Pilot:
         """What its pilot found, empty where there was none."""
-        return read_pilot(self.folder)
+        return read_pilot(self.pilot_file)
 
     def preset(self, name: str) -> Config:
         """The config of a preset; raises `InputError` for an unknown one."""

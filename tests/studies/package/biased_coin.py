@@ -8,44 +8,40 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from matplotlib.figure import Figure as Drawing
-from pandas import DataFrame
+from pandas import Series
 
 from trialogue.errors import InputError
-from trialogue.ledger import Claim, Figure, Pilot, Table
-from trialogue.ledger.study import Study
+from trialogue.ledger import Claim, Counts, Figure, Part, Replication, Rows, Study, Table, exact
+from trialogue.ledger.pages.figures import panels
+from trialogue.ledger.settings import Count, Probability, Seeds, Settings
 from trialogue.randomness import numpy_generator
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Settings):
     """A coin and how often it is flipped."""
 
-    bias: float = 0.7
+    bias: Probability = 0.7
     """Probability of heads."""
-    flips: int = 4000
-    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    flips: Count = 4000
+    seeds: Seeds = (0, 1, 2, 3, 4)
     gate: str = ""
     """A file that all parts but that of seed 1 wait for, if it is named."""
     refuse: int | None = None
     """The seed whose coin is bad input."""
 
-    def __post_init__(self) -> None:
-        if not 0 < self.bias < 1:
-            raise InputError("bias", self.bias, "must lie strictly between 0 and 1")
-        if self.flips < 1:
-            raise InputError("flips", self.flips, "must be 1 or more")
-
 
 RUNS: list[str] = []
 
 
-def run(config: Config, part: str, artifacts: Path) -> Iterator[dict[str, object]]:
+def flip(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, object]]:
     """Flip the coin of one seed."""
+    part = f"seed-{seed}"
     RUNS.append(part)
-    seed = int(part.removeprefix("seed-"))
     if seed == config.refuse:
         raise InputError("coin", part, "use another")
     (artifacts / part).write_text("trained", encoding="utf-8")
@@ -53,94 +49,98 @@ def run(config: Config, part: str, artifacts: Path) -> Iterator[dict[str, object
     # Who waits for nobody ends.
     while config.gate and seed > 1 and not Path(config.gate).exists() and os.getppid() == parent:
         time.sleep(0.01)
-    heads = numpy_generator(seed, "coin").binomial(config.flips, config.bias)
-    yield {"seed": seed, "kind": "flips", "heads": heads / config.flips}
-    yield {"seed": seed, "kind": "law", "heads": config.bias}
+    heads = int(numpy_generator(seed, "coin").binomial(config.flips, config.bias))
+    yield {"seed": seed, "kind": "flips", "heads": heads, "flips": config.flips}
+    yield {"seed": seed, "kind": "law", "bias": config.bias}
 
 
-def heads(rows: DataFrame) -> list[float]:
-    """Share of heads, one number per seed."""
-    return list(rows[rows.kind == "flips"].groupby("seed").heads.mean())
+def parts(config: Config) -> list[Part]:
+    """One part per seed."""
+    return [Part(f"seed-{seed}", partial(flip, config, seed)) for seed in config.seeds]
 
 
-def claim(identity: str, **settings: object) -> Claim:
-    """A claim on the share of heads, with this study's pilot."""
-    given = {
-        "id": identity,
-        "statement": "A coin shows heads more often than <not>.",
-        "source": "Textbook, chapter 1",
-        "published": "0.7",
-        "estimate": heads,
-        "threshold": 0.5,
-        "direction": "above",
-        "unit": "draw",
-        "replications": 5,
-        "pilot": Pilot(seeds=(100, 101, 102), estimates=(0.69, 0.7, 0.71)),
-    }
-    return Claim(**(given | settings))  # type: ignore[arg-type]
+coins = Replication("draw", "seeds")
+
+
+@coins
+def heads(rows: Rows) -> Counts:
+    """Share of heads."""
+    flips = rows["flips"].set_index("seed")
+    return Counts(flips.heads, flips.flips)
+
+
+@coins
+def odds(rows: Rows) -> "Series[float]":
+    """Heads for one tail."""
+    flips = rows["flips"].set_index("seed")
+    return flips.heads / (flips.flips - flips.heads)
+
+
+@exact
+def bias(rows: Rows) -> float:
+    """Probability of heads."""
+    return float(rows["law"].bias.iloc[0])
 
 
 CLAIMS = (
-    claim("more-heads"),
-    claim("fewer-heads", statement="A coin shows heads less often than not.", direction="below"),
-    claim("near-the-bias", threshold=0.7, direction="equal", margin=0.02, replications=5),
-    claim("blind", pilot=None),
-    claim(
-        "law",
-        statement="The law is the bias.",
-        estimate=lambda rows: rows[rows.kind == "law"].heads.unique(),
-        unit="exact",
-        direction="equal",
-        threshold=0.7,
-        margin=1e-12,
-        replications=1,
-        pilot=None,
+    Claim(
+        "more-heads",
+        "A coin shows heads more often than <not>.",
+        heads() > 0.5,
+        source="Textbook, chapter 1",
+        published="0.7",
+        grade=True,
     ),
+    Claim(
+        "fewer-heads",
+        "A coin shows heads less often than not.",
+        heads() < 0.5,
+        "Textbook, chapter 1",
+        origin="ours",
+    ),
+    Claim(
+        "near-the-bias",
+        "It shows them as often as published.",
+        heads().near(0.7, margin=0.02),
+        "Chapter 1",
+        "0.7",
+    ),
+    Claim("odds", "Two heads come for one tail, or more.", odds() > 2, "Textbook, chapter 2", origin="ours"),
+    Claim("law", "The law is the bias.", bias().near(0.7, margin=1e-12), "Textbook, chapter 1", "0.7"),
 )
 
 
-def ours(rows: DataFrame) -> DataFrame:
-    """Mean share of heads of each kind."""
-    return rows.groupby("kind")[["heads"]].mean()
-
-
-def deviation(rows: DataFrame) -> DataFrame:
-    """Its standard deviation over seeds."""
-    return rows.groupby("kind")[["heads"]].std()
-
-
-def draw(rows: DataFrame) -> Drawing:
+def draw(rows: Rows) -> Drawing:
     """Share of heads by seed."""
-    drawing = Drawing(figsize=(5, 3), layout="constrained")
-    axes = drawing.add_subplot(xlabel="seed", ylabel="heads & <tails>")
-    shown = rows[rows.kind == "flips"]
-    axes.plot(shown.seed, shown.heads, "o")
+    drawing, [axes] = panels(width=5, height=3)
+    shares = heads()(rows)
+    axes.plot(shares.index, shares, "o")
+    axes.set(xlabel="seed", ylabel="heads & <tails>")
     return drawing
 
 
 STUDY = Study(
-    name="biased-coin",
-    doc=__doc__,
+    module=__name__,
     source="Textbook, chapter 1",
-    version=1,
     presets={
         "smoke": Config(flips=10, seeds=(0, 1)),
+        "pilot": Config(seeds=(100, 101, 102)),
         "default": Config(),
+        "night": Config(flips=100_000),
         "paper": Config(flips=1_000_000),
     },
-    parts=lambda config: [f"seed-{seed}" for seed in config.seeds],
-    run=run,
+    parts=parts,
     claims=CLAIMS,
     tables=(
         Table(
             title="Table 1. Share of heads",
             source="Textbook, table 1",
             published={"flips": {"heads": 0.7, "tails": "0.3 or so"}, "law": {"heads": 0.7}},
-            ours=ours,
-            deviation=deviation,
+            cells={"flips": {"heads": heads()}, "law": {"heads": bias()}},
             rows_are="kind",
             note="± one standard deviation over seeds",
         ),
     ),
     figures=(Figure(name="heads", caption="Share of heads by seed", draw=draw),),
+    numbers={"share of heads": heads(), "bias": bias()},
 )

@@ -88,7 +88,8 @@ def power(criterion: Criterion, pilot: NDArray[np.floating[Any]], replications: 
     Estimates, or their logarithms, are taken as normal with the pilot's mean and deviation. NaN for a pilot of fewer
     than two estimates, or one whose estimates are all equal.
     """
-    values = np.log(pilot) if criterion.quantity.logarithmic else pilot
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = np.log(pilot) if criterion.quantity.logarithmic else pilot
     if len(values) < 2 or replications < 2 or not np.isfinite(values).all() or np.ptp(values) == 0:
         return math.nan
     return _decided(float(values.mean()), float(values.std(ddof=1)), _region(criterion), replications, alpha)

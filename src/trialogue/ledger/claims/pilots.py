@@ -1,4 +1,4 @@
-"""Pilots: what a study's quantities were on seeds of their own, frozen in the study's `pilot.json`.
+"""Pilots: what a study's quantities were on seeds of their own, frozen in a file beside the study.
 
 A pilot shows what power a run has. It never counts as evidence, and moves no published claim.
 """
@@ -12,8 +12,6 @@ from typing import Any
 from trialogue.errors import InputError
 from trialogue.storage import atomic_write
 
-FILE = "pilot.json"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Pilot:
@@ -24,20 +22,19 @@ class Pilot:
     rows_sha256: str | None = None
     commit: str | None = None
 
-    def write(self, folder: Path) -> Path:
-        """Freeze the pilot in `folder`, where the study's modules lie."""
+    def write(self, path: Path) -> Path:
+        """Freeze the pilot in the file `path`."""
         values: dict[str, Any] = {
             "seeds": list(self.seeds),
             "commit": self.commit,
             "rows_sha256": self.rows_sha256,
             "estimates": {name: list(numbers) for name, numbers in self.estimates.items()},
         }
-        return atomic_write(folder / FILE, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+        return atomic_write(path, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
 
 
-def read_pilot(folder: Path) -> Pilot:
-    """The pilot frozen in `folder`, an empty one where there is none; raises `InputError` where it is damaged."""
-    path = folder / FILE
+def read_pilot(path: Path) -> Pilot:
+    """The pilot frozen in `path`, an empty one where there is no such file; raises `InputError` for a damaged one."""
     if not path.is_file():
         return Pilot()
     try:

@@ -183,11 +183,10 @@ def _could_see(claim: Claim, foreseen: float, effect: float) -> str:
     said = "" if math.isnan(foreseen) else f"; the pilot showed a power of {foreseen:.2f}"
     if math.isnan(effect):
         return said
+    size = f"a factor of {effect:.3g}" if claim.quantity.logarithmic else f"{effect:.3g}"
     if claim.criterion.direction == "equal":
-        return f"{said}; a margin of {effect:.3g} could have been confirmed"
-    if claim.quantity.logarithmic:
-        return f"{said}; a factor of {effect:.3g} from the threshold could have been seen"
-    return f"{said}; {effect:.3g} from the threshold could have been seen"
+        return f"{said}; that it differs by less than {size} could have been confirmed"
+    return f"{said}; {size} from the threshold could have been seen"
 
 
 def _leaning(

@@ -110,20 +110,26 @@ def print_ledger(out: Console, entries: Iterable[Entry]) -> None:
             ]
             where = f", {result_text(entry.result)} ({entry.scale})" if entry.result else ""
             out.print(_grid(f"{origin}{where}", heads, lines, numbers=2))
-        for said, claims in _said(entry.verdicts).items():
-            whose = "every claim" if len(claims) == len(entry.verdicts) else ", ".join(claims)
-            out.print(Text(f"{said}: {whose}", style="dim"))
+        for line in _explained(entry.verdicts):
+            out.print(Text(line, style="dim"))
 
 
-def _said(verdicts: Iterable[Verdict]) -> dict[str, list[str]]:
-    """Reasons and remarks that the lines of the ledger leave out, and the claims they are about."""
-    said: dict[str, list[str]] = {}
+def _explained(verdicts: Sequence[Verdict]) -> list[str]:
+    """What the lines of the ledger leave out: why claims were not tested, then a line for each that needs words."""
+    untested: dict[str, list[str]] = {}
+    lines = []
     for verdict in verdicts:
-        reasons = {"holds": "", "refuted": "", "not tested": f"not tested, {verdict.reason}"}
-        for words in (reasons.get(verdict.answer, verdict.reason), *verdict.remarks):
-            if words and words != LATE:
-                said.setdefault(words, []).append(verdict.claim.id)
-    return said
+        words = [remark for remark in verdict.remarks if remark != LATE]
+        if verdict.answer == "not tested":
+            untested.setdefault(verdict.reason, []).append(verdict.claim.id)
+        elif verdict.answer not in ("holds", "refuted"):
+            words.insert(0, verdict.reason)
+        if words:
+            lines.append(f"{verdict.claim.id}: {'; '.join(words)}")
+    for reason, claims in untested.items():
+        whose = "every claim" if len(claims) == len(verdicts) else ", ".join(claims)
+        lines.append(f"not tested, {reason}: {whose}")
+    return lines
 
 
 def print_comparison(out: Console, comparison: Comparison, first: Result, second: Result) -> None:

@@ -1,0 +1,168 @@
+"""What holds of every study that is discovered, and of its committed result."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import trialogue
+from trialogue import studies
+from trialogue.ledger import Entry, Quantity, Study, judged, ledger
+from trialogue.ledger.claims.claims import NOT_PRINTED
+from trialogue.ledger.entries import counting_result
+from trialogue.ledger.pages.figures import svg
+from trialogue.ledger.pages.tables import sheet
+from trialogue.ledger.runs.results import config_values, open_result
+
+RESULTS = Path(__file__).parents[2] / "results"
+BUILT_IN = sorted(name for name, module in studies.modules().items() if module.startswith("trialogue."))
+REPORTED = [name for name in BUILT_IN if (RESULTS / name).is_dir()]
+
+
+@pytest.fixture(scope="module")
+def entries() -> dict[str, Entry]:
+    found = ledger([studies.find(name) for name in REPORTED], RESULTS)
+    return {entry.study.name: entry for entry in found}
+
+
+def seeds_of(config: Any) -> set[int]:
+    return set(getattr(config, "seeds", ()))
+
+
+def test_every_committed_result_belongs_to_a_study() -> None:
+    folders = sorted(path.parent for path in RESULTS.glob("*/*/DONE"))
+    assert len(folders) >= len(REPORTED)
+    for folder in folders:
+        assert open_result(folder).study in REPORTED
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_study_is_whole(name: str) -> None:
+    study = studies.find(name)
+    assert study.question.endswith("?")
+    assert study.question == studies.questions()[name]
+    assert study.claims
+    for preset, config in study.presets.items():
+        assert study.parts(config)
+        json.dumps(config_values(config))
+        if preset != "pilot":
+            assert not seeds_of(config) & (seeds_of(study.presets.get("pilot")) | set(study.pilot.seeds))
+    for claim in study.claims:
+        assert claim.statement.endswith("."), claim.id
+        assert claim.source, claim.id
+        if claim.unit != "exact":
+            assert claim.quantity.replication.required(config_values(study.preset("default"))) >= 2, claim.id
+        if claim.grade:
+            assert claim.criterion.threshold != 0, claim.id
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_study_is_a_package_of_files_that_say_what_they_are(name: str) -> None:
+    folder = Path(trialogue.__file__).parent / "studies" / name.replace("-", "_")
+    files = {path.name for path in folder.iterdir() if path.name != "__pycache__"}
+    assert {"__init__.py", "config.py", "claims.py", "pilot.json"} <= files
+    assert not [path.name for path in folder.glob("*.py") if path.read_text("utf-8").count("\n") > 300]
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_no_statement_is_made_twice(name: str) -> None:
+    claims = studies.find(name).claims
+    for places in ("statement", "criterion"):
+        seen = [
+            claim.statement
+            if places == "statement"
+            else (
+                claim.quantity.name,
+                claim.criterion.direction,
+                claim.criterion.threshold,
+                claim.criterion.margin,
+            )
+            for claim in claims
+        ]
+        assert len(set(seen)) == len(seen), places
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_the_pilot_is_about_quantities_that_are_claimed(name: str) -> None:
+    study = studies.find(name)
+    assert set(study.pilot.estimates) <= {claim.quantity.name for claim in study.claims}
+    for estimates in study.pilot.estimates.values():
+        assert len(estimates) >= 2
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_the_committed_rows_give_what_was_stored_with_them(name: str, entries: dict[str, Entry]) -> None:
+    entry = entries[name]
+    assert entry.result is not None
+    for verdict in entry.verdicts:
+        identity, quantity = verdict.claim.id, verdict.claim.quantity
+        assert verdict.answer != "altered since the run", identity
+        stored = entry.result.estimates.get(identity)
+        if stored is None:
+            assert not verdict.registered, identity
+        elif quantity.version == stored["version"]:
+            estimates = quantity(entry.rows).tolist()
+            assert len(estimates) == len(stored["estimates"]), identity
+            for now, then in zip(estimates, stored["estimates"], strict=True):
+                assert (
+                    now == then
+                    or math.isclose(now, then, rel_tol=1e-12)
+                    or (math.isnan(now) and math.isnan(then))
+                )
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_every_page_is_filled(name: str, entries: dict[str, Entry]) -> None:
+    entry = entries[name]
+    for table in entry.study.tables:
+        assert sheet(table, entry.rows).lines, table.title
+    for quantity in entry.study.numbers.values():
+        assert quantity(entry.rows).notna().all(), quantity.name
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_the_committed_figures_are_those_of_the_rows(name: str, entries: dict[str, Entry]) -> None:
+    entry = entries[name]
+    assert entry.result is not None
+    for figure in entry.study.figures:
+        assert figure.caption
+        drawn = svg(figure, entry.rows)
+        committed = (entry.result.folder / "figures" / f"{figure.name}.svg").read_text("utf-8")
+        assert drawn.count("<path") == committed.count("<path"), figure.name
+    files = {path.stem for path in (entry.result.folder / "figures").iterdir()}
+    assert files == {figure.name for figure in entry.study.figures}
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_published_claims_say_what_is_published(name: str) -> None:
+    for claim in studies.find(name).claims:
+        assert claim.published or claim.published == NOT_PRINTED
+        assert "control" not in claim.source or claim.origin == "ours", claim.id
+
+
+def test_a_mutant_of_any_statistic_is_noticed(entries: dict[str, Entry]) -> None:
+    def negated(quantity: Quantity) -> Quantity:
+        return replace(quantity, statistic=lambda rows: -1.0 - quantity(rows), logarithmic=False)
+
+    for entry in entries.values():
+        mutants: list[Any] = [
+            replace(claim, criterion=replace(claim.criterion, quantity=negated(claim.quantity)))
+            for claim in entry.study.claims
+        ]
+        study: Study[Any] = replace(entry.study, claims=mutants)
+        for verdict in judged(study, entry.result).verdicts:
+            assert entry.result is not None
+            same_version = (
+                entry.result.estimates.get(verdict.claim.id, {}).get("version")
+                == verdict.claim.quantity.version
+            )
+            if same_version and verdict.replications:
+                assert verdict.answer == "altered since the run", verdict.claim.id
+
+
+def test_the_counting_results_are_those_committed() -> None:
+    for name in REPORTED:
+        assert counting_result(studies.find(name), RESULTS) is not None, name
