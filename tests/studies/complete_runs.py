@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from trialogue.ledger import Result, Rows, Study, judged
+from trialogue.ledger import Result, Rows, Study
 from trialogue.ledger.pages.figures import svg
 from trialogue.ledger.pages.tables import sheet
 
@@ -11,7 +11,7 @@ from trialogue.ledger.pages.tables import sheet
 def require_complete(study: Study[Any], config: Any, result: Result, *, lines: int = 1) -> Rows:
     """Every part has rows, every claim its finite estimates, every table lines, every figure is drawn.
 
-    No claim is decided by a smoke run. Returns the rows.
+    Returns the rows.
     """
     rows = study.rows(result)
     assert {record["part"] for record in rows.records} == {part.name for part in study.parts(config)}
@@ -19,7 +19,6 @@ def require_complete(study: Study[Any], config: Any, result: Result, *, lines: i
         estimates = claim.quantity(rows).tolist()
         assert len(estimates) == claim.quantity.replication.required(result.config), claim.id
         assert all(map(math.isfinite, estimates)), claim.id
-    assert {verdict.answer for verdict in judged(study, result).verdicts} == {"not tested"}
     for table in study.tables:
         assert len(sheet(table, rows).lines) >= lines, table.title
     for figure in study.figures:

@@ -47,6 +47,7 @@ def fill(template: str, entries: Sequence[Entry]) -> str:
         "spread": numbers.spread,
         "claim": numbers.claim,
         "count": numbers.count,
+        "verdicts": numbers.verdicts,
         "result": numbers.folder,
     }
     environment.filters |= {"digits": format_number, "percent": _percent, "points": _points, "whole": _whole}
@@ -94,6 +95,10 @@ class _Numbers:
             for entry in entries
             for verdict in entry.verdicts
         )
+
+    def verdicts(self, study: str) -> tuple[Verdict, ...]:
+        """Every verdict of a study."""
+        return self._entry(study).verdicts
 
     def folder(self, study: str) -> str:
         """The folder of the result, such as "dyck-backtracking/0a1b2c3d4e5f"."""
