@@ -1,18 +1,23 @@
 # make demo   run the flagship study and print the published numbers beside ours
 # make test   run the tests
+# make pages  fill the numbers of README and documentation in from results/
 # make lint   check style; make types: check types
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint types clean
+.PHONY: demo test pages lint types clean
 
 demo: $(VENV)/installed
 	$(BIN)/trialogue run dyck-backtracking --preset default --workers 2 --results runs
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n 2
+
+pages: $(VENV)/installed
+	$(BIN)/trialogue fill docs/templates/README.md.jinja --out README.md
+	$(BIN)/trialogue fill docs/templates/decisions.md.jinja --out docs/decisions.md
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check src tests benchmarks

@@ -39,7 +39,12 @@ class Spread:
 def fill(template: str, entries: Sequence[Entry]) -> str:
     """The text of a `template`; raises `InputError` for what it names and the `entries` do not hold."""
     environment = Environment(
-        undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False, comment_start_string="{##"
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        comment_start_string="{##",
     )
     numbers = _Numbers(entries)
     environment.globals |= {

@@ -1,0 +1,55 @@
+"""Texts are what their templates give: no number in them is typed by hand where rows hold it."""
+
+from pathlib import Path
+
+import pytest
+
+from trialogue import studies
+from trialogue.errors import InputError
+from trialogue.ledger import Entry, ledger
+from trialogue.ledger.pages.documents import fill
+
+ROOT = Path(__file__).parents[1]
+TEMPLATES = {path.name.removesuffix(".jinja"): path for path in (ROOT / "docs" / "templates").iterdir()}
+
+
+@pytest.fixture(scope="module")
+def entries() -> list[Entry]:
+    names = [name for name, module in studies.modules().items() if module.startswith("trialogue.")]
+    return ledger([studies.find(name) for name in names], ROOT / "results")
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_text_is_what_its_template_gives(name: str, entries: list[Entry]) -> None:
+    text = ROOT / name if name == "README.md" else ROOT / "docs" / name
+    assert fill(TEMPLATES[name].read_text("utf-8"), entries) == text.read_text("utf-8"), "run `make pages`"
+
+
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        ('number("dyck", "x")', "study='dyck': the ledger has"),
+        (
+            'number("dyck-backtracking", "x")',
+            "number='x': the study dyck-backtracking names no such quantity",
+        ),
+        ('claim("dyck-backtracking", "x")', "claim='x': the study dyck-backtracking makes no such claim"),
+        ("nothing", "cannot be filled: 'nothing' is undefined"),
+        ("1 +", "template=1: cannot be filled"),
+    ],
+)
+def test_what_rows_do_not_hold_is_named(expression: str, told: str, entries: list[Entry]) -> None:
+    with pytest.raises(InputError, match=told):
+        fill("{{ " + expression + " }}", entries)
+
+
+def test_numbers_of_claims_and_counts(entries: list[Entry]) -> None:
+    text = (
+        '{{ claim("dyck-backtracking", "forced-backtrack").estimate | points }} '
+        '{{ number("dyck-backtracking", "errors without a verifier") | whole }} '
+        '{{ spread("dyck-backtracking", "share out of quota").high | percent(1) }} '
+        '{{ count("dyck-backtracking", "published", "holds") > 3 }}'
+    )
+    points, errors, share, many = fill(text, entries).replace(" %", "%").split()
+    assert (points, errors, many) == ("40", "240", "True")
+    assert share.endswith("%")
