@@ -8,23 +8,22 @@ from typing import Any
 
 import pytest
 import torch
-from complete_runs import require_complete
 from torch import Tensor
 
 from trialogue.data import Ising
 from trialogue.errors import InputError
-from trialogue.ledger import load_rows
-from trialogue.ledger.claims import evaluate
-from trialogue.ledger.execution import execute
-from trialogue.ledger.tables import sheet
-from trialogue.studies import ising_masking
-from trialogue.studies.ising_masking import (
-    PRESETS,
-    STUDY,
-    Config,
-    every_mask,
-    exact_rows,
-    measured_rows,
+from trialogue.ledger import Result, Rows, judged
+from trialogue.ledger.pages.tables import sheet
+from trialogue.ledger.runs.execution import execute
+from trialogue.studies.ising_masking import STUDY, measure
+from trialogue.studies.ising_masking.config import PRESETS, Config
+from trialogue.studies.ising_masking.measure import every_mask, exact_rows, measured_rows
+from trialogue.studies.ising_masking.quantities import (
+    error_over_limit,
+    gain,
+    scaled_error,
+    smallest_gain,
+    within_trace,
 )
 from trialogue.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
 
@@ -99,7 +98,7 @@ def test_a_broken_measurement_does_not(
     def fit(samples: Tensor, **given: Any) -> PseudolikelihoodFit:
         return (broken if "block_size" in given else fit_pseudolikelihood)(samples, **given)
 
-    monkeypatch.setattr(ising_masking, "fit_pseudolikelihood", fit)
+    monkeypatch.setattr(measure, "fit_pseudolikelihood", fit)
     assert not as_predicted(measured_ratios())
 
 
@@ -109,29 +108,56 @@ def test_samples_without_a_finite_estimate_count_as_infinite_errors() -> None:
     assert {row["squared_error"] for row in rows} == {math.inf}
 
 
+def fitted(n: int, size: int, squared_error: float, within: float = 0.5) -> dict[str, Any]:
+    common = {"kind": "fit", "seed": 3, "coupling": 0.3, "masks": "one"}
+    return common | {"n": n, "block_size": size, "squared_error": squared_error, "within_trace": within}
+
+
+def test_statistics_weigh_errors_by_the_size_of_the_training_set() -> None:
+    limit = {
+        "kind": "exact",
+        "coupling": 0.3,
+        "masks": "one",
+        "pairs": "unordered",
+        "block_size": 1,
+        "trace": 20.0,
+    }
+    rows = Rows(
+        [
+            limit,
+            *(fitted(300, size, error) for size, error in ((1, 0.08), (2, 0.07), (4, 0.07))),
+            *(fitted(1000, size, error, 0.4) for size, error in ((1, 0.03), (2, 0.02), (4, 0.01))),
+            *(fitted(10_000, size, error, 0.7) for size, error in ((1, 0.002), (2, 0.0016), (4, 0.0012))),
+        ]
+    )
+    assert scaled_error(0.3, 1)(rows).to_dict() == pytest.approx({3: 25.0})
+    assert error_over_limit(0.3, 1)(rows).to_dict() == pytest.approx({3: 1.25})
+    assert gain(0.3, 1)(rows).to_dict() == pytest.approx({3: 7.0})
+    # Small training sets count in it, and not in the means.
+    assert smallest_gain(0.3)(rows).to_dict() == pytest.approx({3: 3.0})
+    assert within_trace(0.3)(rows).to_dict() == pytest.approx({3: 0.55})
+    assert gain(0.05, 1)(rows).empty
+
+
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("results")
-    execute(STUDY, SMOKE, folder)
-    return folder
+def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    return execute(STUDY, SMOKE, tmp_path_factory.mktemp("results"))
 
 
-def test_every_part_claim_table_and_figure_has_rows(results: Path) -> None:
-    require_complete(STUDY, SMOKE, results, replications=len(SMOKE.seeds), lines=8)
-
-
-def test_another_setting_leaves_the_claims_without_an_answer(tmp_path: Path) -> None:
+def test_another_setting_leaves_the_claims_of_the_figures_without_a_number(tmp_path: Path) -> None:
     config = dataclasses.replace(SMOKE, couplings=(0.1,), sites=3, sizes=(300,), seeds=(0,))
-    rows = load_rows(execute(STUDY, config, tmp_path).folder)
-    assert len(evaluate(STUDY.claims, rows)) == len(STUDY.claims)
-    for table in STUDY.tables:
-        assert sheet(table, rows).lines
+    entry = judged(STUDY, execute(STUDY, config, tmp_path))
+    estimates = {verdict.claim.id: verdict.replications for verdict in entry.verdicts}
+    assert {number for name, number in estimates.items() if "-j0" in name} == {0}
+    assert estimates["masking-more-is-no-worse"] == 1
+    assert all(sheet(table, entry.rows).lines for table in STUDY.tables)
 
 
-def test_a_repetition_does_not_depend_on_the_others(results: Path, tmp_path: Path) -> None:
-    alone = load_rows(execute(STUDY, dataclasses.replace(SMOKE, seeds=(1,)), tmp_path).folder)
-    beside = load_rows(STUDY.folder(SMOKE, results))
-    first, second = (rows[rows.seed == 1].squared_error.tolist() for rows in (alone, beside))
+def test_a_repetition_does_not_depend_on_the_others(result: Result, tmp_path: Path) -> None:
+    alone = execute(STUDY, dataclasses.replace(SMOKE, seeds=(1,)), tmp_path)
+    first, second = (
+        STUDY.rows(each)["fit"].query("seed == 1").squared_error.tolist() for each in (alone, result)
+    )
     assert first == second
 
 

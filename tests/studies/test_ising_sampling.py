@@ -8,29 +8,56 @@ from typing import Any
 
 import pytest
 import torch
-from complete_runs import require_complete
-from pandas import DataFrame
 from torch import Tensor
 
 from trialogue.data import Ising
 from trialogue.errors import InputError
 from trialogue.inference import BlockGibbs, HittingTimes, IndependentParallel, hitting_times
 from trialogue.inference.laws import transition_matrix
-from trialogue.ledger import load_rows
-from trialogue.ledger.claims import evaluate
-from trialogue.ledger.execution import execute
-from trialogue.ledger.tables import sheet
-from trialogue.studies import ising_sampling
-from trialogue.studies.ising_sampling import PRESETS, STUDY, Config, exact_row, simulated_rows
-from trialogue.studies.ising_sampling_rows import PARALLEL, exact, smaller_blocks
+from trialogue.ledger import Result, Rows, judged
+from trialogue.ledger.pages.tables import sheet
+from trialogue.ledger.runs.execution import execute
+from trialogue.studies.ising_sampling import STUDY, measure
+from trialogue.studies.ising_sampling.config import PARALLEL, PRESETS, Config, block_label
+from trialogue.studies.ising_sampling.measure import exact_row, simulated_rows
+from trialogue.studies.ising_sampling.quantities import (
+    blocks,
+    expected_steps,
+    largest_increase_with_blocks,
+    log_steps_ratio,
+    slowdown,
+    smallest_increase_with_coupling,
+    smallest_slowdown,
+    steps_over_exact,
+)
 from trialogue.theory.cliques.chains import block_chain, parallel_chain
 
 SMOKE = PRESETS["smoke"]
 
 
-def test_smaller_blocks_go_by_size_and_not_by_place() -> None:
-    rows = DataFrame({"kind": "exact", "block_size": [1.0, 4.0, 8.0, 10.0], "chain": "any"})
-    assert smaller_blocks(rows) == ["k = 1", "k = 4", "k = 8"]
+def cell(coupling: float, size: int, mean: float, times: float) -> list[dict[str, Any]]:
+    """The exact row of a chain, and one simulated repetition that took so many times as long."""
+    common = {"coupling": coupling, "chain": block_label(size), "block_size": size}
+    return [
+        {"kind": "exact", **common, "mean": mean, "log_expected": math.log(mean)},
+        {"kind": "simulated", **common, "seed": 5, "mean": times * mean},
+    ]
+
+
+def test_statistics_compare_chains_and_couplings_by_logarithms() -> None:
+    means = {(2.0, 2): 40.0, (2.0, 9): 4.0, (2.0, 10): 1.0, (8.0, 2): 160.0, (8.0, 9): 5.0, (8.0, 10): 0.9}
+    rows = Rows([row for (coupling, size), mean in means.items() for row in cell(coupling, size, mean, 2.0)])
+    assert blocks(rows, below_all=1) == ["k = 2", "k = 9"]
+    assert blocks(rows, least=9) == ["k = 9", "k = 10"]
+    # By size and not by place: no k = 9 is a k below N - 1.
+    assert blocks(rows, below_all=2) == ["k = 2"]
+    assert log_steps_ratio("k = 2", "k = 9")(rows)[5] == pytest.approx(math.log(10 * 32) / 2)
+    assert slowdown(8.0, 2.0, below_all=2)(rows)[5] == pytest.approx(math.log(4))
+    assert slowdown(8.0, 2.0)(rows)[5] == pytest.approx(math.log(4 * 1.25 * 0.9) / 3)
+    assert steps_over_exact(9)(rows)[5] == pytest.approx(2)
+    assert largest_increase_with_blocks()(rows).item() == pytest.approx(math.log(0.25))
+    assert smallest_increase_with_coupling()(rows).item() == pytest.approx(math.log(0.9))
+    assert smallest_slowdown(8.0, 2.0)(rows).item() == pytest.approx(math.log(1.25))
 
 
 @pytest.mark.parametrize("chain", [BlockGibbs(1), BlockGibbs(2), BlockGibbs(4), IndependentParallel()])
@@ -115,42 +142,43 @@ def _one_step_late(chain: Any, model: Ising, **given: Any) -> HittingTimes:
 def test_a_broken_measurement_is_not(
     broken: Callable[..., HittingTimes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ising_sampling, "hitting_times", broken)
+    monkeypatch.setattr(measure, "hitting_times", broken)
     assert not as_computed(z_scores(MEASURED, 2.0, (1, 4, 6)))
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("results")
-    execute(STUDY, SMOKE, folder)
-    return folder
+def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    return execute(STUDY, SMOKE, tmp_path_factory.mktemp("results"))
 
 
-def test_every_part_claim_table_and_figure_has_rows(results: Path) -> None:
-    rows = require_complete(
-        STUDY, SMOKE, results, replications=len(SMOKE.seeds), lines=2 * len(SMOKE.couplings)
-    )
-    expected = exact(rows, "log_expected").map(math.exp)
-    known = {(2.0, "k = 1"): 45.5, (3.0, "k = 1"): 1.0e4, (4.0, "k = 4"): 10.8, (6.0, "k = 8"): 2.99}
-    for (coupling, chain), steps in known.items():
-        assert expected.at[coupling, chain] == pytest.approx(steps, rel=0.01)
-    assert expected.at[2.0, PARALLEL] == pytest.approx(4.2, rel=0.01)
+@pytest.mark.parametrize(
+    ("coupling", "chain", "steps"),
+    [
+        (2.0, "k = 1", 45.5),
+        (3.0, "k = 1", 1.0e4),
+        (4.0, "k = 4", 10.8),
+        (6.0, "k = 8", 2.99),
+        (2.0, PARALLEL, 4.2),
+    ],
+)
+def test_expected_steps_are_the_known_ones(result: Result, coupling: float, chain: str, steps: float) -> None:
+    assert expected_steps(coupling, chain)(STUDY.rows(result)).item() == pytest.approx(steps, rel=0.01)
 
 
-def test_another_setting_leaves_the_claims_without_an_answer(tmp_path: Path) -> None:
+def test_another_setting_leaves_claims_without_a_number(tmp_path: Path) -> None:
     config = dataclasses.replace(SMOKE, couplings=(0.5,), block_sizes=(2, 3), seeds=(0,))
-    rows = load_rows(execute(STUDY, config, tmp_path).folder)
-    assert len(evaluate(STUDY.claims, rows)) == len(STUDY.claims)
-    for table in STUDY.tables:
-        assert sheet(table, rows).lines
+    entry = judged(STUDY, execute(STUDY, config, tmp_path))
+    estimates = {verdict.claim.id: verdict.replications for verdict in entry.verdicts}
+    for name in ("blocks-of-4-beat-1", "stronger-coupling-is-slower", "blocks-of-the-clique-arrive"):
+        assert estimates[name] == 0, name
+    assert all(sheet(table, entry.rows).lines for table in STUDY.tables)
 
 
-def test_a_repetition_does_not_depend_on_the_others(results: Path, tmp_path: Path) -> None:
-    one = dataclasses.replace(SMOKE, seeds=(1,), couplings=(2.0,))
-    alone = load_rows(execute(STUDY, one, tmp_path).folder)
-    beside = load_rows(STUDY.folder(SMOKE, results))
+def test_a_repetition_does_not_depend_on_the_others(result: Result, tmp_path: Path) -> None:
+    alone = execute(STUDY, dataclasses.replace(SMOKE, seeds=(1,), couplings=(2.0,)), tmp_path)
     first, second = (
-        rows[(rows.seed == 1) & (rows.coupling == 2.0)]["mean"].tolist() for rows in (alone, beside)
+        STUDY.rows(each)["simulated"].query("seed == 1 and coupling == 2")["mean"].tolist()
+        for each in (alone, result)
     )
     assert first == second
 

@@ -8,32 +8,32 @@ from typing import Any
 
 import pytest
 import torch
-from complete_runs import require_complete
-from pandas import DataFrame
 from torch import Tensor
 
 from trialogue.data import Ising
 from trialogue.errors import InputError
-from trialogue.ledger.execution import execute
-from trialogue.studies import mixing_and_learning
-from trialogue.studies.mixing_and_learning import (
-    PRESETS,
-    STUDY,
-    Config,
-    bound_of,
-    bound_rows,
-    classes_of_pairs,
-    more_rows,
+from trialogue.ledger import Rows
+from trialogue.studies.mixing_and_learning import STUDY, measure
+from trialogue.studies.mixing_and_learning.config import ADAPTIVE, PRESETS, WEIGHTED, Config
+from trialogue.studies.mixing_and_learning.measure import bound_of, bound_rows, classes_of_pairs, more_rows
+from trialogue.studies.mixing_and_learning.models import random_family, random_ising, random_law
+from trialogue.studies.mixing_and_learning.quantities import (
+    FEW,
+    MANY,
+    best_gain,
+    growth,
+    least,
+    least_gain,
+    least_tightness,
+    most,
+    typical,
 )
-from trialogue.studies.mixing_and_learning_models import random_family, random_ising, random_law
-from trialogue.studies.mixing_and_learning_rows import ADAPTIVE, WEIGHTED
 from trialogue.theory.masking import covariance_bound
 from trialogue.theory.masking.block_laws import BlockLaw, block_dynamics, block_law
 from trialogue.theory.masking.covariance_bound import CovarianceBound, bound_covariance
 from trialogue.theory.masking.mixing import poincare_constant
 from trialogue.theory.masking.pseudolikelihood import pseudolikelihood_information
 
-SMOKE = PRESETS["smoke"]
 SMALL = Config(sites=4, couplings=(0.4,), models=2, seeds=(0,))
 
 
@@ -128,7 +128,7 @@ def _larger_constant(probabilities: Tensor, features: Tensor, law: BlockLaw) -> 
 def test_another_constant_is_noticed(
     broken: Callable[..., CovarianceBound], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mixing_and_learning, "bound_covariance", broken)
+    monkeypatch.setattr(measure, "bound_covariance", broken)
     rows = measured()
     assert not (theorems_hold(rows) and nearly_tight(rows))
 
@@ -148,6 +148,13 @@ def test_the_constant_of_the_unweighted_chain_is_noticed(monkeypatch: pytest.Mon
     )
     assert right > -1e-10
     assert bound_of(model, law)["slack"] < -1e-3
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_without_couplings_the_bound_is_an_equality(size: int) -> None:
+    one = bound_of(random_ising(4, 0.0, 0.3, 0, 0), block_law(4, 2, block_size=size))
+    assert one["constant"] == pytest.approx(4 / size)
+    assert one["tightness"] == pytest.approx(1)
 
 
 @pytest.mark.parametrize("families", [random_ising, random_family])
@@ -172,28 +179,55 @@ def test_models_of_a_place_share_their_normal_numbers() -> None:
     assert not torch.equal(weak.field, random_ising(4, 0.1, 0.3, 5, 3).field)
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("results")
-    execute(STUDY, SMOKE, folder)
-    return folder
-
-
-def test_every_part_claim_table_and_figure_has_rows(results: Path) -> None:
-    require_complete(STUDY, SMOKE, results, replications=len(SMOKE.seeds), lines=SMOKE.sites)
-
-
 def test_without_a_mask_law_or_a_second_coupling_there_is_no_estimate() -> None:
     """Of three sites none leaves k < N - 2, and one coupling is no growth: neither stands for all laws."""
     models = [random_ising(3, 0.4, 0.3, 0, 0)]
     config = Config(sites=3, couplings=(0.4,), models=1, seeds=(0,))
-    rows = DataFrame(
+    rows = Rows(
         [{"kind": "bound", "seed": 0, "coupling": 0.4, **row} for row in bound_rows(config, models, 0)]
     )
-    estimates = {claim.id: claim.estimate for claim in STUDY.claims}
-    assert list(estimates["tight-over-directions-weighted"](rows))
-    for name in ("tight-over-directions-few-masks", "stronger-dependence-mixes-slower"):
-        assert list(estimates[name](rows)) == []
+    assert len(typical("tightness", WEIGHTED)(rows)) == 1
+    assert typical("tightness", FEW)(rows).empty
+    assert growth("log_constant")(rows).empty
+
+
+def test_statistics_are_of_the_models_and_mask_laws_that_they_name() -> None:
+    def bound(coupling: float, law: str, share: float, log_constant: float = 0.0) -> dict[str, Any]:
+        common = {"kind": "bound", "seed": 7, "coupling": coupling, "law": law}
+        return common | {"tightness": share, "tightness_least": share - 0.1, "log_constant": log_constant}
+
+    def more(family: str, coupling: float | None, masked: int, smallest: float) -> dict[str, Any]:
+        common = {"kind": "more", "seed": 7, "coupling": coupling, "family": family, "masked": masked}
+        return common | {"smallest": smallest, "smallest_most": smallest + 1}
+
+    rows = Rows(
+        [
+            *(bound(0.0, f"k = {size}", 0.2, 9.0) for size in (1, 2, 3, 4)),
+            *(bound(0.1, f"k = {size}", 0.6 + size / 10, size) for size in (1, 2, 3, 4)),
+            *(bound(0.6, f"k = {size}", 0.8, 3.0) for size in (1, 2, 3, 4)),
+            bound(0.6, ADAPTIVE, 0.5),
+            more("Ising", 0.0, 1, -9.0),
+            more("Ising", 0.6, 1, 3.0),
+            more("Ising", 0.6, 2, 2.0),
+            more("random features", None, 2, 1.0),
+        ]
+    )
+    assert typical("tightness", FEW)(rows).to_dict() == pytest.approx({7: 0.75})
+    assert typical("log_constant", "k = 2", 0.1)(rows).to_dict() == pytest.approx({7: math.exp(2)})
+    assert least("tightness_least", MANY)(rows).item() == pytest.approx(0.7)
+    assert most("tightness", "k > 1", 0.1)(rows).item() == pytest.approx(1.0)
+    assert least_tightness()(rows).item() == pytest.approx(0.1)
+    assert growth("log_constant")(rows).to_dict() == pytest.approx({7: 2.0})
+    # Product laws are no test of masking more; families other than the Ising models are, of the theorem alone.
+    assert least_gain()(rows).item() == 1.0
+    assert best_gain()(rows).item() == 3.0
+
+
+def test_a_set_of_models_does_not_depend_on_the_others() -> None:
+    config = dataclasses.replace(PRESETS["smoke"], models=1)
+    [alone] = STUDY.parts(dataclasses.replace(config, seeds=(1,)))
+    beside = STUDY.parts(config)[1]
+    assert list(alone.measure(Path())) == list(beside.measure(Path()))
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,8 @@
-"""How much faster is an Ising model learned from its masked conditionals when more sites are masked?
-
-Figures 4.1 and 4.2 of the thesis: four spins, all coupled with the same J, are fitted by k-pseudolikelihood, and the
-squared error of the parameters is followed as the training set grows, for k = 1 to 4 masked sites. The thesis draws
-ten repetitions and prints no numbers. Here the figure is repeated many times, and beside it stands what theory says of
-it: n times the squared error tends to the trace of the asymptotic covariance (Lemma 4.1.1), computed exactly.
-
-Every sample comes with one random mask, as in Definition 4.1.2. Then k sites of N are scored per sample, and most of
-the effect is that. The control scores all masks of size k of every sample: then there is almost no gap.
-One replication is one repetition of the figure, with data sets of its own for every coupling and size.
-"""
+"""The parts of a run: exact traces, and the errors of fits to drawn training sets."""
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -20,74 +10,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.data import Ising
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.inference import BlockGibbs
-from trialogue.ledger.study import Study, require_seeds
+from trialogue.ledger import Part
 from trialogue.randomness import seed_of
-from trialogue.studies.ising_masking_claims import CLAIMS
-from trialogue.studies.ising_masking_figures import FIGURES
-from trialogue.studies.ising_masking_tables import TABLES
+from trialogue.studies.ising_masking.config import Config
 from trialogue.theory.masking.mixing import poincare_constant
 from trialogue.theory.masking.pseudolikelihood import asymptotic_covariance, masking_more
 from trialogue.training.pseudolikelihood import fit_pseudolikelihood
 
-MOST_SITES = 6
-"""The control scores all masks of a sample, and the exact traces list all states."""
 
-
-@dataclass(frozen=True)
-class Config:
-    """A clique of `sites` spins for each of `couplings`, and training sets of each of `sizes`.
-
-    Every seed is one repetition of the figures, with `data_sets` training sets in every cell.
-    """
-
-    sites: int = 4
-    couplings: tuple[float, ...] = (0.05, 0.3)
-    field: float = 0.0
-    sizes: tuple[int, ...] = (300, 1000, 3000, 10_000)
-    data_sets: int = 10
-    seeds: tuple[int, ...] = tuple(range(12))
-
-    def __post_init__(self) -> None:
-        if not 2 <= whole_number("sites", self.sites, 1) <= MOST_SITES:
-            raise InputError("sites", self.sites, f"use 2 to {MOST_SITES}")
-        if not self.couplings or not all(map(math.isfinite, self.couplings)):
-            raise InputError("couplings", self.couplings, "give one or more finite numbers")
-        if len(set(self.couplings)) < len(self.couplings):
-            raise InputError("couplings", self.couplings, "give different ones")
-        if not math.isfinite(self.field):
-            raise InputError("field", self.field, "use a finite number")
-        if not self.sizes or min(self.sizes) < 1 or list(self.sizes) != sorted(set(self.sizes)):
-            raise InputError("sizes", self.sizes, "give increasing numbers of at least 1")
-        require_seeds("seeds", self.seeds)
-        whole_number("data_sets", self.data_sets, 2)
-
-    def model(self, coupling: float) -> Ising:
-        """The model that the data are drawn from."""
-        return Ising.clique(self.sites, self.sites, coupling, self.field)
-
-
-PRESETS = {
-    "smoke": Config(sizes=(300, 1000), data_sets=2, seeds=(0, 1)),
-    "default": Config(),
-    "paper": Config(sizes=(300, 1000, 3000, 10_000, 30_000, 100_000), seeds=tuple(range(100))),
-}
-
-
-def parts(config: Config) -> list[str]:
+def parts(config: Config) -> list[Part]:
     """The exact numbers, and one part per repetition of the figures."""
-    return ["exact", *(f"repetition-{seed}" for seed in config.seeds)]
+    repetitions = [Part(f"repetition-{seed}", partial(_repetition, config, seed)) for seed in config.seeds]
+    return [Part("exact", lambda _: exact_rows(config)), *repetitions]
 
 
-def run(config: Config, part: str, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Measure one part."""
+def _repetition(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     del artifacts
-    if part == "exact":
-        yield from exact_rows(config)
-        return
-    seed = int(part.rpartition("-")[2])
     for coupling in config.couplings:
         for row in measured_rows(config, coupling, seed):
             yield {"kind": "fit", "seed": seed, "coupling": coupling, **row}
@@ -202,17 +142,3 @@ def _traces(covariance: Tensor, config: Config) -> dict[str, float]:
 
 def _pairs(config: Config) -> int:
     return config.sites * (config.sites - 1) // 2
-
-
-STUDY = Study(
-    name="ising-masking",
-    doc=__doc__,
-    source="Thesis section 4.2.1: Figures 4.1 and 4.2; Lemma 4.1.1, Theorem 4.1.1",
-    version=1,
-    presets=PRESETS,
-    parts=parts,
-    run=run,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-)

@@ -1,19 +1,7 @@
-"""Does the chain that samples from a model bound what its conditionals cost to learn, and how tight is the bound?
+"""The parts of a run: every set of random models, held against the theorems."""
 
-Theorems 4.1.2 and 4.1.3 of the thesis: if block dynamics with a mask law p_K has the Poincaré constant C on p, the
-pseudolikelihood estimator with the same masks has an asymptotic covariance Gamma ⪯ C I^{-1}, where I^{-1} is that of
-maximum likelihood. Theorem 4.1.1: masking more sites is no worse. Both are held against random Ising models, all pairs
-and fields free, with every number k of masked sites, random weighted blocks, and random masks that depend on the state;
-Theorem 4.1.1 also against random exponential families. Everything is enumerated: rows carry no sampling error.
-
-How tight is read in two ways: over directions, as the smallest constant that could stand for C, in units of C; and as
-the trace of Gamma, the expected squared error times n, in units of C Tr I^{-1}. One replication is one set of random
-models and mask laws.
-"""
-
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
 from trialogue.inference.laws import ergodicity
-from trialogue.ledger.study import Study, require_seeds
-from trialogue.studies.mixing_and_learning_claims import CLAIMS
-from trialogue.studies.mixing_and_learning_figures import FIGURES
-from trialogue.studies.mixing_and_learning_models import RandomFamily, random_family, random_ising, random_law
-from trialogue.studies.mixing_and_learning_rows import ADAPTIVE, WEIGHTED, size_label
-from trialogue.studies.mixing_and_learning_tables import TABLES
+from trialogue.ledger import Part
+from trialogue.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED, Config, size_label
+from trialogue.studies.mixing_and_learning.models import RandomFamily, random_family, random_ising, random_law
 from trialogue.theory.masking.block_laws import BlockLaw, block_law, joint_block_dynamics
 from trialogue.theory.masking.covariance_bound import bound_covariance
 from trialogue.theory.masking.pseudolikelihood import (
@@ -43,52 +27,13 @@ RANK = 1e-9
 """Eigenvalues of a difference of informations below this share of the largest count as zero."""
 
 
-@dataclass(frozen=True)
-class Config:
-    """Ising models of `sites` spins; couplings and fields are normal, with deviations from `couplings` and `field`.
-
-    Every seed is one set of `models` models at each coupling, the same ones but for its size, with mask laws of
-    `blocks` random blocks.
-    """
-
-    sites: int = 5
-    couplings: tuple[float, ...] = (0.0, 0.1, 0.3, 0.6)
-    field: float = 0.3
-    blocks: int = 6
-    models: int = 12
-    seeds: tuple[int, ...] = tuple(range(12))
-
-    def __post_init__(self) -> None:
-        # Two spins have fewer states than features, so that their information is singular.
-        if not 3 <= whole_number("sites", self.sites, 3) <= 8:
-            raise InputError("sites", self.sites, "every state and mask is listed: use 3 to 8")
-        if not self.couplings or not all(math.isfinite(one) and one >= 0 for one in self.couplings):
-            raise InputError("couplings", self.couplings, "give one or more finite numbers of at least 0")
-        if len(set(self.couplings)) < len(self.couplings):
-            raise InputError("couplings", self.couplings, "give different ones")
-        if not (self.field >= 0 and math.isfinite(self.field)):
-            raise InputError("field", self.field, "use a finite number of at least 0")
-        require_seeds("seeds", self.seeds)
-        whole_number("blocks", self.blocks, 2)
-        whole_number("models", self.models, 1)
-
-
-PRESETS = {
-    "smoke": Config(sites=4, couplings=(0.0, 0.3, 0.6), models=3, seeds=(0, 1)),
-    "default": Config(),
-    "paper": Config(models=200, seeds=tuple(range(30))),
-}
-
-
-def parts(config: Config) -> list[str]:
+def parts(config: Config) -> list[Part]:
     """One part per set of models."""
-    return [f"seed-{seed}" for seed in config.seeds]
+    return [Part(f"seed-{seed}", partial(_measured, config, seed)) for seed in config.seeds]
 
 
-def run(config: Config, part: str, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Measure one set of models."""
+def _measured(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     del artifacts
-    seed = int(part.rpartition("-")[2])
     for coupling in config.couplings:
         models = [
             random_ising(config.sites, coupling, config.field, seed, place) for place in range(config.models)
@@ -237,17 +182,3 @@ def _rank(gain: Tensor, information: Tensor) -> int:
 
 def _largest(matrix: Tensor) -> float:
     return float(torch.linalg.eigvalsh(matrix)[-1])
-
-
-STUDY = Study(
-    name="mixing-and-learning",
-    doc=__doc__,
-    source="Thesis section 4.1: Theorems 4.1.1 to 4.1.3, Definitions 4.1.2 to 4.1.10",
-    version=1,
-    presets=PRESETS,
-    parts=parts,
-    run=run,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-)

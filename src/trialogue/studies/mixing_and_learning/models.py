@@ -1,4 +1,4 @@
-"""Random models and mask laws of the study `mixing-and-learning`: Ising models, exponential families, blocks."""
+"""Random models and mask laws of the study: Ising models, exponential families, blocks."""
 
 from typing import Any, ClassVar
 
