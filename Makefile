@@ -16,7 +16,7 @@ test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n 2
 
 pages: $(VENV)/installed
-	$(BIN)/trialogue fill docs/templates/README.md.jinja --out README.md
+	$(BIN)/trialogue fill docs/templates/README.md.jinja --measured benchmarks/rows --out README.md
 	$(BIN)/trialogue fill docs/templates/decisions.md.jinja --out docs/decisions.md
 
 lint: $(VENV)/installed-test

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from record import Record
 from trialogue.data import Dyck
 from trialogue.inference import Ancestral, Backtracking, generate, truncated
 from trialogue.inference.verifiers.function import Threshold
@@ -122,7 +123,7 @@ def rates(contenders: dict[str, Callable[[], int]], rounds: int) -> dict[str, fl
     return {name: statistics.median(values) for name, values in seen.items()}
 
 
-def backtracking(console: Console, rounds: int) -> None:
+def backtracking(console: Console, rounds: int, record: Record) -> None:
     """Seconds per query of Algorithm 1 with a probe beside ancestral sampling's, and 10,000 prompts."""
     model = endless(max_length=32)
     oracle = truncated(model, top_p=TOP_P)
@@ -144,6 +145,8 @@ def backtracking(console: Console, rounds: int) -> None:
     for name, values in seen.items():
         per_query = statistics.median(value for value, _ in values)
         whole = statistics.median(seconds for _, seconds in values)
+        record.add(name, whole, what="seconds for 10,000 prompts")
+        record.add(name, per_query / base, what="time a query / ancestral's")
         table.add_row(name, f"{1e6 * per_query:.1f}", f"{whole:.2f}", f"{per_query / base:.2f}")
     console.print(table)
 
@@ -156,14 +159,17 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 64, 1024])
+    parser.add_argument("--record", action="store_true", help="write the rows that README quotes")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     transformers.logging.set_verbosity_error()
-    console = Console()
+    console, record = Console(), Record("decoding")
     table = Table("batch", "trialogue", "transformers", "ratio", "products only", "of that limit")
     for batch in arguments.batches:
         contenders = {"ours": ours(batch), "theirs": theirs(batch), "products": products(batch)}
         seen = rates(contenders, arguments.rounds)
+        for name, rate in seen.items():
+            record.add(name, rate, what="tokens/s", batch=batch)
         table.add_row(
             str(batch),
             f"{seen['ours']:,.0f}",
@@ -174,7 +180,9 @@ def main() -> None:
         )
     table.title = f"tokens/s, top-p {TOP_P}, {NEW_TOKENS} new tokens, {arguments.threads} thread(s)"
     console.print(table)
-    backtracking(console, min(3, arguments.rounds))
+    backtracking(console, min(3, arguments.rounds), record)
+    if arguments.record:
+        record.write()
 
 
 if __name__ == "__main__":

@@ -4,12 +4,14 @@ Both draw the law of the thesis (length 32, types .2 and .8, open probability .5
 interleaved, so that a busy machine slows all alike; the table prints medians.
 """
 
+import sys
 import time
 from collections.abc import Callable
 
 import numpy as np
 import torch
 
+from record import Record
 from trialogue.data.dyck.language import Dyck
 from trialogue.randomness import numpy_generator
 
@@ -41,6 +43,7 @@ def seconds(draw: Callable[[], object]) -> float:
 
 
 def main(n: int = 500_000) -> None:
+    record = Record("dyck_sampling")
     dyck = Dyck()
     assert bool(dyck.is_member(torch.from_numpy(numpy_sample(dyck, 1000, 0))).all())
     dyck.sample(10)
@@ -65,7 +68,10 @@ def main(n: int = 500_000) -> None:
         name: rows * dyck.length / float(np.median(times[name])) for name, (_, rows) in contenders.items()
     }
     for name, rate in rates.items():
+        record.add(name, rate, what="tokens/s")
         print(f"{name:22} {rate / 1e6:8.1f} million tokens/s {rate / rates['numpy, 1 thread']:6.1f} x")
+    if "--record" in sys.argv:
+        record.write()
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from rich.console import Console
 from rich.table import Table
 from transformers import DynamicCache
 
+from record import Record
 from trialogue.inference import (
     Ancestral,
     Backtracking,
@@ -156,7 +157,12 @@ def measured(
 
 
 def print_rates(
-    console: Console, title: str, seen: dict[str, list[Any]], base: str, targets: dict[str, str]
+    console: Console,
+    title: str,
+    seen: dict[str, list[Any]],
+    base: str,
+    targets: dict[str, str],
+    record: Record,
 ) -> dict[str, float]:
     """Print a line per contender; return their tokens per CPU second."""
     table = Table("", "tokens/s, CPU", "tokens/s, wall", f"of {base}, CPU", "asked", title=title)
@@ -164,6 +170,7 @@ def print_rates(
     for name, rows in seen.items():
         wall = statistics.median(tokens / wall for tokens, _, wall in rows)
         ratio = rate[name] / rate[base]
+        record.add(name, rate[name], what="per CPU second", of=title)
         table.add_row(name, f"{rate[name]:.1f}", f"{wall:.1f}", f"{ratio:.2f}", targets.get(name, ""))
     console.print(table)
     return rate
@@ -185,6 +192,7 @@ def compare(
     batch: int,
     rounds: int,
     peer: Peer | None,
+    record: Record,
 ) -> None:
     """Every contender with `oracle`, whose weights are packed, beside what runs on the weights as `stored`."""
     rules = grammars(oracle)
@@ -207,14 +215,18 @@ def compare(
         for pair in PEERS.values():
             contenders[f"genlm-control {pair[0]}, {pair[1]}"] = lambda p=pair: peer.measure(*p, batch)
     seen = measured(contenders, rounds)
-    rates = print_rates(console, f"batch {batch}, {NEW_TOKENS} new tokens", seen, "bare loop", targets)
+    rates = print_rates(
+        console, f"batch {batch}, {NEW_TOKENS} new tokens", seen, "bare loop", targets, record
+    )
     for own, pair in PEERS.items() if peer is not None else ():
         times = rates[own] / rates[f"genlm-control {pair[0]}, {pair[1]}"]
         asked = 10 if batch > 1 else 4
         console.print(f"{own}: {times:.1f} times genlm-control {pair[0]}, {pair[1]} (asked: {asked})")
 
 
-def compare_backtracking(console: Console, model: Path, oracle: PretrainedOracle, rounds: int) -> None:
+def compare_backtracking(
+    console: Console, model: Path, oracle: PretrainedOracle, rounds: int, record: Record
+) -> None:
     """Algorithm 1 at a ragged batch of 16, against ancestral sampling per query and against recomputing prefixes."""
     recomputing = load_pretrained(model, recompute=True)
     recomputing.eos = None
@@ -230,10 +242,10 @@ def compare_backtracking(console: Console, model: Path, oracle: PretrainedOracle
     }
     seen = measured({name: (lambda run=run: timed(run)) for name, run in runs.items()}, rounds)
     asked = {"backtracking, Q = B = 4": ">= 0.91", "backtracking, prefixes recomputed": "<= 0.33"}
-    print_rates(console, "queries, ragged batch of 16", seen, "ancestral", asked)
+    print_rates(console, "queries, ragged batch of 16", seen, "ancestral", asked, record)
 
 
-def print_memory(console: Console, model: str, batch: int, threads: int) -> None:
+def print_memory(console: Console, model: str, batch: int, threads: int, record: Record) -> None:
     """Peak resident memory of a process that does nothing but load the model and generate."""
     table = Table("", "peak, MiB", "of generate", "asked", title=f"memory, batch {batch}")
     peaks = {}
@@ -251,6 +263,7 @@ def print_memory(console: Console, model: str, batch: int, threads: int) -> None
             str(threads),
         ]
         peaks[name] = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        record.add(name, peaks[name], what="peak MiB")
         asked = "<= 1.2" if name == "ancestral" else ""
         table.add_row(name, f"{peaks[name]:.0f}", f"{peaks[name] / peaks['generate']:.2f}", asked)
     console.print(table)
@@ -266,6 +279,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 16])
     parser.add_argument("--genlm", metavar="PYTHON", help="a Python that has genlm-control")
+    parser.add_argument("--record", action="store_true", help="write the rows that README quotes")
     parser.add_argument("--peak", choices=["generate", "ancestral"], help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -283,16 +297,18 @@ def main() -> None:
         (library(loaded(False), batch) if alone else ours(loaded(True), batch, Ancestral()))()
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
         return
-    console = Console()
+    console, record = Console(), Record("generation")
     # While this process is small: a process that it starts begins with its peak.
-    print_memory(console, arguments.model, max(arguments.batches), arguments.threads)
+    print_memory(console, arguments.model, max(arguments.batches), arguments.threads, record)
     oracle, stored = loaded(True), loaded(False)
     folder = folder_of(arguments.model) or Path(arguments.model)
     peer = Peer(arguments.genlm, folder, arguments.threads) if arguments.genlm else None
     console.print(f"{arguments.threads} thread(s), medians of {arguments.rounds} rounds")
     for batch in arguments.batches:
-        compare(console, oracle, stored, batch, arguments.rounds, peer)
-    compare_backtracking(console, folder, oracle, arguments.rounds)
+        compare(console, oracle, stored, batch, arguments.rounds, peer, record)
+    compare_backtracking(console, folder, oracle, arguments.rounds, record)
+    if arguments.record:
+        record.write()
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from record import Record
 from trialogue.data import Ising
 from trialogue.inference import Gibbs, run_chain
 from trialogue.inference.chains.chain import KERNELS
@@ -129,7 +130,7 @@ def peers_on_ring(python: str) -> tuple[list[Row], list[str]]:
     return rows, missing
 
 
-def print_rows(console: Console, title: str, rows: list[Row], exact: float) -> None:
+def print_rows(console: Console, title: str, rows: list[Row], exact: float, record: Record) -> None:
     table = Table(title=f"{title}; exact {exact:.4f}")
     table.add_column()
     for column in ("M updates/s", "asked", "measured", "errors", ""):
@@ -138,6 +139,8 @@ def print_rows(console: Console, title: str, rows: list[Row], exact: float) -> N
         mean, error = float(row.means.mean()), float(row.means.std()) / math.sqrt(len(row.means))
         distance = (mean - exact) / error
         speed = f"{row.updates / row.seconds / 1e6:,.1f}"
+        record.add(row.name, row.updates / row.seconds / 1e6, what="M updates/s", of=title)
+        record.add(row.name, mean, what="mean", of=title)
         verdict = "right" if abs(distance) < WRONG else "wrong"
         table.add_row(row.name, speed, row.asked, f"{mean:.4f}", f"{distance:+.1f}", verdict)
     console.print(table)
@@ -151,19 +154,28 @@ def main() -> None:
     parser.add_argument(
         "--peers", metavar="PYTHON", default=sys.executable, help="a Python that has the others"
     )
+    parser.add_argument("--record", action="store_true", help="write the rows that README quotes")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    console = Console()
+    console, record = Console(), Record("gibbs")
     rows, missing = peers_on_ring(arguments.peers)
-    print_rows(console, f"Ising ring, N = {SITES}, beta = {BETA}", ours_on_ring() + rows, exact_ring())
+    print_rows(
+        console, f"Ising ring, N = {SITES}, beta = {BETA}", ours_on_ring() + rows, exact_ring(), record
+    )
     for line in missing:
         console.print(line)
     energy = torch.randn([VOCAB] * WIDTH, generator=generator(1, "energy"), dtype=torch.float64) / 2
     simulation = HeatBath(window_contexts(energy, SITES), 1024, 1)
     row = simulated("heat bath", simulation, 1024, 300, lambda tokens: window_means(tokens, energy), ">= 200")
     print_rows(
-        console, f"Potts chain, N = {SITES}, V = {VOCAB}, windows of {WIDTH}", [row], exact_window(energy)
+        console,
+        f"Potts chain, N = {SITES}, V = {VOCAB}, windows of {WIDTH}",
+        [row],
+        exact_window(energy),
+        record,
     )
+    if arguments.record:
+        record.write()
 
 
 if __name__ == "__main__":

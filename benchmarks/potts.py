@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from record import Record
 from trialogue.data import PottsChain
 from trialogue.randomness import generator
 
@@ -75,7 +76,7 @@ def others(python: str, chain: PottsChain, temperature: float) -> tuple[list[Row
     return rows, missing
 
 
-def print_rows(console: Console, temperature: float, rows: list[Row], exact: float) -> None:
+def print_rows(console: Console, temperature: float, rows: list[Row], exact: float, record: Record) -> None:
     table = Table(title=f"T = {temperature}; asked: {ASKED:,} a second; exact mean of H / T: {exact:.3f}")
     table.add_column(no_wrap=True)
     for column in ("sequences/s", "times slower", "measured", "errors", ""):
@@ -85,6 +86,7 @@ def print_rows(console: Console, temperature: float, rows: list[Row], exact: flo
         mean, error = float(row.energies.mean()), float(row.energies.std()) / math.sqrt(len(row.energies))
         distance = (mean - exact) / error
         speed = row.sequences / row.seconds
+        record.add(row.name, speed, what="sequences/s", temperature=temperature)
         verdict = "right" if abs(distance) < WRONG else "wrong"
         numbers = (f"{speed:,.0f}", f"{best / speed:,.1f}", f"{mean:.3f}", f"{distance:+.1f}")
         table.add_row(row.name, *numbers, verdict)
@@ -97,9 +99,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--peers", metavar="PYTHON", default=sys.executable, help="a Python that has dynamax")
+    parser.add_argument("--record", action="store_true", help="write the rows that README quotes")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    console = Console()
+    console, record = Console(), Record("potts")
     energies = torch.rand([VOCAB] * WINDOW, generator=generator(1, "energies"), dtype=torch.float64)
     chain, lacking = PottsChain(energies), set()
     for temperature in TEMPERATURES:
@@ -112,10 +115,12 @@ def main() -> None:
             rows += [row for row in found if row.name not in names]
             lacking |= {line for line in missing if line.split(":")[0] not in names}
         have = {row.name for row in rows}
-        print_rows(console, temperature, rows, chain.mean_energy(LENGTH, temperature) / temperature)
+        print_rows(console, temperature, rows, chain.mean_energy(LENGTH, temperature) / temperature, record)
         lacking = {line for line in lacking if line.split(":")[0] not in have}
     for line in sorted(lacking):
         console.print(line)
+    if arguments.record:
+        record.write()
 
 
 if __name__ == "__main__":

@@ -134,7 +134,7 @@ def fill(arguments: argparse.Namespace) -> None:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError("template", str(arguments.template), f"cannot be read: {error}") from error
     entries = ledger([studies.find(name) for name in studies.modules()], arguments.results)
-    print(atomic_write(arguments.out, filled(template, entries)))
+    print(atomic_write(arguments.out, filled(template, entries, arguments.measured)))
 
 
 def add(commands: Commands) -> None:
@@ -182,6 +182,7 @@ def add(commands: Commands) -> None:
         "template", metavar="TEMPLATE", type=Path, help="the text, with expressions for numbers"
     )
     filling.add_argument("--out", metavar="FILE", type=Path, required=True, help="the text to write")
+    filling.add_argument("--measured", metavar="DIR", type=Path, help="rows that benchmarks wrote")
     for subparser in (running, piloting, showing, comparing, reporting, filling):
         subparser.add_argument(
             "--results",

@@ -6,13 +6,16 @@ A template is the text with Jinja expressions where numbers stand:
     {{ spread("dyck-backtracking", "errors without a verifier").median }}        or low, high, mean, deviation
     {{ claim("dyck-backtracking", "forced-backtrack").estimate | points }}       estimate of a claim, in points
     {{ count("dyck-backtracking", "published", "holds") }}                       verdicts; None for any
+    {{ measured("decoding", "ours", what="tokens/s", batch=1) | whole }}         a row of a benchmark
 
 Quantities are those that a study names in `Study.numbers`.
 """
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,8 +39,11 @@ class Spread:
     high: float
 
 
-def fill(template: str, entries: Sequence[Entry]) -> str:
-    """The text of a `template`; raises `InputError` for what it names and the `entries` do not hold."""
+def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) -> str:
+    """The text of a `template`; raises `InputError` for what it names and the `entries` do not hold.
+
+    `measured` is a folder of rows that benchmarks wrote, `<benchmark>.jsonl`, with the number in `value`.
+    """
     environment = Environment(
         undefined=StrictUndefined,
         keep_trailing_newline=True,
@@ -53,6 +59,9 @@ def fill(template: str, entries: Sequence[Entry]) -> str:
         "claim": numbers.claim,
         "count": numbers.count,
         "verdicts": numbers.verdicts,
+        "measured": lambda benchmark, contender, **setting: _measured(
+            measured, benchmark, contender, setting
+        ),
         "result": numbers.folder,
     }
     environment.filters |= {"digits": format_number, "percent": _percent, "points": _points, "whole": _whole}
@@ -116,6 +125,20 @@ class _Numbers:
         if study not in self._entries:
             raise InputError("study", study, f"the ledger has {', '.join(self._entries)}")
         return self._entries[study]
+
+
+def _measured(folder: Path | None, benchmark: str, contender: str, setting: Mapping[str, object]) -> float:
+    """The one number of a contender in a setting."""
+    path = (folder or Path()) / f"{benchmark}.jsonl"
+    try:
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError) as error:
+        raise InputError("benchmark", str(path), f"cannot be read: {error}") from error
+    asked = {"contender": contender, **setting}
+    values = [row["value"] for row in rows if asked.items() <= row.items()]
+    if len(values) != 1:
+        raise InputError("benchmark", asked, f"{path.name} has {len(values)} such rows, not one")
+    return float(values[0])
 
 
 def _percent(value: Any, digits: int = 0) -> str:
