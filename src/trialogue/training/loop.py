@@ -20,9 +20,9 @@ from tqdm import tqdm
 
 from trialogue.errors import InputError
 from trialogue.randomness import seed_of
-from trialogue.training.checkpoints import TrainingState, restore_training, save_training
 from trialogue.training.config import TrainingConfig
 from trialogue.training.objectives import next_token_loss
+from trialogue.training.training_state import TrainingState, restore_training, save_training
 
 Batch = Tensor | tuple[Tensor, ...]
 
