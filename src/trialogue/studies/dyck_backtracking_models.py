@@ -183,7 +183,7 @@ def trained_model(config: Config, seed: int, artifacts: Path) -> Transformer:
     """The trained model, from `artifacts` if it is there."""
     path = artifacts / f"model-{seed}.safetensors"
     if path.exists():
-        return load_model(path)
+        return load_model(path, Transformer)
     law = config.law()
     model = Transformer(config.model(), seed=seed)
     result = train(
