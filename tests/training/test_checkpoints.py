@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 import torch
 from test_loop import RECIPE, batches, network
-from training.tied_network import Tied, TiedConfig
 
+from training.tied_network import Tied, TiedConfig
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.training import TrainingConfig, load_model, save_model, train

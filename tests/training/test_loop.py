@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor
-from training.plain_loop import Plain
 
+from training.plain_loop import Plain
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.randomness import generator

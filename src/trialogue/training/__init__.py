@@ -1,4 +1,4 @@
-"""What a network learns: objectives, the loop that minimises them, and weights on disk.
+"""What a network learns: objectives, the loop that minimises them, who follows it, and networks on disk.
 
 `train` minimises `next_token_loss` unless told otherwise. To train on masks, give it batches and a loss of their own:
 
@@ -10,10 +10,19 @@ A `MaskLaw` says what is to be predicted: each token with some probability (`Ind
 `Replacement` says what the model reads there: the mask (`MASK`, which makes the answers the conditionals of the data),
 or what BERT reads (`BERT`: mostly the mask, sometimes another token or the right one).
 
+The optimizer is the one that `TrainingConfig` names (AdamW, SGD, Adafactor), or one of your own; an `Observer` is told
+of updates while a training runs, and `Checkpoints` is one that keeps networks on the way:
+
+    train(model, batches, config, optimizer=partial(torch.optim.NAdam, lr=1e-3))
+    train(model, batches, config, observer=Scheduled(log_steps(10_000, 20), lambda update: print(update.loss)))
+    train(model, batches, config, observer=Checkpoints("folder", range(0, 10_001, 500)))
+
+`save_model` and `load_model` write and read any network whose class is registered (`register_network`).
+
 `fit_pseudolikelihood` fits an Ising model to samples by blocks that are masked, without a network.
 """
 
-from trialogue.training.checkpoints import load_model, save_model
+from trialogue.training.checkpoints import Checkpoints, load_model, save_model
 from trialogue.training.config import TrainingConfig
 from trialogue.training.loop import TrainingResult, train
 from trialogue.training.masking import (
@@ -29,22 +38,31 @@ from trialogue.training.masking import (
     masked_token_loss,
 )
 from trialogue.training.objectives import next_token_loss
+from trialogue.training.observers import Observer, Scheduled, Update, linear_steps, log_steps
+from trialogue.training.optimizers import OptimizerFactory
 from trialogue.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
 
 __all__ = [
     "BERT",
     "MASK",
+    "Checkpoints",
     "CyclicMasks",
     "IndependentMasks",
     "IndividualMasks",
     "MaskLaw",
+    "Observer",
+    "OptimizerFactory",
     "PseudolikelihoodFit",
     "Replacement",
+    "Scheduled",
     "TrainingConfig",
     "TrainingResult",
     "UniformMasks",
+    "Update",
     "fit_pseudolikelihood",
+    "linear_steps",
     "load_model",
+    "log_steps",
     "masked_batches",
     "masked_token_loss",
     "next_token_loss",

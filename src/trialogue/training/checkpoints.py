@@ -1,7 +1,16 @@
-"""Networks on disk: safetensors with the network's name and config as JSON, written whole or not at all."""
+"""Networks on disk: safetensors with the network's name and config as JSON, written whole or not at all.
+
+One is saved by `save_model`; those of some steps of a training are kept by `Checkpoints`:
+
+    kept = Checkpoints("folder", log_steps(10_000, 20))
+    train(model, batches, config, observer=kept)
+    early = kept.load(kept.steps()[0], Transformer)
+"""
 
 import dataclasses
 import json
+import re
+from collections.abc import Container
 from os import PathLike
 from pathlib import Path
 from typing import Any, overload
@@ -11,6 +20,7 @@ from torch import Tensor, nn
 
 from trialogue.errors import InputError
 from trialogue.models.registry import NetworkT, registered, registration_of
+from trialogue.training.observers import Observer, Update
 from trialogue.training.tensor_files import read_tensors, write_tensors
 
 _KIND = "trialogue network 1"
@@ -68,6 +78,40 @@ def load_model(
     for name, tensor in held.items():
         tensor.data = tensors[name].to(device)
     return model.to(device).eval()
+
+
+class Checkpoints(Observer):
+    """The networks of a training after the steps in `schedule`, in a `folder` of its own; without one, what it holds.
+
+    A file appears whole, under the name of its step, and stays. Networks are as `train` would have returned them, with
+    the averaged weights where there are any. A run that resumes writes those again that lie behind its own checkpoint.
+    """
+
+    def __init__(self, folder: str | PathLike[str], schedule: Container[int] = ()) -> None:
+        self.folder, self._schedule = Path(folder), schedule
+
+    def wants(self, step: int) -> bool:
+        """Whether the step is in the schedule."""
+        return step in self._schedule
+
+    def updated(self, update: Update) -> None:
+        """Keep the network; raises `InputError` where it cannot be saved (`save_model`)."""
+        save_model(update.model, self._path(update.step))
+
+    def steps(self) -> tuple[int, ...]:
+        """The steps whose networks are there, in order."""
+        names = (re.fullmatch(r"step-(\d+)\.safetensors", path.name) for path in self.folder.glob("step-*"))
+        return tuple(sorted(int(name[1]) for name in names if name))
+
+    def load(self, step: int, network: type[NetworkT], *, device: torch.device | str = "cpu") -> NetworkT:
+        """The network after `step` updates, in eval mode; raises `InputError` where it is not there, or damaged."""
+        if not self._path(step).exists():
+            mend = f"{self.folder} has those of steps {', '.join(map(str, self.steps())) or 'none'}"
+            raise InputError("step", step, f"there is no checkpoint of it: {mend}")
+        return load_model(self._path(step), network, device=device)
+
+    def _path(self, step: int) -> Path:
+        return self.folder / f"step-{step}.safetensors"
 
 
 def _held_tensors(model: nn.Module) -> dict[str, Tensor]:

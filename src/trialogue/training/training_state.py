@@ -10,9 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
+from trialogue.training.optimizers import optimized
 from trialogue.training.tensor_files import read_tensors, write_tensors
 
-_KIND = "trialogue training 1"
+_KIND = "trialogue training 2"
+_PLAIN = (bool, int, float, str, type(None))
 
 
 class TrainingState(NamedTuple):
@@ -31,10 +33,22 @@ def save_training(state: TrainingState, step: int, run: Mapping[str, Any], path:
         tensors[f"model/{name}"] = tensor
     for index, average in enumerate(state.averages):
         tensors[f"average/{index}"] = average
-    for slot, parameter in enumerate(_optimized(state.optimizer)):
-        for key, tensor in state.optimizer.state[parameter].items():
-            tensors[f"optimizer/{slot}/{key}"] = tensor
-    return write_tensors(path, _KIND, tensors, {"step": step, "run": run})
+    slots: dict[int, dict[str, Any]] = {}
+    for slot, parameter in enumerate(optimized(state.optimizer)):
+        for key, value in state.optimizer.state[parameter].items():
+            if isinstance(value, Tensor):
+                tensors[f"optimizer/{slot}/{key}"] = value
+            elif isinstance(value, _PLAIN):
+                slots.setdefault(slot, {})[key] = value
+            else:
+                name = type(state.optimizer).__name__
+                mend = f"its {key!r} is a {type(value).__name__}: only tensors and numbers can be saved"
+                raise InputError("optimizer", name, mend)
+    groups = [
+        {key: value for key, value in group.items() if isinstance(value, _PLAIN)}
+        for group in state.optimizer.param_groups
+    ]
+    return write_tensors(path, _KIND, tensors, {"step": step, "run": run, "slots": slots, "groups": groups})
 
 
 def restore_training(state: TrainingState, run: Mapping[str, Any], path: str | PathLike[str]) -> int:
@@ -59,19 +73,17 @@ def restore_training(state: TrainingState, run: Mapping[str, Any], path: str | P
             state.losses[:step] = tensors["losses"]
     except (KeyError, RuntimeError) as error:
         raise InputError("checkpoint", str(path), f"it lacks a part of the state: {mend}") from error
-    slots: dict[int, dict[str, Tensor]] = {}
+    slots: dict[int, dict[str, Any]] = {int(slot): values for slot, values in metadata["slots"].items()}
     for name, tensor in tensors.items():
         if name.startswith("optimizer/"):
             _, slot, key = name.split("/")
             slots.setdefault(int(slot), {})[key] = tensor
     groups = state.optimizer.state_dict()["param_groups"]
+    for group, values in zip(groups, metadata["groups"], strict=True):
+        group.update(values)
     state.optimizer.load_state_dict({"state": slots, "param_groups": groups})
     return step
 
 
 def _named_tensors(model: nn.Module) -> dict[str, Tensor]:
     return dict(model.named_parameters()) | dict(model.named_buffers())
-
-
-def _optimized(optimizer: torch.optim.Optimizer) -> list[Tensor]:
-    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
