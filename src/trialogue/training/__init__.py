@@ -10,14 +10,20 @@ A `MaskLaw` says what is to be predicted: each token with some probability (`Ind
 `Replacement` says what the model reads there: the mask (`MASK`, which makes the answers the conditionals of the data),
 or what BERT reads (`BERT`: mostly the mask, sometimes another token or the right one).
 
-The optimizer is the one that `TrainingConfig` names (AdamW, SGD, Adafactor), or one of your own; an `Observer` is told
-of updates while a training runs, and `Checkpoints` is one that keeps networks on the way:
+The optimizer is the one that `TrainingConfig` names (AdamW, SGD, Adafactor), or one of your own. An `Observer` is told
+of updates while a training runs: `Scheduled` tells a function, `Checkpoints` keeps networks on the way:
 
-    train(model, batches, config, optimizer=partial(torch.optim.NAdam, lr=1e-3))
-    train(model, batches, config, observer=Scheduled(log_steps(10_000, 20), lambda update: print(update.loss)))
-    train(model, batches, config, observer=Checkpoints("folder", range(0, 10_001, 500)))
+    kept = Checkpoints("kept", log_steps(500, 10))
+    told = Scheduled(range(0, 501, 100), lambda update: print(update.step, float(update.loss)))
+    config = TrainingConfig(steps=500, batch_size=32, optimizer="sgd", momentum=0.9, learning_rate=0.1)
+    train(model, batches, config, loss=masked_token_loss, observer=[kept, told])
+    first = kept.load(kept.steps()[0], Transformer)
 
-`save_model` and `load_model` write and read any network whose class is registered (`register_network`).
+`save_model` and `load_model` write and read a network whose class is registered (`trialogue.models.register_network`).
+A `Recipe` says all that decides a network's weights, and `trained` trains it once:
+
+    recipe = Recipe(Transformer, model.config, batches, config, loss=masked_token_loss, checkpoints=log_steps(500, 10))
+    model, losses, kept = trained(recipe, "artifacts")
 
 `fit_pseudolikelihood` fits an Ising model to samples by blocks that are masked, without a network.
 """
@@ -31,6 +37,7 @@ from trialogue.training.masking import (
     CyclicMasks,
     IndependentMasks,
     IndividualMasks,
+    MaskedBatches,
     MaskLaw,
     Replacement,
     UniformMasks,
@@ -41,6 +48,7 @@ from trialogue.training.objectives import next_token_loss
 from trialogue.training.observers import Observer, Scheduled, Update, linear_steps, log_steps
 from trialogue.training.optimizers import OptimizerFactory
 from trialogue.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
+from trialogue.training.recipes import Recipe, Trained, trained
 
 __all__ = [
     "BERT",
@@ -50,11 +58,14 @@ __all__ = [
     "IndependentMasks",
     "IndividualMasks",
     "MaskLaw",
+    "MaskedBatches",
     "Observer",
     "OptimizerFactory",
     "PseudolikelihoodFit",
+    "Recipe",
     "Replacement",
     "Scheduled",
+    "Trained",
     "TrainingConfig",
     "TrainingResult",
     "UniformMasks",
@@ -68,4 +79,5 @@ __all__ = [
     "next_token_loss",
     "save_model",
     "train",
+    "trained",
 ]

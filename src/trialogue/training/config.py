@@ -1,8 +1,8 @@
 """How a network is trained: every number of the recipe, and the schedules as functions of the step."""
 
 import math
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
 
 from trialogue.errors import InputError
 
@@ -69,6 +69,14 @@ class TrainingConfig:
     def _require(self, field: str, holds: bool, mend: str) -> None:
         if not holds:
             raise InputError(field, getattr(self, field), mend)
+
+    def trajectory(self) -> dict[str, Any]:
+        """The fields that decide what is learned, which how often to save and to log does not."""
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in ("checkpoint_every", "log_every")
+        }
 
     def learning_rate_at(self, step: int, peak: float | None = None) -> float:
         """Learning rate of step 0, 1, ..., steps - 1, where the largest is `peak`, by default `learning_rate`."""

@@ -174,13 +174,11 @@ class _Objective(nn.Module):
 
 def _identity(model: nn.Module, config: TrainingConfig) -> dict[str, Any]:
     """What makes two runs the same trajectory, as far as it can be told without their batches."""
-    training = dataclasses.asdict(config)
-    del training["checkpoint_every"], training["log_every"]
     shapes = {name: list(parameter.shape) for name, parameter in model.named_parameters()}
     shape = getattr(model, "config", None)  # of a module of any class, registered or not
     fields = dataclasses.asdict(shape) if dataclasses.is_dataclass(shape) else {}  # type: ignore[arg-type]
     of_network = {f"network.{name}": value for name, value in fields.items()}
-    return {"network": type(model).__name__, **of_network, **training, "shapes": shapes}
+    return {"network": type(model).__name__, **of_network, **config.trajectory(), "shapes": shapes}
 
 
 def _share(batch: Batch, batch_size: int, accelerator: Accelerator) -> tuple[Tensor, ...]:
