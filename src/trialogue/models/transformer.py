@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from trialogue.errors import InputError, whole_number
 from trialogue.models.attention_cache import AttentionCache, attended_positions
-from trialogue.models.registry import register_network
+from trialogue.models.networks import register_network
 from trialogue.randomness import generator
 
 Positions = Literal["learned", "linear", "none"]

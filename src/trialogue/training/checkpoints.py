@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
-from trialogue.models.registry import NetworkT, registered, registration_of
+from trialogue.models.networks import NetworkT, registered, registration_of
 from trialogue.training.observers import Observer, Update
 from trialogue.training.tensor_files import read_tensors, write_tensors
 

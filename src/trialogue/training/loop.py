@@ -70,11 +70,11 @@ def train(
     parameters: list[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
     averages = [parameter.detach().clone() for parameter in parameters] if config.ema != "none" else []
     losses = torch.zeros(config.steps, device=device)
-    update = optimizer_of(parameters, config, optimizer)
-    peaks = [float(group["lr"]) for group in update.param_groups]
-    state = TrainingState(model, averages, update, losses)
+    torch_optimizer = optimizer_of(parameters, config, optimizer)
+    peaks = [float(group["lr"]) for group in torch_optimizer.param_groups]
+    state = TrainingState(model, averages, torch_optimizer, losses)
     path = Path(checkpoint_dir) / "training.safetensors" if checkpoint_dir is not None else None
-    run = _identity(model, config) | ({} if optimizer is None else {"optimizer": described(update)})
+    run = _identity(model, config) | ({} if optimizer is None else {"optimizer": described(torch_optimizer)})
     first = done = restore_training(state, run, path) if path is not None and path.exists() else 0
     bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported() if config.bf16 is None else config.bf16
     observers = [observer] if isinstance(observer, Observer) else list(observer)
@@ -87,12 +87,12 @@ def train(
         told = [each for each in observers if main and each.wants(done)]
         if told:
             last = losses[done - 1].clone() if done else losses.new_tensor(math.nan)
-            rate = float(update.param_groups[0]["lr"]) if done else 0.0
+            rate = float(torch_optimizer.param_groups[0]["lr"]) if done else 0.0
             with _as_returned(model, parameters, averages):
                 for each in told:
                     each.updated(Update(done, model, last, rate))
             objective.train()
-            update.zero_grad(set_to_none=True)
+            torch_optimizer.zero_grad(set_to_none=True)
 
     generators = [device] if device.type == "cuda" else []  # the caller's are left as they were
     shown = Progress(first, config.steps, progress and main, tensorboard_dir if main else None)
@@ -111,10 +111,10 @@ def train(
                 if config.gradient_clip is not None:
                     norm = accelerator.clip_grad_norm_(parameters, config.gradient_clip)
                 whole = False
-                for group, peak in zip(update.param_groups, peaks, strict=True):
+                for group, peak in zip(torch_optimizer.param_groups, peaks, strict=True):
                     group["lr"] = config.learning_rate_at(done, peak)
-                update.step()
-                update.zero_grad(set_to_none=True)
+                torch_optimizer.step()
+                torch_optimizer.zero_grad(set_to_none=True)
                 if averages:
                     torch._foreach_lerp_(averages, parameters, 1 - config.ema_decay_at(done))
                 value = value.detach()
@@ -126,7 +126,7 @@ def train(
                 shown.stepped(batch[0].numel() * accelerator.num_processes)
                 if done % config.log_every == 0 or done == config.steps:
                     last = _finite(losses[done - 1].item(), done, config)
-                    shown.show(done, last, float(update.param_groups[0]["lr"]), norm)
+                    shown.show(done, last, float(torch_optimizer.param_groups[0]["lr"]), norm)
                 if interrupted():
                     raise KeyboardInterrupt
                 if done % config.checkpoint_every == 0 and done < config.steps:

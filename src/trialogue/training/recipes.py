@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.models.registry import NetworkT, registration_of
+from trialogue.models.networks import NetworkT, registration_of
 from trialogue.storage import atomic_write
 from trialogue.training.checkpoints import Checkpoints, load_model, save_model
 from trialogue.training.config import TrainingConfig

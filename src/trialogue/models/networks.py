@@ -9,8 +9,7 @@ A network is a module that one config describes, a dataclass of numbers, strings
 """
 
 import importlib
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from torch import nn
@@ -28,10 +27,10 @@ class Registration(NamedTuple):
     config: type[Any]
 
 
-BUILT_IN: Mapping[str, str] = MappingProxyType({"transformer": "trialogue.models.transformer"})
-"""Modules that register a network, by its name; each is imported when its network is asked for."""
+NETWORKS: dict[str, type[nn.Module] | str] = {"transformer": "trialogue.models.transformer:Transformer"}
+"""Every network by its name: its class, or where that lies, "module:class", until it is asked for."""
 
-_REGISTERED: dict[str, Registration] = {}
+_REGISTRATIONS: dict[type[nn.Module], Registration] = {}
 
 
 def register_network(name: str, config: type[Any]) -> Callable[[type[NetworkT]], type[NetworkT]]:
@@ -41,10 +40,11 @@ def register_network(name: str, config: type[Any]) -> Callable[[type[NetworkT]],
     """
 
     def register(network: type[NetworkT]) -> type[NetworkT]:
-        taken = _REGISTERED.get(name)
-        if taken is not None and _place(taken.network) != _place(network):
-            raise InputError("name", name, f"{_place(taken.network)} is registered under it: choose another")
-        _REGISTERED[name] = Registration(name, network, config)
+        known = NETWORKS.get(name)
+        taken = known if known is None or isinstance(known, str) else _place(known)
+        if taken not in (None, _place(network)):
+            raise InputError("name", name, f"{taken} is registered under it: choose another")
+        NETWORKS[name], _REGISTRATIONS[network] = network, Registration(name, network, config)
         return network
 
     return register
@@ -52,24 +52,28 @@ def register_network(name: str, config: type[Any]) -> Callable[[type[NetworkT]],
 
 def registered(name: str) -> Registration:
     """The network of this name; raises `InputError` where there is none."""
-    if name not in _REGISTERED and name in BUILT_IN:
-        importlib.import_module(BUILT_IN[name])
-    if name not in _REGISTERED:
-        known = ", ".join(sorted({*_REGISTERED, *BUILT_IN}))
-        mend = f"no such network is registered (there are {known}): import the module that defines it"
-        raise InputError("network", name, mend)
-    return _REGISTERED[name]
+    return registration_of(_find(name))
 
 
 def registration_of(network: type[nn.Module]) -> Registration:
     """How the class `network` itself is registered; raises `InputError` where it is not."""
-    for registration in _REGISTERED.values():
-        if registration.network is network:
-            return registration
-    raise InputError(
-        "network", network.__qualname__, "decorate the class with @register_network(name, config)"
-    )
+    if network not in _REGISTRATIONS:
+        mend = "decorate the class with @register_network(name, config)"
+        raise InputError("network", _place(network), mend)
+    return _REGISTRATIONS[network]
+
+
+def _find(name: str) -> type[nn.Module]:
+    known = NETWORKS.get(name)
+    if known is None:
+        mend = f"no such network is registered (there are {', '.join(NETWORKS)}): import the module that does"
+        raise InputError("network", name, mend)
+    if isinstance(known, str):
+        module, _, attribute = known.partition(":")
+        network: type[nn.Module] = getattr(importlib.import_module(module), attribute)
+        return network
+    return known
 
 
 def _place(network: type[nn.Module]) -> str:
-    return f"{network.__module__}.{network.__qualname__}"
+    return f"{network.__module__}:{network.__qualname__}"
