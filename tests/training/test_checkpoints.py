@@ -5,17 +5,18 @@ import pytest
 import torch
 from test_loop import RECIPE, batches, network
 
+from training.tied_network import Tied, TiedConfig
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.training import TrainingConfig, load_model, save_model, train
-from trialogue.training.tensor_files import write_tensors
+from trialogue.training.tensor_files import read_tensors, write_tensors
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("positions", ["learned", "linear"])
 def test_a_model_comes_back_as_it_was(dtype: torch.dtype, positions: str, tmp_path: Path) -> None:
     model = Transformer(TransformerConfig(vocab_size=3, positions=positions), seed=5).to(dtype)  # type: ignore[arg-type]
-    back = load_model(save_model(model, tmp_path / "folder" / "model.safetensors"))
+    back = load_model(save_model(model, tmp_path / "folder" / "model.safetensors"), Transformer)
     assert back.config == model.config
     assert not back.training
     for name, parameter in model.named_parameters():
@@ -32,9 +33,46 @@ def test_a_file_from_before_attention_had_a_window_is_read(tmp_path: Path) -> No
     path = write_tensors(
         tmp_path / "model.safetensors", "trialogue transformer 1", tensors, {"config": config}
     )
-    back = load_model(path)
+    back = load_model(path, Transformer)
     assert back.config == model.config
     assert back.config.attention_window is None
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_network_of_the_users_own_comes_back(half: bool, tmp_path: Path) -> None:
+    model = Tied(TiedConfig(half=half), seed=2)
+    model.calls += 7
+    back = load_model(save_model(model, tmp_path / "tied.safetensors"), Tied)
+    assert back.config == model.config
+    assert back.head.weight is back.embedding
+    assert torch.equal(back.embedding, model.embedding)
+    assert back.calls == 7
+    assert back.shift.dtype == model.shift.dtype
+    assert isinstance(load_model(tmp_path / "tied.safetensors"), Tied)
+
+
+def test_a_file_of_another_network_is_named_with_the_one_it_holds(tmp_path: Path) -> None:
+    path = save_model(network(), tmp_path / "model.safetensors")
+    with pytest.raises(InputError, match=r"model\.safetensors.*'transformer', not a Tied"):
+        load_model(path, Tied)
+    tensors, metadata = read_tensors(path, "trialogue network 1", "")
+    unknown = write_tensors(
+        tmp_path / "other.safetensors", "trialogue network 1", tensors, metadata | {"network": "unheard"}
+    )
+    with pytest.raises(InputError, match=r"unheard.*import the module"):
+        load_model(unknown)
+    wider = metadata | {"config": metadata["config"] | {"width": 32}}
+    path = write_tensors(tmp_path / "wider.safetensors", "trialogue network 1", tensors, wider)
+    with pytest.raises(InputError, match="do not agree"):
+        load_model(path)
+
+
+def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="register_network"):
+        save_model(torch.nn.Linear(2, 2), tmp_path / "linear.safetensors")
+    with pytest.raises(InputError, match="tuples"):
+        save_model(Tied(TiedConfig([3, 4])), tmp_path / "tied.safetensors")  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
 
 
 def _cut(content: bytes) -> bytes:

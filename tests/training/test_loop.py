@@ -1,3 +1,4 @@
+import dataclasses
 import os
 import signal
 from collections.abc import Callable
@@ -7,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from training.plain_loop import Plain
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.randomness import generator
@@ -129,6 +131,18 @@ def test_the_first_steps_of_training_stay_as_they_are() -> None:
     losses = train(network(), batches, RECIPE, progress=False).losses
     golden = torch.tensor(GOLDEN)
     torch.testing.assert_close(losses, golden, atol=2e-3, rtol=0)
+
+
+@pytest.mark.parametrize("ema", ["none", "constant", "power"])
+@pytest.mark.parametrize("clip", [None, 0.1])
+def test_training_is_the_plain_loop_to_the_bit(ema: str, clip: float | None) -> None:
+    fields = vars(RECIPE) | {"ema": ema, "gradient_clip": clip, "bf16": False}
+    config = TrainingConfig(**fields)  # type: ignore[arg-type]
+    result = train(network(), batches, config, loss=noisy_loss, progress=False)
+    plain = Plain(network(), batches, config, noisy_loss)
+    assert plain.equals(result.losses, result.model, averaged=ema != "none")
+    other = train(network(), batches, dataclasses.replace(config, seed=1), loss=noisy_loss, progress=False)
+    assert not plain.equals(other.losses, other.model, averaged=ema != "none")
 
 
 def test_the_global_generator_is_left_alone_and_the_seed_matters() -> None:

@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -137,16 +138,21 @@ def test_the_replacement_of_bert_teaches_others() -> None:
     assert largest_error(trained(batches, 256, masked_token_loss, 300), (1, 2)) > 0.06
 
 
-def test_all_that_masked_training_needs_is_in_the_package() -> None:
+def test_all_that_masked_training_needs_is_in_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     laws = {law.__name__ for law in MaskLaw.__subclasses__() if law.__module__ == masking.__name__}
     assert len(laws) == 4
     assert laws | {"MaskLaw", "Replacement", "MASK", "BERT", "masked_batches"} <= set(training.__all__)
     assert all(f"`{name}" in str(training.__doc__) for name in laws)
     example = "\n".join(re.findall(r"^ {4}(.*)$", str(training.__doc__), re.MULTILINE))
     model = network()
-    names = {**vars(training), "model": model, "sequences": SEQUENCES}
+    names = {**vars(training), "Transformer": Transformer, "model": model, "sequences": SEQUENCES}
     exec(example.replace("steps=500", "steps=2, log_every=2"), names)
-    assert example.count("\n") == 1
+    assert example.count("\n") == 8
+    assert names["kept"].steps() == (1, 2)
+    assert (tmp_path / "artifacts").is_dir()
     assert not torch.equal(model.state_dict()["head.weight"], network().state_dict()["head.weight"])
 
 

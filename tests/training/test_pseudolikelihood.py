@@ -13,7 +13,7 @@ from torch import Tensor
 from trialogue.data import Ising
 from trialogue.errors import InputError
 from trialogue.randomness import generator, numpy_generator
-from trialogue.training import block_conditionals
+from trialogue.training import block_conditionals, block_moments
 from trialogue.training.block_conditionals import BlockConditionals
 from trialogue.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
 
@@ -111,7 +111,7 @@ def test_loss_and_derivatives_are_those_of_brute_force(law: MaskLaw | None) -> N
 
 
 def test_the_check_rejects_broken_moments(monkeypatch: pytest.MonkeyPatch) -> None:
-    transform, spread = block_conditionals._transform, block_conditionals._spread
+    transform, spread = block_conditionals.hadamard_transform, block_conditionals._spread
     gradients = block_conditionals._gradients
 
     def unnormalised(values: np.ndarray) -> np.ndarray:
@@ -121,7 +121,7 @@ def test_the_check_rejects_broken_moments(monkeypatch: pytest.MonkeyPatch) -> No
         return spread(local, weights, abs(outside), k)
 
     with monkeypatch.context() as patch:
-        patch.setattr(block_conditionals, "_transform", unnormalised)
+        patch.setattr(block_conditionals, "hadamard_transform", unnormalised)
         assert worst_differences()["loss"] > 1e-5
     with monkeypatch.context() as patch:
         patch.setattr(block_conditionals, "_spread", without_couplings)
@@ -138,9 +138,11 @@ def test_the_check_rejects_broken_moments(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_transform_is_the_product_with_the_hadamard_matrix(
     monkeypatch: pytest.MonkeyPatch, k: int, bits: int
 ) -> None:
-    monkeypatch.setattr(block_conditionals, "_BITS_AT_ONCE", bits)
+    monkeypatch.setattr(block_moments, "_BITS_AT_ONCE", bits)
     values = torch.randn(3, 1 << k, generator=generator(k, "values"), dtype=torch.float64).numpy()
-    np.testing.assert_allclose(block_conditionals._transform(values), values @ hadamard(1 << k), atol=1e-10)
+    np.testing.assert_allclose(
+        block_moments.hadamard_transform(values), values @ hadamard(1 << k), atol=1e-10
+    )
 
 
 def test_one_context_with_more_completions_than_are_kept_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from trialogue.errors import InputError, whole_number
 from trialogue.models.attention_cache import AttentionCache, attended_positions
+from trialogue.models.networks import register_network
 from trialogue.randomness import generator
 
 Positions = Literal["learned", "linear", "none"]
@@ -95,6 +96,7 @@ class Block(nn.Module):
         return x + self.down(F.gelu(self.up(self.mlp_norm(x)), approximate="tanh"))
 
 
+@register_network("transformer", TransformerConfig)
 class Transformer(nn.Module):
     """The network of `config`, initialised as GPT-2 is, from the stream of `seed`.
 

@@ -117,4 +117,4 @@ def trained_surrogate(cases: int, artifacts: Path) -> Surrogate:
         )
         train(model, batch, TrainingConfig(steps=_STEPS, batch_size=_BATCH), progress=False)
         save_model(model, path)
-    return Surrogate(load_model(path))
+    return Surrogate(load_model(path, Transformer))

@@ -1,4 +1,4 @@
-"""What a network learns: objectives, the loop that minimises them, and weights on disk.
+"""What a network learns: objectives, the loop that minimises them, who follows it, and networks on disk.
 
 `train` minimises `next_token_loss` unless told otherwise. To train on masks, give it batches and a loss of their own:
 
@@ -10,10 +10,25 @@ A `MaskLaw` says what is to be predicted: each token with some probability (`Ind
 `Replacement` says what the model reads there: the mask (`MASK`, which makes the answers the conditionals of the data),
 or what BERT reads (`BERT`: mostly the mask, sometimes another token or the right one).
 
+The optimizer is the one that `TrainingConfig` names (AdamW, SGD, Adafactor), or one of your own. An `Observer` is told
+of updates while a training runs: `Scheduled` tells a function, `Checkpoints` keeps networks on the way:
+
+    kept = Checkpoints("kept", log_steps(500, 10))
+    told = Scheduled(range(0, 501, 100), lambda update: print(update.step, float(update.loss)))
+    config = TrainingConfig(steps=500, batch_size=32, optimizer="sgd", momentum=0.9, learning_rate=0.1)
+    train(model, batches, config, loss=masked_token_loss, observer=[kept, told])
+    first = kept.load(kept.steps()[0], Transformer)
+
+`save_model` and `load_model` write and read a network whose class is registered (`trialogue.models.register_network`).
+A `Recipe` says all that decides a network's weights, and `trained` trains it once:
+
+    recipe = Recipe(Transformer, model.config, batches, config, loss=masked_token_loss, checkpoints=log_steps(500, 10))
+    model, losses, kept = trained(recipe, "artifacts")
+
 `fit_pseudolikelihood` fits an Ising model to samples by blocks that are masked, without a network.
 """
 
-from trialogue.training.checkpoints import load_model, save_model
+from trialogue.training.checkpoints import Checkpoints, load_model, save_model
 from trialogue.training.config import TrainingConfig
 from trialogue.training.loop import TrainingResult, train
 from trialogue.training.masking import (
@@ -22,6 +37,7 @@ from trialogue.training.masking import (
     CyclicMasks,
     IndependentMasks,
     IndividualMasks,
+    MaskedBatches,
     MaskLaw,
     Replacement,
     UniformMasks,
@@ -29,25 +45,39 @@ from trialogue.training.masking import (
     masked_token_loss,
 )
 from trialogue.training.objectives import next_token_loss
+from trialogue.training.observers import Observer, Scheduled, Update, linear_steps, log_steps
+from trialogue.training.optimizers import OptimizerFactory
 from trialogue.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
+from trialogue.training.recipes import Recipe, Trained, trained
 
 __all__ = [
     "BERT",
     "MASK",
+    "Checkpoints",
     "CyclicMasks",
     "IndependentMasks",
     "IndividualMasks",
     "MaskLaw",
+    "MaskedBatches",
+    "Observer",
+    "OptimizerFactory",
     "PseudolikelihoodFit",
+    "Recipe",
     "Replacement",
+    "Scheduled",
+    "Trained",
     "TrainingConfig",
     "TrainingResult",
     "UniformMasks",
+    "Update",
     "fit_pseudolikelihood",
+    "linear_steps",
     "load_model",
+    "log_steps",
     "masked_batches",
     "masked_token_loss",
     "next_token_loss",
     "save_model",
     "train",
+    "trained",
 ]

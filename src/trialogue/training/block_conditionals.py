@@ -3,33 +3,27 @@
 A context is a mask K with the spins outside it. Samples that share mask and spins are counted once, and contexts that
 share them too, so that a small model costs what its distinct contexts cost, and a large one what its samples do.
 
-The 2^k completions of a context are indexed by bits, set where the spin is -1, so that the products of spins of a
-subset are a row of the Hadamard matrix: energies are the transform of the parameters, and moments of any order that of
-the probabilities.
+Completions are indexed as in `trialogue.training.block_moments`.
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.linalg import hadamard
 from scipy.special import logsumexp
 from torch import Tensor
 
 from trialogue.errors import InputError
+from trialogue.training.block_moments import Floats, Indices, hadamard_transform, small_subsets
 
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-Indices = NDArray[np.int64]
 MaskProbability = Callable[[Tensor, Tensor], Tensor]
 """`law(tokens (rows, N), masks (rows, N) bool) -> (rows,)`: the probability of each mask at its state."""
 
 _COMPLETIONS = 2**26
 _COMPLETIONS_AT_ONCE = 2**20
-_BITS_AT_ONCE = 6
 
 
 class _Contexts(NamedTuple):
@@ -78,9 +72,11 @@ class BlockConditionals:
             for part in np.array_split(members, min(parts, len(members))):
                 place = np.full(len(places), -1)
                 place[part] = np.arange(len(part))
-                own = np.flatnonzero(place[context] >= 0)
+                fallen = np.flatnonzero(place[context] >= 0)
                 self._groups.append(
-                    _contexts(masks, up, places[part], own, place[context[own]], pair_share[own], mask_law)
+                    _contexts(
+                        masks, up, places[part], fallen, place[context[fallen]], pair_share[fallen], mask_law
+                    )
                 )
         self._observed = np.zeros(self.parameters)
         self._observed_base = 0.0
@@ -122,9 +118,9 @@ class BlockConditionals:
         hessian = np.zeros((self.parameters, self.parameters))
         scores = np.zeros_like(hessian)
         for group, law in zip(self._groups, self._laws, strict=True):
-            single, pair, first, second = _subsets(group.sites.shape[1])
+            single, pair, first, second = small_subsets(group.sites.shape[1])
             subsets = np.concatenate((single, pair))
-            moments = _transform(law)
+            moments = hadamard_transform(law)
             mean = moments[:, subsets]
             covariance = moments[:, subsets[:, None] ^ subsets] - mean[:, :, None] * mean[:, None]
             inside = group.inside
@@ -132,10 +128,12 @@ class BlockConditionals:
             blocks, block = np.unique(group.sites, axis=0, return_inverse=True)
             block = block.reshape(-1)
             for index, sites in enumerate(blocks):
-                own, pairs = block == index, block[group.context] == index
+                with_block, pairs = block == index, block[group.context] == index
                 columns = self._columns(sites)
-                outside = group.outside[own][:, columns.outside]
-                hessian[columns.grid] += _spread(covariance[own], group.share[own], outside, len(sites))
+                outside = group.outside[with_block][:, columns.outside]
+                hessian[columns.grid] += _spread(
+                    covariance[with_block], group.share[with_block], outside, len(sites)
+                )
                 outside = group.outside[group.context[pairs]][:, columns.outside]
                 gradients = _gradients(residual[pairs], outside, len(sites))
                 scores[columns.grid] += (group.pair_share[pairs][:, None] * gradients).T @ gradients
@@ -159,18 +157,18 @@ class BlockConditionals:
         coupling[self.first, self.second] = parameters[: len(self.first)]
         coupling += coupling.T
         sites = group.sites
-        single, pair, first, second = _subsets(sites.shape[1])
+        single, pair, first, second = small_subsets(sites.shape[1])
         coefficients = np.zeros((len(sites), 1 << len(single)))
         field = parameters[len(self.first) :] + group.outside @ coupling
         coefficients[:, single] = np.take_along_axis(field, sites, 1)
         coefficients[:, pair] = coupling[sites[:, first], sites[:, second]]
-        return _transform(coefficients)
+        return hadamard_transform(coefficients)
 
     def _total(self, group: _Contexts, weights: Floats) -> Floats:
         """Sum (d,) over completions of `weights` (c, 2^k) times the statistics that touch the mask."""
         sites = group.sites
-        single, pair, first, second = _subsets(sites.shape[1])
-        moments = _transform(weights)
+        single, pair, first, second = small_subsets(sites.shape[1])
+        moments = hadamard_transform(weights)
         within = np.zeros(group.outside.shape)
         np.put_along_axis(within, sites, moments[:, single], 1)
         pairs = within.T @ group.outside
@@ -181,7 +179,7 @@ class BlockConditionals:
 
     def _columns(self, sites: Indices) -> "_Columns":
         """Places of the parameters that touch the block `sites` (k,)."""
-        _, _, first, second = _subsets(len(sites))
+        _, _, first, second = small_subsets(len(sites))
         outside = np.setdiff1d(np.arange(self.sites), sites)
         fields = np.column_stack((len(self.first) + sites, self._place[sites[:, None], outside]))
         places = np.concatenate((fields.ravel(), self._place[sites[first], sites[second]]))
@@ -199,16 +197,16 @@ def _contexts(
     masks: Bools,
     up: Bools,
     places: Indices,
-    own: Indices,
+    pairs: Indices,
     context: Indices,
     pair_share: Floats,
     mask_law: MaskProbability | None,
 ) -> _Contexts:
-    """Contexts that the pairs at `places` (c,) exemplify, with the pairs `own` (p,) that fall into them."""
+    """Contexts that the pairs at `places` (c,) exemplify, with those at `pairs` (p,) that fall into them."""
     spins = np.where(up, 1.0, -1.0)
     size = int(masks[places[0]].sum())
     sites: Indices = np.nonzero(masks[places])[1].reshape(-1, size).astype(np.int64)
-    inside = np.take_along_axis(spins[own], sites[context], 1)
+    inside = np.take_along_axis(spins[pairs], sites[context], 1)
     log_base = np.zeros((len(places), 1))
     if mask_law is not None:
         minus = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1
@@ -219,44 +217,6 @@ def _contexts(
             log_base = np.log(law.double().numpy()).reshape(len(places), -1)
     share = np.bincount(context, pair_share).astype(np.float64)
     return _Contexts(sites, np.where(masks, 0.0, spins)[places], share, log_base, context, inside, pair_share)
-
-
-def _transform(values: Floats) -> Floats:
-    """Hadamard transform of the rows of (c, 2^k): its matrix is the Kronecker product of small ones."""
-    k = values.shape[1].bit_length() - 1
-    turned = values
-    # Each product transforms the last bits and moves them to the front; in the end all are where they were.
-    for bits in _split(k):
-        turned = (turned.reshape(len(values), -1, 1 << bits) @ _hadamard(bits)).swapaxes(1, 2)
-    return turned.reshape(values.shape)
-
-
-def _split(k: int) -> list[int]:
-    """k as a sum of as few numbers of at most `_BITS_AT_ONCE` as there can be, nearly equal."""
-    parts = max(1, -(-k // _BITS_AT_ONCE))
-    return [k // parts + (part < k % parts) for part in range(parts)]
-
-
-class _Subsets(NamedTuple):
-    """Where the subsets of one and of two of k sites stand among the 2^k bit patterns."""
-
-    single: Indices  # (k,)
-    pair: Indices  # (k(k-1)/2,) of the sites first < second, lexicographic
-    first: Indices
-    second: Indices
-
-
-@cache
-def _subsets(k: int) -> _Subsets:
-    first, second = np.triu_indices(k, 1)
-    single = 1 << np.arange(k)
-    return _Subsets(single, single[first] | single[second], first, second)
-
-
-@cache
-def _hadamard(sites: int) -> Floats:
-    matrix: Floats = hadamard(1 << sites, dtype=float)
-    return matrix
 
 
 def _spread(local: Floats, weights: Floats, outside: Floats, k: int) -> Floats:

@@ -57,8 +57,8 @@ def fit_calibration(log_odds: Floats, labels: Labels, method: Method = "platt") 
 
     start = np.zeros(len(columns))
     # The loss is convex and has at most two parameters: Newton steps in a trust region end at machine precision.
-    found = minimize(loss, start, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-10})
-    slope, offset = float(found.x[0]), float(found.x[1]) if method == "platt" else 0.0
+    fitted = minimize(loss, start, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-10})
+    slope, offset = float(fitted.x[0]), float(fitted.x[1]) if method == "platt" else 0.0
     if not slope > 0:
         mend = "the verifier is no better than chance on held-out texts: give more texts, or other layers"
         raise InputError("calibration slope", round(slope, 4), mend)

@@ -1,100 +1,129 @@
-"""Weights and training states on disk: safetensors, written whole or not at all, never pickled."""
+"""Networks on disk: safetensors with the network's name and config as JSON, written whole or not at all.
+
+One is saved by `save_model`; those of some steps of a training are kept by `Checkpoints`:
+
+    kept = Checkpoints("folder", log_steps(10_000, 20))
+    train(model, batches, config, observer=kept)
+    early = kept.load(kept.steps()[0], Transformer)
+"""
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Container
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, overload
 
 import torch
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
-from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.models.networks import NetworkT, registered, registration_of
+from trialogue.training.observers import Observer, Update
 from trialogue.training.tensor_files import read_tensors, write_tensors
 
-_MODEL = "trialogue transformer 1"
-_TRAINING = "trialogue training 1"
+_KIND = "trialogue network 1"
+_TRANSFORMER_KIND = "trialogue transformer 1"  # files that name no network: all of them hold a transformer
+_DISAGREE = "weights and config do not agree; write it with save_model"
 
 
-def save_model(model: Transformer, path: str | PathLike[str]) -> Path:
-    """Write weights and config of `model` to the safetensors file `path`; raises `InputError` if it cannot."""
-    tensors = {name: parameter.detach().cpu() for name, parameter in model.named_parameters()}
-    return write_tensors(path, _MODEL, tensors, {"config": dataclasses.asdict(model.config)})
+def save_model(model: nn.Module, path: str | PathLike[str]) -> Path:
+    """Write weights, name and config of `model` to the safetensors file `path`.
 
-
-def load_model(path: str | PathLike[str], device: torch.device | str = "cpu") -> Transformer:
-    """Read what `save_model` wrote, in eval mode; raises `InputError` where the file is missing or damaged."""
-    tensors, metadata = read_tensors(path, _MODEL, "write it again with save_model")
-    try:
-        model = Transformer(TransformerConfig(**metadata["config"])).to(device)
-        model.load_state_dict(tensors)
-    except (KeyError, TypeError, RuntimeError) as error:
-        raise InputError(
-            "path", str(path), "weights and config do not agree; write it with save_model"
-        ) from error
-    dtype = next(iter(tensors.values())).dtype
-    return model.to(dtype).eval()
-
-
-class TrainingState(NamedTuple):
-    """All that a step of training changes, by reference: saving reads it, restoring writes into it."""
-
-    model: nn.Module
-    averages: Sequence[Tensor]  # one per parameter, or none
-    optimizer: torch.optim.Optimizer
-    losses: Tensor  # (steps,) float32
-
-
-def save_training(state: TrainingState, step: int, run: Mapping[str, Any], path: str | PathLike[str]) -> Path:
-    """Write the state after `step` steps; `run` is what must be equal for another run to continue it."""
-    tensors = {"losses": state.losses[:step]}
-    for name, tensor in _named_tensors(state.model).items():
-        tensors[f"model/{name}"] = tensor
-    for index, average in enumerate(state.averages):
-        tensors[f"average/{index}"] = average
-    for slot, parameter in enumerate(_optimized(state.optimizer)):
-        for key, tensor in state.optimizer.state[parameter].items():
-            tensors[f"optimizer/{slot}/{key}"] = tensor
-    return write_tensors(path, _TRAINING, tensors, {"step": step, "run": run})
-
-
-def restore_training(state: TrainingState, run: Mapping[str, Any], path: str | PathLike[str]) -> int:
-    """Restore what `save_training` wrote into `state`, exactly; return the number of steps it had done.
-
-    Raises `InputError` where the file is damaged or belongs to another run.
+    Raises `InputError` where its class is not registered (`register_network`), its config does not come back from
+    JSON as it was, or the file cannot be written.
     """
-    mend = "delete it to start again, or give another checkpoint_dir"
-    tensors, metadata = read_tensors(path, _TRAINING, mend)
-    saved, wanted = metadata["run"], json.loads(json.dumps(run))
-    for field in wanted | saved:
-        if saved.get(field) != wanted.get(field):
-            text = f"it has {field}={saved.get(field)!r}, this run has {wanted.get(field)!r}: {mend}"
-            raise InputError("checkpoint", str(path), text)
+    registration = registration_of(type(model))
+    config: Any = model.config
+    fields = dataclasses.asdict(config)
+    if registration.config(**_tuples(json.loads(json.dumps(fields, default=repr)))) != config:
+        raise InputError("config", config, "it must hold numbers, strings and tuples of these alone")
+    metadata = {"network": registration.name, "config": fields}
+    return write_tensors(path, _KIND, _held_tensors(model), metadata)
+
+
+@overload
+def load_model(path: str | PathLike[str], *, device: torch.device | str = "cpu") -> nn.Module: ...
+
+
+@overload
+def load_model(
+    path: str | PathLike[str], network: type[NetworkT], *, device: torch.device | str = "cpu"
+) -> NetworkT: ...
+
+
+def load_model(
+    path: str | PathLike[str], network: type[nn.Module] = nn.Module, *, device: torch.device | str = "cpu"
+) -> nn.Module:
+    """Read the network that `save_model` wrote, in eval mode; the file says which one it is.
+
+    Raises `InputError` where the file is missing or damaged, or holds one that is not registered, or no `network`.
+    """
+    kinds = (_KIND, _TRANSFORMER_KIND)
+    tensors, metadata = read_tensors(path, kinds, "write it again with save_model")
+    registration = registered(metadata.get("network", "transformer"))
+    if not issubclass(registration.network, network):
+        mend = f"it holds the network {registration.name!r}, not a {network.__name__}: give another file"
+        raise InputError("path", str(path), mend)
     try:
-        with torch.no_grad():
-            for name, tensor in _named_tensors(state.model).items():
-                tensor.copy_(tensors[f"model/{name}"])
-            for index, average in enumerate(state.averages):
-                average.copy_(tensors[f"average/{index}"])
-            step = int(metadata["step"])
-            state.losses[:step] = tensors["losses"]
-    except (KeyError, RuntimeError) as error:
-        raise InputError("checkpoint", str(path), f"it lacks a part of the state: {mend}") from error
-    slots: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        if name.startswith("optimizer/"):
-            _, slot, key = name.split("/")
-            slots.setdefault(int(slot), {})[key] = tensor
-    groups = state.optimizer.state_dict()["param_groups"]
-    state.optimizer.load_state_dict({"state": slots, "param_groups": groups})
-    return step
+        model = registration.network(registration.config(**_tuples(metadata["config"])))
+    except (KeyError, TypeError) as error:
+        raise InputError("path", str(path), _DISAGREE) from error
+    held = _held_tensors(model)
+    if {name: tensor.shape for name, tensor in held.items()} != {
+        name: tensor.shape for name, tensor in tensors.items()
+    }:
+        raise InputError("path", str(path), _DISAGREE)
+    for name, tensor in held.items():
+        tensor.data = tensors[name].to(device)
+    return model.to(device).eval()
 
 
-def _named_tensors(model: nn.Module) -> dict[str, Tensor]:
-    return dict(model.named_parameters()) | dict(model.named_buffers())
+class Checkpoints(Observer):
+    """The networks of a training after the steps in `schedule`, in a `folder` of its own; without one, what it holds.
+
+    A file appears whole, under the name of its step, and stays. Networks are as `train` would have returned them, with
+    the averaged weights where there are any. A run that resumes writes those again that lie behind its own checkpoint.
+    """
+
+    def __init__(self, folder: str | PathLike[str], schedule: Container[int] = ()) -> None:
+        self.folder, self._schedule = Path(folder), schedule
+
+    def wants(self, step: int) -> bool:
+        """Whether the step is in the schedule."""
+        return step in self._schedule
+
+    def updated(self, update: Update) -> None:
+        """Keep the network; raises `InputError` where it cannot be saved (`save_model`)."""
+        save_model(update.model, self._path(update.step))
+
+    def steps(self) -> tuple[int, ...]:
+        """The steps whose networks are there, in order."""
+        names = (re.fullmatch(r"step-(\d+)\.safetensors", path.name) for path in self.folder.glob("step-*"))
+        return tuple(sorted(int(name[1]) for name in names if name))
+
+    def load(self, step: int, network: type[NetworkT], *, device: torch.device | str = "cpu") -> NetworkT:
+        """The network after `step` updates, in eval mode; raises `InputError` where it is not there, or damaged."""
+        if not self._path(step).exists():
+            mend = f"{self.folder} has those of steps {', '.join(map(str, self.steps())) or 'none'}"
+            raise InputError("step", step, f"there is no checkpoint of it: {mend}")
+        return load_model(self._path(step), network, device=device)
+
+    def _path(self, step: int) -> Path:
+        return self.folder / f"step-{step}.safetensors"
 
 
-def _optimized(optimizer: torch.optim.Optimizer) -> list[Tensor]:
-    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+def _held_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Parameters and persistent buffers; one that two names share comes once."""
+    tensors = dict(model.named_parameters()) | dict(model.named_buffers())
+    return {name: tensor for name, tensor in tensors.items() if name in model.state_dict()}
+
+
+def _tuples(value: Any) -> Any:
+    """`value` with the lists that JSON makes of tuples turned back."""
+    if isinstance(value, list):
+        return tuple(map(_tuples, value))
+    if isinstance(value, dict):
+        return {key: _tuples(item) for key, item in value.items()}
+    return value

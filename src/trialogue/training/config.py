@@ -1,32 +1,38 @@
 """How a network is trained: every number of the recipe, and the schedules as functions of the step."""
 
 import math
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
 
 from trialogue.errors import InputError
 
 Schedule = Literal["cosine", "linear", "constant"]
 Average = Literal["none", "constant", "power"]
+OptimizerName = Literal["adamw", "sgd", "adafactor"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
     """How a network is trained. Raises `InputError` where a field is out of range.
 
-    The learning rate rises linearly over `warmup_steps`, then follows `schedule` down to zero at `steps`. Weight
-    decay is that of AdamW, on matrices only. `gradient_clip` bounds the norm of the whole gradient; None does not.
-    `ema`: "constant" averages the weights with `ema_decay`; "power" with `ema_decay` during the warm-up and
-    1 - max((step + 1) ** -ema_power, ema_floor) after it (Block et al. 2024). `bf16` None means where the GPU can.
+    The learning rate rises linearly over `warmup_steps`, then follows `schedule` down to zero at `steps`. `beta_1` and
+    `beta_2` are those of AdamW, `momentum` is that of SGD. Adafactor is that of Shazeer and Stern (2018): an update is
+    relative to the weights' root mean square, at a rate of at most 1 / sqrt(step). Weight decay is on matrices only:
+    decoupled with AdamW and Adafactor, part of the gradient with SGD. `gradient_clip` bounds the norm of the whole
+    gradient; None does not. `ema`: "constant" averages the weights with `ema_decay`; "power" with `ema_decay` during
+    the warm-up and 1 - max((step + 1) ** -ema_power, ema_floor) after it (Block et al. 2024). `bf16` None means where
+    the GPU can.
     `seed` names the random numbers that the loss or the network draw; the batches have their own.
     """
 
     steps: int
     batch_size: int
+    optimizer: OptimizerName = "adamw"
     learning_rate: float = 3e-3
     weight_decay: float = 0.1
     beta_1: float = 0.9
     beta_2: float = 0.95
+    momentum: float = 0.0
     warmup_steps: int = 100
     schedule: Schedule = "cosine"
     gradient_clip: float | None = 1.0
@@ -47,27 +53,41 @@ class TrainingConfig:
             self._require(field, 0 < value < math.inf, "must be positive and finite")
         for field in ("weight_decay", "warmup_steps"):
             self._require(field, 0 <= getattr(self, field) < math.inf, "must be finite and not negative")
-        for field in ("beta_1", "beta_2", "ema_decay", "ema_floor"):
+        for field in ("beta_1", "beta_2", "momentum", "ema_decay", "ema_floor"):
             self._require(field, 0 <= getattr(self, field) < 1, "must be in [0, 1)")
         self._require(
             "gradient_clip", self.gradient_clip is None or self.gradient_clip > 0, "must be positive"
         )
         self._require("schedule", self.schedule in get_args(Schedule), f"choose from {get_args(Schedule)}")
+        names = get_args(OptimizerName)
+        self._require("optimizer", self.optimizer in names, f"choose from {names}")
+        self._require(
+            "momentum", not self.momentum or self.optimizer == "sgd", "only SGD has one: leave it out"
+        )
         self._require("ema", self.ema in get_args(Average), f"choose from {get_args(Average)}")
 
     def _require(self, field: str, holds: bool, mend: str) -> None:
         if not holds:
             raise InputError(field, getattr(self, field), mend)
 
-    def learning_rate_at(self, step: int) -> float:
-        """Learning rate of step 0, 1, ..., steps - 1."""
+    def trajectory(self) -> dict[str, Any]:
+        """The fields that decide what is learned, which how often to save and to log does not."""
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in ("checkpoint_every", "log_every")
+        }
+
+    def learning_rate_at(self, step: int, peak: float | None = None) -> float:
+        """Learning rate of step 0, 1, ..., steps - 1, where the largest is `peak`, by default `learning_rate`."""
+        peak = self.learning_rate if peak is None else peak
         if step < self.warmup_steps:
-            return self.learning_rate * (step + 1) / self.warmup_steps
+            return peak * (step + 1) / self.warmup_steps
         left = (self.steps - step) / max(self.steps - self.warmup_steps, 1)
         factor = {"cosine": (1 - math.cos(math.pi * left)) / 2, "linear": left, "constant": 1.0}[
             self.schedule
         ]
-        return self.learning_rate * factor
+        return peak * factor
 
     def ema_decay_at(self, step: int) -> float:
         """How much of the averaged weights is kept after step 0, 1, ..., steps - 1; 0 without averaging."""

@@ -21,15 +21,15 @@ from trialogue.training.masking import uniform_masks
 
 
 class DrawnMasks(NamedTuple):
-    """`masks` (n, N) bool; where `blocks` (blocks, N) bool are listed, `chosen` (n,) is the number of each one's."""
+    """`masks` (n, N) bool; where `blocks` (blocks, N) bool are listed, `block` (n,) is the number of each one's."""
 
     masks: Tensor
     blocks: Tensor | None = None
-    chosen: Tensor | None = None
+    block: Tensor | None = None
 
     def taken(self, rows: Tensor) -> "DrawnMasks":
         """The masks of the samples `rows` (m,)."""
-        return DrawnMasks(self.masks[rows], self.blocks, None if self.chosen is None else self.chosen[rows])
+        return DrawnMasks(self.masks[rows], self.blocks, None if self.block is None else self.block[rows])
 
 
 def draw_masks(
@@ -57,9 +57,9 @@ def draw_masks(
     random = generator(seed, *names)
     if law is not None:
         given = adaptive_law(law, tokens, len(listed))
-        chosen = torch.multinomial(given, 1, generator=random)[:, 0]
+        block = torch.multinomial(given, 1, generator=random)[:, 0]
     else:
         given = weighted_law(weights, len(listed))[None]
-        chosen = torch.multinomial(given[0], n, replacement=True, generator=random)
+        block = torch.multinomial(given[0], n, replacement=True, generator=random)
     require_covered("blocks", listed[(given > 0).any(0)])
-    return DrawnMasks(listed[chosen], listed, chosen)
+    return DrawnMasks(listed[block], listed, block)

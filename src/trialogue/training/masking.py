@@ -5,7 +5,6 @@ model reads there instead.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -21,8 +20,8 @@ from trialogue.randomness import generator
 def uniform_masks(rows: int, sites: int, count: int, seed: int, *names: object) -> Tensor:
     """Masks (rows, sites) bool of `count` sites each, every such set equally likely; see `generator` for the names."""
     drawn = torch.rand(rows, sites, generator=generator(seed, *names), dtype=torch.float64)
-    chosen = drawn.topk(count, 1).indices
-    return torch.zeros(rows, sites, dtype=torch.bool).scatter_(1, chosen, True)
+    masked = drawn.topk(count, 1).indices
+    return torch.zeros(rows, sites, dtype=torch.bool).scatter_(1, masked, True)
 
 
 class MaskLaw(ABC):
@@ -83,8 +82,8 @@ class IndividualMasks(MaskLaw):
 
     def masks(self, sequences: int, sites: int, step: int, seed: int) -> Tensor:
         """Masks (sequences * copies, sites) bool with one site each."""
-        chosen = uniform_masks(sequences, sites, self.copies(sites), seed, "masks", step).nonzero()[:, 1]
-        return F.one_hot(chosen, sites).bool()
+        masked = uniform_masks(sequences, sites, self.copies(sites), seed, "masks", step).nonzero()[:, 1]
+        return F.one_hot(masked, sites).bool()
 
 
 @dataclass(frozen=True)
@@ -116,14 +115,14 @@ class Replacement:
             raise InputError("random", self.random, f"with mask={self.mask} the two are more than one")
 
     def replaced(
-        self, tokens: Tensor, chosen: Tensor, mask: int, vocab_size: int, seed: int, step: int
+        self, tokens: Tensor, targets: Tensor, mask: int, vocab_size: int, seed: int, step: int
     ) -> Tensor:
-        """`tokens` (rows, N) as the model reads them, where those `chosen` (rows, N) bool are to be predicted."""
+        """`tokens` (rows, N) as the model reads them, where the `targets` (rows, N) bool are to be predicted."""
         random = generator(seed, "replacement", step)
         uniform = torch.rand(tokens.shape, generator=random)
         others = torch.randint(0, vocab_size, tokens.shape, generator=random)
-        inputs = torch.where(chosen & (uniform < self.mask + self.random), others, tokens)
-        return inputs.masked_fill(chosen & (uniform < self.mask), mask)
+        inputs = torch.where(targets & (uniform < self.mask + self.random), others, tokens)
+        return inputs.masked_fill(targets & (uniform < self.mask), mask)
 
 
 MASK = Replacement()
@@ -131,6 +130,30 @@ MASK = Replacement()
 
 BERT = Replacement(0.8, 0.1)
 """80 % mask, 10 % random, 10 % as it was."""
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedBatches:
+    """What `masked_batches` makes: of a step, what the model reads, what it should answer, and where."""
+
+    sequences: Tensor
+    law: MaskLaw
+    batch_size: int
+    replacement: Replacement
+    seed: int
+    vocab_size: int
+    mask: int
+
+    def __call__(self, step: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Inputs and tokens (batch_size, N) int64, and which tokens are to be predicted (batch_size, N) bool."""
+        sites = self.sequences.shape[1]
+        copies = self.law.copies(sites)
+        random = generator(self.seed, "sequences", step)
+        drawn = torch.randint(0, len(self.sequences), (self.batch_size // copies,), generator=random)
+        tokens = self.sequences[drawn].repeat_interleave(copies, 0)
+        targets = self.law.masks(len(drawn), sites, step, self.seed)
+        inputs = self.replacement.replaced(tokens, targets, self.mask, self.vocab_size, self.seed, step)
+        return inputs, tokens, targets
 
 
 def masked_batches(
@@ -141,7 +164,7 @@ def masked_batches(
     batch_size: int,
     replacement: Replacement = MASK,
     seed: int = 0,
-) -> Callable[[int], tuple[Tensor, Tensor, Tensor]]:
+) -> MaskedBatches:
     """Batches for `train` with `masked_token_loss`: sequences drawn with replacement, each with a mask of its own.
 
     `sequences` (n, N) int64 are data tokens; `law` draws the masks and `replacement` says what the model reads under
@@ -163,24 +186,15 @@ def masked_batches(
     if whole_number("batch_size", batch_size, 1) % copies:
         mend = f"{type(law).__name__} makes {copies} copies of a sequence: use a multiple of {copies}"
         raise InputError("batch_size", batch_size, mend)
-
-    def batch(step: int) -> tuple[Tensor, Tensor, Tensor]:
-        drawn = torch.randint(
-            0, len(sequences), (batch_size // copies,), generator=generator(seed, "sequences", step)
-        )
-        tokens = sequences[drawn].repeat_interleave(copies, 0)
-        chosen = law.masks(len(drawn), sites, step, seed)
-        return replacement.replaced(tokens, chosen, mask, vocab_size, seed, step), tokens, chosen
-
-    return batch
+    return MaskedBatches(sequences, law, batch_size, replacement, seed, vocab_size, mask)
 
 
-def masked_token_loss(model: Transformer, inputs: Tensor, tokens: Tensor, chosen: Tensor) -> Tensor:
-    """Mean cross-entropy, in nats per chosen token, of the tokens to be predicted; zero where none was chosen.
+def masked_token_loss(model: Transformer, inputs: Tensor, tokens: Tensor, targets: Tensor) -> Tensor:
+    """Mean cross-entropy, in nats per target, of the tokens to be predicted; zero where there is none.
 
-    `inputs` (n, N) are what the model reads, `tokens` (n, N) what it should answer where `chosen` (n, N) bool.
+    `inputs` (n, N) are what the model reads, `tokens` (n, N) what it should answer at the `targets` (n, N) bool.
     """
-    rows, sites = chosen.nonzero().unbind(1)
+    rows, sites = targets.nonzero().unbind(1)
     logits = masked_logits(model, inputs, rows, sites).float()
     return F.cross_entropy(logits, tokens[rows, sites], reduction="sum") / max(len(rows), 1)
 

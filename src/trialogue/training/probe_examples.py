@@ -122,7 +122,7 @@ class Examples:
     @property
     def positions(self) -> int:
         """Positions that a model evaluates to read all prefixes, each sequence once."""
-        return sum(own[-1] + 1 for own in self.lengths)
+        return sum(asked[-1] + 1 for asked in self.lengths)
 
 
 def prefix_examples(
@@ -160,21 +160,21 @@ def prefix_examples(
         if not ends:
             raise InputError(text.source, text.completion, "the completion has no token")
         if text.label is not None:
-            own = {len(tokens): text.label}
+            label_at = {len(tokens): text.label}
         else:
             wrong = _first_wrong(text, ends)
             before = numpy_generator(seed, "prefix", index).permutation(wrong)[:correct_prefixes]
-            own = {begin + int(place) + 1: 1 for place in before}
+            label_at = {begin + int(place) + 1: 1 for place in before}
             if wrong < len(ends):
-                own[begin + wrong + 1] = 0
-        longest = max(own)
+                label_at[begin + wrong + 1] = 0
+        longest = max(label_at)
         if max_length is not None and longest > max_length:
             mend = f"the model reads at most {max_length} tokens: shorten the text or leave it out"
             raise InputError(f"{text.source}: tokens", longest, mend)
         sequences.append(tokens[:longest])
-        lengths.append(sorted(own))
-        labels.extend(own[length] for length in sorted(own))
-    counts = torch.tensor([len(own) for own in lengths])
+        lengths.append(sorted(label_at))
+        labels.extend(label_at[length] for length in sorted(label_at))
+    counts = torch.tensor([len(label_at) for label_at in lengths])
     return Examples(
         sequences=sequences,
         lengths=lengths,
@@ -210,20 +210,20 @@ def _tokens_and_ends(
         )
     given = text.prompt or ""
     prompt = tokenization.chat(given) if chat else tokenization.encode(given)
-    own: list[int] = tokenization.tokenizer(text.completion, add_special_tokens=False)["input_ids"]
+    completion: list[int] = tokenization.tokenizer(text.completion, add_special_tokens=False)["input_ids"]
     surplus = 0
-    if text.prompt is None or tokenization.bytes(own) != wanted:
+    if text.prompt is None or tokenization.bytes(completion) != wanted:
         if not chat:
             whole = tokenization.encode(given + text.completion)
             ends = np.cumsum([len(tokenization.bytes([token])) for token in whole])
             cut = int(np.searchsorted(ends, ends[-1] - len(wanted), side="right")) if len(ends) else 0
-            prompt, own = whole[:cut], whole[cut:]
-        surplus = len(tokenization.bytes(own)) - len(wanted)
-        if text.label is None and tokenization.bytes(own)[max(surplus, 0) :] != wanted:
+            prompt, completion = whole[:cut], whole[cut:]
+        surplus = len(tokenization.bytes(completion)) - len(wanted)
+        if text.label is None and tokenization.bytes(completion)[max(surplus, 0) :] != wanted:
             mend = "the tokenizer does not give this text back, so that its error has no place; leave it out"
             raise InputError(text.source, text.completion[:60], mend)
-    ends = np.cumsum([len(tokenization.bytes([token])) for token in own]) - surplus
-    return prompt + own, [int(end) for end in ends]
+    ends = np.cumsum([len(tokenization.bytes([token])) for token in completion]) - surplus
+    return prompt + completion, [int(end) for end in ends]
 
 
 class Split(NamedTuple):

@@ -110,13 +110,13 @@ def chosen_layers(layers: str | Sequence[int], blocks: int) -> tuple[int, ...]:
     The last block's output counts as -1: what the head reads, after the final norm. "every:N" counts back from it.
     """
     if not isinstance(layers, str):
-        chosen = tuple(dict.fromkeys(-1 if layer == blocks else layer for layer in layers))
-        for layer in chosen:
+        numbers = tuple(dict.fromkeys(-1 if layer == blocks else layer for layer in layers))
+        for layer in numbers:
             if not -1 <= layer < blocks:
                 raise InputError("layers", layer, f"the model has {blocks} blocks: use -1, or 0 to {blocks}")
-        if not chosen:
+        if not numbers:
             raise InputError("layers", (), "name at least one")
-        return chosen
+        return numbers
     step = 1 if layers == "all" else int(layers[6:]) if re.fullmatch(r"every:[1-9]\d{0,5}", layers) else 0
     if not step:
         raise InputError("layers", layers, "use numbers of layers, all, or every:N")
@@ -131,11 +131,13 @@ def check_texts(texts: Sequence[LabelledText], config: ProbeTrainingConfig) -> N
     labels, text = [], []
     for index, one in enumerate(texts):
         if one.label is not None:
-            own = [one.label]
+            text_labels = [one.label]
         else:
-            own = [1] * (0 if one.error == 0 else config.correct_prefixes) + [0] * (one.error is not None)
-        labels += own
-        text += [index] * len(own)
+            text_labels = [1] * (0 if one.error == 0 else config.correct_prefixes) + [0] * (
+                one.error is not None
+            )
+        labels += text_labels
+        text += [index] * len(text_labels)
     most = Examples(sequences=[], lengths=[], labels=torch.tensor(labels), text=torch.tensor(text))
     _checked_split(texts, most, config)
 
@@ -188,7 +190,7 @@ def train_verifier(
     with tqdm(
         total=len(layers) * len(config.depths), unit="probe", disable=None if progress else True
     ) as bar:
-        found = search_probes(
+        candidates = search_probes(
             states,
             examples.labels,
             layers,
@@ -199,18 +201,18 @@ def train_verifier(
             patience=config.patience,
             trained=lambda _: bar.update(),
         )
-    best = found[0]
-    own = states[:, layers.index(best.layer)]
-    held_out = _log_odds(best.probe, own[split.calibration])
+    best = candidates[0]
+    of_layer = states[:, layers.index(best.layer)]
+    held_out = _log_odds(best.probe, of_layer[split.calibration])
     held_out_labels = labels[split.calibration.numpy()]
     calibration = fit_calibration(held_out, held_out_labels, config.calibration)
     probe = best.probe.rescaled(*calibration)
-    threshold = _threshold(config, _probabilities(probe, own[split.calibration]), held_out_labels)
+    threshold = _threshold(config, _probabilities(probe, of_layer[split.calibration]), held_out_labels)
     numbers = verifier_numbers(
-        _probabilities(probe, own[split.test]),
+        _probabilities(probe, of_layer[split.test]),
         labels[split.test.numpy()],
         threshold,
-        _probabilities(best.probe, own[split.test]),
+        _probabilities(best.probe, of_layer[split.test]),
     )
     return ProbeFile(
         probe=probe,
@@ -222,7 +224,7 @@ def train_verifier(
         method=config.calibration,
         calibration=calibration,
         numbers=numbers,
-        grid=tuple(GridEntry(c.layer, c.depth, c.epoch, c.log_loss, c.accuracy) for c in found),
+        grid=tuple(GridEntry(c.layer, c.depth, c.epoch, c.log_loss, c.accuracy) for c in candidates),
         parts=_parts(examples, split),
         settings=asdict(config) | {"layers": list(layers), "depths": list(config.depths)},
     )

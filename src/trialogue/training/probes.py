@@ -99,17 +99,17 @@ def search_probes(
     `trained` is told of every candidate. Raises `InputError` where one of the two labels is missing from `train`.
     """
     labels = labels.long()
-    found = []
+    candidates = []
     for place, layer in enumerate(layers):
-        own = states[:, place].contiguous()
+        of_layer = states[:, place].contiguous()
         for depth in depths:
             seed = seed_of(config.seed, "layer", layer, "depth", depth)
-            chosen = replace(config, depth=depth, seed=seed)
-            candidate = _best_epoch(own, labels, layer, train, selection, chosen, patience)
-            found.append(candidate)
+            of_probe = replace(config, depth=depth, seed=seed)
+            candidate = _best_epoch(of_layer, labels, layer, train, selection, of_probe, patience)
+            candidates.append(candidate)
             if trained is not None:
                 trained(candidate)
-    return sorted(found, key=lambda candidate: candidate.log_loss)
+    return sorted(candidates, key=lambda candidate: candidate.log_loss)
 
 
 def _best_epoch(

@@ -16,7 +16,8 @@ from torch import Tensor
 from trialogue.blocks import Blocks, StateLaw, Weights, adaptive_law, require_covered, require_one_law
 from trialogue.data.ising.model import Ising
 from trialogue.errors import InputError
-from trialogue.training.block_conditionals import BlockConditionals, Floats
+from trialogue.training.block_conditionals import BlockConditionals
+from trialogue.training.block_moments import Floats
 from trialogue.training.drawn_masks import draw_masks
 
 _SITES = 100
@@ -110,8 +111,8 @@ def _masked(
     if law is None or listed is None:
         return BlockConditionals(tokens.bool().numpy(), drawn.masks.numpy())
 
-    def probability(states: Tensor, own: Tensor) -> Tensor:
-        same = (own[:, None] == listed).all(2)
+    def probability(states: Tensor, state_masks: Tensor) -> Tensor:
+        same = (state_masks[:, None] == listed).all(2)
         return (adaptive_law(law, states, len(listed)) * same).sum(1)
 
     return BlockConditionals(tokens.bool().numpy(), drawn.masks.numpy(), probability)
@@ -129,8 +130,8 @@ def _minimised(
 
     # Near the minimum the differences that a trust region compares drown in rounding: Newton steps end the descent.
     start = np.zeros(conditionals.parameters)
-    found = minimize(loss, start, jac=True, hessp=product, method="trust-ncg", options={"gtol": _DESCENT})
-    parameters, iterations = np.asarray(found.x, dtype=np.float64), int(found.nit)
+    descent = minimize(loss, start, jac=True, hessp=product, method="trust-ncg", options={"gtol": _DESCENT})
+    parameters, iterations = np.asarray(descent.x, dtype=np.float64), int(descent.nit)
     for step in range(_NEWTON_STEPS + 1):
         value, gradient = loss(parameters)
         hessian, scores = conditionals.curvature(parameters)

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,10 @@ def write_tensors(
     return atomic_write(path, save(content, header))
 
 
-def read_tensors(path: str | PathLike[str], kind: str, mend: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read tensors and metadata of what `write_tensors` wrote with this `kind`.
+def read_tensors(
+    path: str | PathLike[str], kind: str | Sequence[str], mend: str
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read tensors and metadata of what `write_tensors` wrote with this `kind`, or one of these.
 
     Raises `InputError` that ends in `mend` where the file is missing, damaged or of another kind.
     """
@@ -40,8 +42,9 @@ def read_tensors(path: str | PathLike[str], kind: str, mend: str) -> tuple[dict[
         raise InputError("path", str(path), f"it is damaged or not a safetensors file: {mend}") from error
     if header.get("digest") != _digest(tensors):
         raise InputError("path", str(path), f"its content does not match its checksum: {mend}")
-    if header.get("kind") != kind:
-        raise InputError("path", str(path), f"it is not a file of kind {kind!r}: {mend}")
+    kinds = (kind,) if isinstance(kind, str) else tuple(kind)
+    if header.get("kind") not in kinds:
+        raise InputError("path", str(path), f"it is not a file of kind {kinds[0]!r}: {mend}")
     return tensors, json.loads(header["metadata"])
 
 

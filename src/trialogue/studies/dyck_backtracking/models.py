@@ -1,5 +1,6 @@
 """What the parts of a run share: models, the errors that they make, and probes."""
 
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,9 +16,8 @@ from trialogue.models.transformer import Transformer
 from trialogue.randomness import seed_of
 from trialogue.storage import atomic_write
 from trialogue.studies.dyck_backtracking.config import Config
-from trialogue.training.checkpoints import load_model, save_model
-from trialogue.training.loop import train
 from trialogue.training.probes import ProbeConfig, train_probe
+from trialogue.training.recipes import Recipe, trained
 
 
 class Errors(NamedTuple):
@@ -37,20 +37,13 @@ def end_of_sequence(law: Dyck) -> int:
 
 def trained_model(config: Config, seed: int, artifacts: Path) -> Transformer:
     """The trained model, from `artifacts` if it is there."""
-    path = artifacts / f"model-{seed}.safetensors"
-    if path.exists():
-        return load_model(path)
-    law = config.law()
-    model = Transformer(config.model(), seed=seed)
-    result = train(
-        model,
-        lambda step: law.sample(config.batch_size, seed_of(seed, "batch", step)),
-        config.training(seed),
-        checkpoint_dir=artifacts / f"training-{seed}",
-    )
-    assert isinstance(result.model, Transformer)
-    save_model(result.model, path)
-    return result.model
+    recipe = Recipe(Transformer, config.model(), partial(_strings, config, seed), config.training(seed))
+    return trained(recipe, artifacts).network
+
+
+def _strings(config: Config, seed: int, step: int) -> Tensor:
+    """The batch of a step."""
+    return config.law().sample(config.batch_size, seed_of(seed, "batch", step))
 
 
 def collected_errors(config: Config, seed: int, artifacts: Path) -> Errors:

@@ -1,0 +1,79 @@
+"""Networks by name: what a file of weights says it holds, and the class that reads it.
+
+A network is a module that one config describes, a dataclass of numbers, strings and tuples of these, which it keeps as
+`config`; a seed, by default 0, names its initial weights. It is registered where it is defined:
+
+    @register_network("transformer", TransformerConfig)
+    class Transformer(nn.Module):
+        def __init__(self, config: TransformerConfig, seed: int = 0) -> None: ...
+"""
+
+import importlib
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from torch import nn
+
+from trialogue.errors import InputError
+
+NetworkT = TypeVar("NetworkT", bound=nn.Module)
+
+
+class Registration(NamedTuple):
+    """A network's name, its class, and the dataclass of its configs."""
+
+    name: str
+    network: type[nn.Module]
+    config: type[Any]
+
+
+NETWORKS: dict[str, type[nn.Module] | str] = {"transformer": "trialogue.models.transformer:Transformer"}
+"""Every network by its name: its class, or where that lies, "module:class", until it is asked for."""
+
+_REGISTRATIONS: dict[type[nn.Module], Registration] = {}
+
+
+def register_network(name: str, config: type[Any]) -> Callable[[type[NetworkT]], type[NetworkT]]:
+    """Register the decorated class under `name`; its configs are of the dataclass `config`.
+
+    Raises `InputError` where another class has the name.
+    """
+
+    def register(network: type[NetworkT]) -> type[NetworkT]:
+        known = NETWORKS.get(name)
+        taken = known if known is None or isinstance(known, str) else _place(known)
+        if taken not in (None, _place(network)):
+            raise InputError("name", name, f"{taken} is registered under it: choose another")
+        NETWORKS[name], _REGISTRATIONS[network] = network, Registration(name, network, config)
+        return network
+
+    return register
+
+
+def registered(name: str) -> Registration:
+    """The network of this name; raises `InputError` where there is none."""
+    return registration_of(_find(name))
+
+
+def registration_of(network: type[nn.Module]) -> Registration:
+    """How the class `network` itself is registered; raises `InputError` where it is not."""
+    if network not in _REGISTRATIONS:
+        mend = "decorate the class with @register_network(name, config)"
+        raise InputError("network", _place(network), mend)
+    return _REGISTRATIONS[network]
+
+
+def _find(name: str) -> type[nn.Module]:
+    known = NETWORKS.get(name)
+    if known is None:
+        mend = f"no such network is registered (there are {', '.join(NETWORKS)}): import the module that does"
+        raise InputError("network", name, mend)
+    if isinstance(known, str):
+        module, _, attribute = known.partition(":")
+        network: type[nn.Module] = getattr(importlib.import_module(module), attribute)
+        return network
+    return known
+
+
+def _place(network: type[nn.Module]) -> str:
+    return f"{network.__module__}:{network.__qualname__}"

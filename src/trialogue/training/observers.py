@@ -1,0 +1,66 @@
+"""Who follows a training: observers, and the steps at which they are told."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Container
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from trialogue.errors import whole_number
+
+
+class Update(NamedTuple):
+    """Where a training stands after `step` updates; `loss` and `learning_rate` are those of the last one.
+
+    `model` is as `train` would return it if it stopped here: in eval mode, with the averaged weights where there are
+    any. Before the first update (`step` 0) the loss is NaN and the learning rate 0.
+    """
+
+    step: int
+    model: nn.Module
+    loss: Tensor  # () float32, on the model's device
+    learning_rate: float  # of the optimizer's first group
+
+
+class Observer(ABC):
+    """Who wants to know how a training goes on while it does."""
+
+    def wants(self, step: int) -> bool:
+        """Whether it is to be told after `step` updates, 0 to all: always, unless an observer differs."""
+        del step
+        return True
+
+    @abstractmethod
+    def updated(self, update: Update) -> None:
+        """Told after every update that it wants, and before the first: `update.model` must keep its weights.
+
+        Gradients are recorded only within `torch.enable_grad()`. What it draws from torch's generator changes nothing
+        of the training. A run that resumes tells of the updates behind its checkpoint once more.
+        """
+
+
+class Scheduled(Observer):
+    """Tells the function `observe` of the updates that are in `steps`, such as `range(0, 1001, 100)`."""
+
+    def __init__(self, steps: Container[int], observe: Callable[[Update], object]) -> None:
+        self._steps, self._observe = steps, observe
+
+    def wants(self, step: int) -> bool:
+        """Whether it is one of the steps."""
+        return step in self._steps
+
+    def updated(self, update: Update) -> None:
+        """Tell the function."""
+        self._observe(update)
+
+
+def linear_steps(last: int, count: int) -> tuple[int, ...]:
+    """Steps up to `last` at equal distances, as nearly as whole numbers allow: `count`, less those that coincide."""
+    last, count = whole_number("last", last, 1), whole_number("count", count, 1)
+    return tuple(sorted({max(1, round(last * place / count)) for place in range(1, count + 1)}))
+
+
+def log_steps(last: int, count: int) -> tuple[int, ...]:
+    """Steps from 1 to `last` in equal ratios, as nearly as whole numbers allow: `count`, less those that coincide."""
+    last, count = whole_number("last", last, 1), whole_number("count", count, 1)
+    return tuple(sorted({round(last ** (1 - place / max(1, count - 1))) for place in range(count)}))

@@ -1,0 +1,134 @@
+"""Networks that are trained once: a recipe says all that decides the weights, a folder keeps what came of it.
+
+    recipe = Recipe(Transformer, TransformerConfig(vocab_size=4), partial(strings, law), TrainingConfig(...))
+    network = trained(recipe, artifacts).network
+
+A second call reads the network from the folder, and one that follows a training that was killed goes on with it.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, Generic, NamedTuple
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.models.networks import NetworkT, registration_of
+from trialogue.storage import atomic_write
+from trialogue.training.checkpoints import Checkpoints, load_model, save_model
+from trialogue.training.config import TrainingConfig
+from trialogue.training.description import describe
+from trialogue.training.loop import Batch, train
+from trialogue.training.objectives import next_token_loss
+from trialogue.training.optimizers import OptimizerFactory
+from trialogue.training.tensor_files import read_tensors, write_tensors
+
+_KIND = "trialogue losses 1"
+
+
+@dataclass(frozen=True)
+class Recipe(Generic[NetworkT]):
+    """All that decides the weights of a trained network: equal recipes give equal ones.
+
+    `network` is a registered class and `config` its config; `data(step)` gives the batches of `train`. `seed` names
+    the initial weights, by default by the seed of `training`. The networks after the steps `checkpoints` are kept.
+
+    Functions are described by their names and by the arguments that `functools.partial`, or the dataclass whose method
+    they are, gives them: what a function does is not seen. Raises `InputError` for a network that is not registered, a
+    config of another one, and a function or an argument that cannot be described, such as a lambda.
+    """
+
+    network: type[NetworkT]
+    config: Any
+    data: Callable[[int], Batch]
+    training: TrainingConfig
+    loss: Callable[..., Tensor] = next_token_loss
+    optimizer: OptimizerFactory | None = None
+    seed: int | None = None
+    checkpoints: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        wanted = registration_of(self.network).config
+        if not isinstance(self.config, wanted):
+            mend = f"a {self.network.__name__} is made of a {wanted.__name__}"
+            raise InputError("config", self.config, mend)
+        _ = self.hash
+
+    @property
+    def initial_seed(self) -> int:
+        """The seed of the initial weights."""
+        return self.training.seed if self.seed is None else self.seed
+
+    def description(self) -> dict[str, Any]:
+        """What `hash` is of, as JSON."""
+        return {
+            "network": registration_of(self.network).name,
+            "config": describe("config", self.config),
+            "data": describe("data", self.data),
+            "training": self.training.trajectory(),
+            "loss": describe("loss", self.loss),
+            "optimizer": describe("optimizer", self.optimizer),
+            "seed": self.initial_seed,
+            "checkpoints": sorted(self.checkpoints),
+        }
+
+    @cached_property
+    def hash(self) -> str:
+        """Sixteen hexadecimal digits that name the recipe."""
+        return hashlib.sha256(json.dumps(self.description(), sort_keys=True).encode()).hexdigest()[:16]
+
+    def folder(self, artifacts: str | PathLike[str]) -> Path:
+        """Where `trained` keeps what comes of the recipe."""
+        return Path(artifacts) / f"{registration_of(self.network).name}-{self.hash}"
+
+
+class Trained(NamedTuple, Generic[NetworkT]):
+    """What came of a recipe: the network in eval mode, the losses (steps,) float32, and the networks on the way."""
+
+    network: NetworkT
+    losses: Tensor
+    checkpoints: Checkpoints
+
+
+def trained(
+    recipe: Recipe[NetworkT],
+    artifacts: str | PathLike[str],
+    *,
+    device: torch.device | str = "cpu",
+    progress: bool = False,
+) -> Trained[NetworkT]:
+    """The network of `recipe` on `device`: read from the folder `artifacts` if it is there, else trained and kept.
+
+    A training that was cut short is resumed. Raises `InputError` as `train` does, and for a damaged file.
+    """
+    folder = recipe.folder(artifacts)
+    path, losses = folder / "network.safetensors", folder / "losses.safetensors"
+    checkpoints = Checkpoints(folder / "checkpoints", recipe.checkpoints)
+    if not path.exists():
+        atomic_write(folder / "recipe.json", json.dumps(recipe.description(), indent=1))
+        result = train(
+            recipe.network(recipe.config, recipe.initial_seed),
+            recipe.data,
+            recipe.training,
+            checkpoint_dir=folder,
+            progress=progress,
+            loss=recipe.loss,
+            optimizer=recipe.optimizer,
+            observer=checkpoints,
+        )
+        write_tensors(losses, _KIND, {"losses": result.losses}, {})
+        # Last: where it is, all is.
+        save_model(result.model, path)
+    (folder / "training.safetensors").unlink(missing_ok=True)
+    mend = f"delete the folder {folder}, so that it is trained again"
+    return Trained(
+        load_model(path, recipe.network, device=device),
+        read_tensors(losses, _KIND, mend)[0]["losses"],
+        checkpoints,
+    )

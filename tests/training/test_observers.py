@@ -1,0 +1,161 @@
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from test_loop import RECIPE, batches, differs, killed_before, network, noisy_loss, run
+from torch import Tensor
+
+from training.plain_loop import Plain
+from training.tied_network import Tied, TiedConfig, tied_loss
+from trialogue.errors import InputError
+from trialogue.models import Transformer
+from trialogue.training import (
+    Checkpoints,
+    Observer,
+    Scheduled,
+    TrainingConfig,
+    Update,
+    linear_steps,
+    load_model,
+    log_steps,
+    save_model,
+    train,
+)
+
+
+class Following(Observer):
+    """Disturbs the training as much as an observer may, and notes what it saw."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, float, float, list[Tensor]]] = []
+
+    def updated(self, update: Update) -> None:
+        assert not update.model.training
+        assert not torch.is_grad_enabled()
+        torch.rand(3)
+        with torch.enable_grad():
+            noisy_loss(update.model, batches(100)).backward()  # type: ignore[arg-type]
+        update.model.train()
+        weights = [parameter.detach().clone() for parameter in update.model.parameters()]
+        self.seen.append((update.step, float(update.loss), update.learning_rate, weights))
+
+
+@pytest.mark.parametrize("ema", ["none", "power"])
+def test_an_observer_sees_every_step_and_changes_none(ema: str) -> None:
+    config = TrainingConfig(**vars(RECIPE) | {"ema": ema, "bf16": False})  # type: ignore[arg-type]
+    following, others = Following(), list[int]()
+    observers = [following, Scheduled((0, 3, 20), lambda update: others.append(update.step))]
+    result = train(network(), batches, config, loss=noisy_loss, progress=False, observer=observers)
+    plain = Plain(network(), batches, config, noisy_loss)
+    assert plain.equals(result.losses, result.model, averaged=ema != "none")
+    assert others == [0, 3, 20]
+    assert [step for step, *_ in following.seen] == list(range(21))
+    returned = plain.weights if ema == "none" else plain.averages
+    for (step, loss, rate, weights), expected in zip(following.seen, returned, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(weights, expected, strict=True))
+        if step:
+            assert loss == float(plain.losses[step - 1])
+            assert rate == config.learning_rate_at(step - 1)
+        else:
+            assert math.isnan(loss)
+            assert rate == 0
+
+
+def test_an_observer_that_stops_leaves_the_trained_weights(tmp_path: Path) -> None:
+    """Interrupted while the averages stand in for the weights, at a step that is then told of again."""
+
+    def interrupt(update: Update) -> None:
+        raise KeyboardInterrupt
+
+    def train_with(observer: Observer | tuple[()]) -> object:
+        return train(
+            network(),
+            batches,
+            RECIPE,
+            loss=noisy_loss,
+            progress=False,
+            checkpoint_dir=tmp_path,
+            observer=observer,
+        )
+
+    with pytest.raises(KeyboardInterrupt):
+        train_with(Scheduled((10,), interrupt))
+    seen: list[int] = []
+    resumed = train_with(Scheduled(range(21), lambda update: seen.append(update.step)))
+    assert seen == list(range(10, 21))
+    assert not differs(run(), resumed)  # type: ignore[arg-type]
+
+
+def test_schedules_of_steps() -> None:
+    assert linear_steps(100, 4) == (25, 50, 75, 100)
+    assert linear_steps(10, 3) == (3, 7, 10)
+    assert linear_steps(3, 10) == (1, 2, 3)
+    assert log_steps(1000, 4) == (1, 10, 100, 1000)
+    assert log_steps(16, 5) == (1, 2, 4, 8, 16)
+    assert log_steps(8, 100) == (1, 2, 3, 4, 5, 6, 7, 8)
+    assert log_steps(77, 1) == linear_steps(77, 1) == (77,)
+    for last in (1, 2, 997, 10**6):
+        for count in (1, 2, 7, 40):
+            for steps in (linear_steps(last, count), log_steps(last, count)):
+                assert len(steps) <= count
+                assert steps[-1] == last
+                assert steps[0] >= 1
+    for wrong in ((0, 1), (10, 0), (1.5, 1)):
+        for schedule in (linear_steps, log_steps):
+            with pytest.raises(InputError):
+                schedule(*wrong)  # type: ignore[arg-type]
+
+
+def test_checkpoints_are_what_training_would_have_returned(tmp_path: Path) -> None:
+    kept = Checkpoints(tmp_path / "kept", (0, 1, 7, 20))
+    result = train(network(), batches, RECIPE, loss=noisy_loss, progress=False, observer=kept)
+    plain = Plain(network(), batches, RECIPE, noisy_loss)
+    assert Checkpoints(tmp_path / "kept").steps() == (0, 1, 7, 20)
+    for step in kept.steps():
+        back = kept.load(step, Transformer)
+        pairs = zip(back.parameters(), plain.averages[step], strict=True)
+        assert all(torch.equal(a, b) for a, b in pairs)
+        assert not back.training
+    assert torch.equal(kept.load(20, Transformer).head.weight, result.model.get_parameter("head.weight"))
+    with pytest.raises(InputError, match=r"step=3: .*0, 1, 7, 20"):
+        kept.load(3, Transformer)
+    with pytest.raises(InputError, match="none"):
+        Checkpoints(tmp_path).load(0, Transformer)
+
+
+def test_checkpoints_of_a_run_that_was_killed_are_those_of_a_whole_one(tmp_path: Path) -> None:
+    def train_into(folder: Path, batches: object = batches) -> None:
+        train(
+            network(),
+            batches,  # type: ignore[arg-type]
+            RECIPE,
+            loss=noisy_loss,
+            progress=False,
+            checkpoint_dir=folder,
+            observer=Checkpoints(folder / "kept", log_steps(20, 6)),
+        )
+
+    train_into(tmp_path / "whole")
+    with pytest.raises(SystemExit):
+        train_into(tmp_path / "killed", killed_before(11))
+    (tmp_path / "killed" / "kept" / "step-11.safetensors").write_bytes(b"half of a fi")
+    train_into(tmp_path / "killed")
+    files = sorted(path.name for path in (tmp_path / "whole" / "kept").iterdir())
+    assert files == sorted(f"step-{step}.safetensors" for step in log_steps(20, 6))
+    assert files == sorted(path.name for path in (tmp_path / "killed" / "kept").iterdir())
+    for step in log_steps(20, 6):
+        one, other = (
+            Checkpoints(tmp_path / folder / "kept").load(step, Transformer) for folder in ("whole", "killed")
+        )
+        assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+def test_a_network_of_the_users_own_is_trained_and_kept(tmp_path: Path) -> None:
+    kept = Checkpoints(tmp_path, (2,))
+    config = TrainingConfig(steps=4, batch_size=8)
+    model = train(Tied(TiedConfig()), batches, config, loss=tied_loss, progress=False, observer=kept).model
+    assert kept.load(2, Tied).calls == 2
+    assert load_model(save_model(model, tmp_path / "last.safetensors"), Tied).calls == 4
+    with pytest.raises(InputError, match="register_network"):
+        train(torch.nn.Linear(6, 1), batches, config, loss=lambda m, x: m(x.float()).mean(), observer=kept)

@@ -1,0 +1,181 @@
+import dataclasses
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from test_loop import RECIPE, batches, differs, killed_before, network, noisy_loss
+from torch import Tensor
+
+from training.plain_loop import Plain, adamw
+from trialogue.cli.fields import override
+from trialogue.errors import InputError
+from trialogue.training import OptimizerFactory, TrainingConfig, TrainingResult, train, training_state
+
+CONFIG = dataclasses.replace(RECIPE, bf16=False, learning_rate=5e-2)
+
+
+def grouped(
+    optimizer: Callable[..., torch.optim.Optimizer], parameters: Sequence[Tensor], config: TrainingConfig
+) -> torch.optim.Optimizer:
+    groups = [
+        {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": config.weight_decay},
+        {"params": [p for p in parameters if p.ndim < 2]},
+    ]
+    return optimizer(groups, lr=config.learning_rate, weight_decay=0.0)
+
+
+NAMED: dict[str, tuple[dict[str, Any], Callable[..., torch.optim.Optimizer]]] = {
+    "adamw": ({}, adamw),
+    "sgd": ({}, partial(grouped, torch.optim.SGD)),
+    "momentum": (
+        {"optimizer": "sgd", "momentum": 0.9},
+        partial(grouped, partial(torch.optim.SGD, momentum=0.9)),
+    ),
+    "adafactor": ({}, partial(grouped, torch.optim.Adafactor)),
+}
+
+
+class Counting(torch.optim.Optimizer):
+    """Keeps numbers where others keep tensors: a count per parameter, and a growing factor per group."""
+
+    def __init__(self, parameters: list[Tensor]) -> None:
+        super().__init__(parameters, {"lr": 1e-2, "factor": 1.0})
+
+    @torch.no_grad()
+    def step(self, closure: object = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            group["factor"] *= 1.1
+            for parameter in group["params"]:
+                state = self.state[parameter]
+                state["count"] = state.get("count", 0) + 1
+                if parameter.grad is not None:
+                    parameter -= group["lr"] * group["factor"] / state["count"] * parameter.grad
+
+
+class Secretive(Counting):
+    def step(self, closure: object = None) -> None:
+        super().step()
+        for state in self.state.values():
+            state["secret"] = []
+
+
+def run(
+    config: TrainingConfig = CONFIG,
+    folder: Path | None = None,
+    optimizer: OptimizerFactory | None = None,
+    batches: Callable[[int], Tensor] = batches,
+) -> TrainingResult:
+    return train(
+        network(),
+        batches,
+        config,
+        loss=noisy_loss,
+        progress=False,
+        checkpoint_dir=folder,
+        optimizer=optimizer,
+    )
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_what_a_config_names_is_the_one_of_torch(name: str) -> None:
+    fields, optimizer = NAMED[name]
+    config = dataclasses.replace(CONFIG, **(fields or {"optimizer": name}))
+    result = run(config)
+    assert Plain(network(), batches, config, noisy_loss, optimizer).equals(
+        result.losses, result.model, averaged=True
+    )
+    others = [other for key, (_, other) in NAMED.items() if key != name]
+    for other in others:
+        assert not Plain(network(), batches, config, noisy_loss, other).equals(
+            result.losses, result.model, averaged=True
+        )
+
+
+OWN: dict[str, OptimizerFactory] = {
+    "nadam": partial(torch.optim.NAdam, lr=1e-2),
+    "groups": lambda parameters: torch.optim.SGD(
+        [{"params": parameters[:2], "lr": 0.3}, {"params": parameters[2:]}], lr=0.02, momentum=0.5
+    ),
+    "counting": Counting,
+}
+
+
+@pytest.mark.parametrize("name", [*NAMED, *OWN])
+def test_every_optimizer_resumes_to_the_same_bits(name: str, tmp_path: Path) -> None:
+    fields = NAMED[name][0] or {"optimizer": name} if name in NAMED else {}
+    config = dataclasses.replace(CONFIG, **fields)
+    whole = run(config, None, OWN.get(name))
+    with pytest.raises(SystemExit):
+        run(config, tmp_path, OWN.get(name), killed_before(10))
+    resumed = run(config, tmp_path, OWN.get(name))
+    assert resumed.first_step == 9
+    assert not differs(whole, resumed)
+
+
+def test_the_check_rejects_a_resume_that_forgets_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run(optimizer=Counting)
+    monkeypatch.setattr(training_state, "_PLAIN", (str, int))
+    with pytest.raises(SystemExit):
+        run(CONFIG, tmp_path, Counting, killed_before(10))
+    assert differs(whole, run(CONFIG, tmp_path, Counting))
+
+
+def test_each_group_keeps_its_own_largest_rate() -> None:
+    seen: list[list[float]] = []
+
+    class Seen(torch.optim.SGD):
+        def step(self, closure: object = None) -> None:  # type: ignore[override]
+            seen.append([group["lr"] for group in self.param_groups])
+            super().step()
+
+    def factory(parameters: list[Tensor]) -> torch.optim.Optimizer:
+        return Seen([{"params": parameters[:1], "lr": 0.3}, {"params": parameters[1:]}], lr=0.02)
+
+    run(optimizer=factory)
+    for step, (first, second) in enumerate(seen):
+        share = CONFIG.learning_rate_at(step, 1.0)
+        assert first == pytest.approx(0.3 * share)
+        assert second == pytest.approx(0.02 * share)
+
+
+def test_a_checkpoint_of_another_optimizer_is_refused(tmp_path: Path) -> None:
+    run(CONFIG, tmp_path)
+    with pytest.raises(InputError, match="optimizer='adamw', this run has 'sgd'"):
+        run(dataclasses.replace(CONFIG, optimizer="sgd"), tmp_path)
+    with pytest.raises(InputError, match="optimizer="):
+        run(CONFIG, tmp_path, partial(torch.optim.AdamW, lr=CONFIG.learning_rate))
+    run(CONFIG, tmp_path / "own", partial(torch.optim.SGD, lr=0.1, momentum=0.5))
+    with pytest.raises(InputError, match="optimizer="):
+        run(CONFIG, tmp_path / "own", partial(torch.optim.SGD, lr=0.1, momentum=0.6))
+
+
+@pytest.mark.parametrize(
+    ("factory", "words"),
+    [
+        (lambda parameters: None, "torch.optim.Optimizer"),
+        (
+            lambda parameters: torch.optim.SGD([torch.zeros(2, requires_grad=True)]),
+            "other than the parameters",
+        ),
+        (lambda parameters: torch.optim.SGD([{"params": parameters, "lr": None}]), "learning rate"),
+        (Secretive, "'secret' is a list"),
+    ],
+)
+def test_an_optimizer_that_cannot_be_used_is_named(factory: Any, words: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=words):
+        run(CONFIG, tmp_path, factory)
+
+
+def test_the_optimizer_can_be_named_on_a_command_line() -> None:
+    tokens = ["--optimizer", "sgd", "--momentum", "0.9", "--learning-rate", "0.1"]
+    config = override(CONFIG, tokens, name="training", prog="test", description="")
+    assert (config.optimizer, config.momentum, config.learning_rate) == ("sgd", 0.9, 0.1)
+    for wrong in ({"optimizer": "lion"}, {"momentum": 0.9}, {"optimizer": "sgd", "momentum": 1.0}):
+        with pytest.raises(InputError) as error:
+            dataclasses.replace(CONFIG, **wrong)  # type: ignore[arg-type]
+        assert error.value.field in wrong

@@ -1,0 +1,197 @@
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from test_loop import RECIPE, batches, network, noisy_loss
+from torch import Tensor
+
+from training.tied_network import Tied, TiedConfig, tied_loss
+from trialogue.errors import InputError
+from trialogue.models import Transformer, TransformerConfig
+from trialogue.randomness import generator
+from trialogue.training import (
+    Recipe,
+    TrainingConfig,
+    UniformMasks,
+    load_model,
+    log_steps,
+    masked_batches,
+    next_token_loss,
+    train,
+    trained,
+)
+from trialogue.training.description import describe
+
+KILLED_AT: set[int] = set()
+
+
+def repeats(first: int, seen: str, step: int) -> Tensor:
+    """Batches of `first` + step; a run can be killed at a step of `KILLED_AT`."""
+    if step in KILLED_AT:
+        raise SystemExit(9)
+    assert seen
+    return batches(first + step)
+
+
+@dataclass(frozen=True)
+class Text:
+    first: int
+
+    def batch(self, seen: str, step: int) -> Tensor:
+        return repeats(self.first, seen, step)
+
+
+def recipe(**fields: Any) -> Recipe[Transformer]:
+    values = {"data": partial(repeats, 5, "seen"), "loss": noisy_loss, "checkpoints": (1, 20)} | fields
+    return Recipe(Transformer, network().config, training=RECIPE, **values)
+
+
+def equal(one: torch.nn.Module, other: torch.nn.Module) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+def test_what_is_trained_once_is_what_training_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = train(network(), lambda step: batches(5 + step), RECIPE, loss=noisy_loss, progress=False)
+    first = trained(recipe(), tmp_path)
+    monkeypatch.setitem(globals(), "KILLED_AT", set(range(20)))
+    second = trained(recipe(), tmp_path)
+    for found in (first, second):
+        assert equal(found.network, plain.model)
+        assert torch.equal(found.losses, plain.losses)
+        assert not found.network.training
+        assert found.checkpoints.steps() == (1, 20)
+        assert equal(found.checkpoints.load(20, Transformer), plain.model)
+    (folder,) = tmp_path.iterdir()
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "checkpoints", "losses.safetensors", "network.safetensors", "recipe.json",
+    ]  # fmt: skip
+    assert isinstance(load_model(folder / "network.safetensors"), Transformer)
+    with pytest.raises(SystemExit):
+        trained(recipe(seed=1), tmp_path)
+
+
+def test_a_training_that_was_killed_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = trained(recipe(), tmp_path / "whole")
+    monkeypatch.setitem(globals(), "KILLED_AT", {10})
+    with pytest.raises(SystemExit):
+        trained(recipe(), tmp_path / "killed")
+    # Were it to begin anew, it would be killed again.
+    monkeypatch.setitem(globals(), "KILLED_AT", set(range(9)))
+    resumed = trained(recipe(), tmp_path / "killed")
+    assert equal(resumed.network, whole.network)
+    assert torch.equal(resumed.losses, whole.losses)
+    assert resumed.checkpoints.steps() == whole.checkpoints.steps()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"data": partial(repeats, 6, "seen")},
+        {"data": partial(repeats, 5, seen="other")},
+        {"data": Text(5).batch},
+        {"data": partial(Text(5).batch, "seen")},
+        {"data": partial(Text(6).batch, "seen")},
+        {"loss": next_token_loss},
+        {"optimizer": partial(torch.optim.SGD, lr=0.1)},
+        {"optimizer": partial(torch.optim.SGD, lr=0.2)},
+        {"seed": 3},
+        {"checkpoints": (1, 2, 20)},
+    ],
+)
+def test_a_recipe_is_known_by_all_that_it_says(fields: dict[str, Any]) -> None:
+    assert recipe().hash == recipe().hash == recipe(seed=RECIPE.seed, checkpoints=[20, 1]).hash
+    assert recipe(**fields).hash == recipe(**fields).hash
+    assert recipe(**fields).hash != recipe().hash
+
+
+def test_a_recipe_is_known_by_its_configs() -> None:
+    def hashed(shape: dict[str, Any], training: dict[str, Any]) -> str:
+        config = dataclasses.replace(network().config, **shape)
+        return Recipe(Transformer, config, batches, dataclasses.replace(RECIPE, **training)).hash
+
+    changes: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({}, {}), ({"width": 32}, {}), ({}, {"seed": 1}), ({}, {"optimizer": "sgd"}), ({}, {"steps": 30}),
+    ]  # fmt: skip
+    assert len({hashed(*change) for change in changes}) == len(changes)
+    assert hashed({}, {"checkpoint_every": 9, "log_every": 9}) == hashed({}, {})
+    tied = Recipe(Tied, TiedConfig(), batches, RECIPE, loss=tied_loss)
+    assert tied.folder("a").name == f"tied-{tied.hash}"
+
+
+def test_batches_of_masks_and_other_networks_are_recipes_too(tmp_path: Path) -> None:
+    sequences = torch.randint(0, 3, (30, 6), generator=generator(0, "sequences"))
+
+    def masked(sequences: Tensor, count: int) -> Callable[..., Any]:
+        config = TransformerConfig(vocab_size=3, causal=False)
+        return masked_batches(sequences, Transformer(config), UniformMasks(count), batch_size=8)
+
+    hashes = {
+        recipe(data=data).hash
+        for data in (masked(sequences, 1), masked(sequences, 2), masked(sequences.flip(0), 1))
+    }
+    assert len(hashes) == 3
+    assert recipe(data=masked(sequences.clone(), 1)).hash in hashes
+    tied = Recipe(Tied, TiedConfig(), batches, TrainingConfig(steps=3, batch_size=8), tied_loss, seed=4)
+    assert trained(tied, tmp_path).network.calls == trained(tied, tmp_path).network.calls == 3
+
+
+class Opaque:
+    def __call__(self, step: int) -> Tensor:
+        return batches(step)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"data": lambda step: batches(step)}, "data="),
+        ({"data": Opaque()}, "data="),
+        ({"data": Opaque().__call__}, "data="),
+        ({"data": partial(repeats, Opaque())}, "data"),
+        ({"loss": partial(noisy_loss, tokens={3: 4})}, "loss"),
+        ({"config": TiedConfig()}, "made of a TransformerConfig"),
+        ({"network": torch.nn.Linear}, "register_network"),
+    ],
+)
+def test_what_cannot_be_told_apart_is_refused(fields: dict[str, Any], words: str) -> None:
+    values = {"network": Transformer, "config": network().config, "data": batches, "training": RECIPE}
+    with pytest.raises(InputError, match=words):
+        Recipe(**(values | fields))
+
+
+def test_descriptions() -> None:
+    assert describe("it", [1, 2.5, "a", None, True, (3,)]) == [1, 2.5, "a", None, True, [3]]
+    assert describe("it", partial(Text(2).batch, seen="b")) == {
+        "function": {"method": "batch", "of": {"class": f"{__name__}.Text", "first": 2}},
+        "arguments": [],
+        "keywords": {"seen": "b"},
+    }
+    one, other = torch.zeros(2, 3), torch.zeros(3, 2)
+    assert describe("it", one) != describe("it", other) != describe("it", other.bool())
+    with pytest.raises(InputError, match=r"it\[1\]\['a'\]\.first"):
+        describe("it", (0, {"a": Text(Opaque())}))  # type: ignore[arg-type]
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    folder = recipe().folder(tmp_path)
+    trained(recipe(), tmp_path)
+    (folder / "losses.safetensors").write_bytes(b"")
+    with pytest.raises(InputError, match="delete the folder"):
+        trained(recipe(), tmp_path)
+    (folder / "network.safetensors").write_bytes(b"")
+    with pytest.raises(InputError, match=r"network\.safetensors"):
+        trained(recipe(), tmp_path)
+
+
+def test_checkpoints_at_log_spaced_steps_can_be_measured(tmp_path: Path) -> None:
+    once = trained(recipe(checkpoints=log_steps(20, 4)), tmp_path)
+    losses = [
+        next_token_loss(once.checkpoints.load(step, Transformer), batches(99)).item()
+        for step in once.checkpoints.steps()
+    ]
+    assert once.checkpoints.steps() == (1, 3, 7, 20)
+    assert losses == sorted(losses, reverse=True)
