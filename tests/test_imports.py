@@ -12,7 +12,7 @@ SOURCE = Path(trialogue.__file__).parent
 LAYERS = (
     {"__init__", "errors", "compilation"},
     {"probabilities", "randomness", "storage"},
-    {"oracles", "blocks", "ledger"},
+    {"oracles", "sequence_oracles", "blocks", "ledger"},
     {"data", "models"},
     {"inference"},
     {"training"},

@@ -9,6 +9,7 @@ import math
 import torch
 from torch import Tensor
 
+from trialogue.errors import InputError
 from trialogue.randomness import Choose
 
 
@@ -191,3 +192,19 @@ def couplings_of(matrix: Tensor, field: Tensor) -> Dense | Clique:
     strength = float(matrix.flatten()[matrix.flatten().abs().argmax()])
     clique = Clique(matrix.any(1), strength, field)
     return clique if torch.equal(clique.matrix(), matrix) else Dense(matrix)
+
+
+def checked_matrix(coupling: Tensor) -> Tensor:
+    """`coupling` (N, N) as float64; raises `InputError` unless it is symmetric and finite with a zero diagonal."""
+    matrix = torch.as_tensor(coupling, dtype=torch.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
+        raise InputError("coupling", tuple(matrix.shape), "give a square matrix (N, N) with N at least 1")
+    if not bool(torch.isfinite(matrix).all()):
+        raise InputError("coupling", float(matrix[~torch.isfinite(matrix)][0]), "give finite couplings")
+    if bool(matrix.diagonal().any()):
+        raise InputError("coupling", float(matrix.diagonal().abs().max()), "leave the diagonal zero")
+    if not torch.equal(matrix, matrix.T):
+        i, j = (matrix != matrix.T).nonzero()[0].tolist()
+        values = (float(matrix[i, j]), float(matrix[j, i]))
+        raise InputError("coupling", values, f"make it symmetric: entries ({i}, {j}) and ({j}, {i}) differ")
+    return matrix

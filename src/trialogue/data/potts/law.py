@@ -11,7 +11,7 @@ from torch.nn.functional import max_pool1d, one_hot
 from trialogue.data.potts.messages import Messages, checked_tokens, window_numbers
 from trialogue.data.potts.sampling import Tables, alias_tables, all_fit, draw_sequences
 from trialogue.errors import InputError, whole_number
-from trialogue.oracles import sites_of, whole_sequences
+from trialogue.oracles import Energy, Joint, Masked, sites_of, whole_sequences
 from trialogue.randomness import Choose
 
 ENUMERABLE_STATES = 2**20
@@ -19,12 +19,15 @@ ENUMERABLE_STATES = 2**20
 _AT_ONCE = 2**22
 
 
-class PottsLaw:
+class PottsLaw(Masked, Energy, Joint):
     """p(x) ∝ exp(sum over i of log_weights[x_i, ..., x_(i+W-1)]) on sequences x of N = `sites` tokens, open ends.
 
     It is an energy, a masked oracle whose conditionals are exact for any mask, and draws blocks of any size jointly, in
     time that grows with the block. `messages` are those of the log-weights; `PottsChain.at` makes them.
     """
+
+    sites: int
+    device = torch.device("cpu")
 
     def __init__(self, messages: Messages, sites: int) -> None:
         self.messages = messages

@@ -9,16 +9,15 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.inference.chains.conditionals import Model
 from trialogue.inference.laws.chains import Ergodicity, chain_ergodicity, chain_transitions, ergodicity
 from trialogue.inference.laws.walks import Law, exact_law, target_law, total_variation, walk_transitions
 from trialogue.inference.walks.walk import Walk
-from trialogue.oracles import Autoregressive, Chain
+from trialogue.oracles import Autoregressive, Chain, SequenceModel
 
 
 @overload
 def transition_matrix(
-    sampler: Chain[Any], model: Model, *, sites: int | None = None, max_states: int = 4096
+    sampler: Chain[Any], model: SequenceModel, *, sites: int | None = None, max_states: int = 4096
 ) -> Tensor: ...
 
 
