@@ -81,8 +81,8 @@ def test_a_hotter_chain_is_not(monkeypatch):
     def hotter(energies, length):
         return original(energies * 0.9, length)
 
-    original = potts_coherence_chains.window_contexts
-    monkeypatch.setattr(potts_coherence_chains, "window_contexts", hotter)
+    original = potts_coherence_chains.window_tables
+    monkeypatch.setattr(potts_coherence_chains, "window_tables", hotter)
     assert not as_computed(SETTING, 4000, 300)
 
 

@@ -1,5 +1,6 @@
 """How sequences are drawn from what was learned: walks, chains, verifiers, truncation, and exact laws."""
 
+from trialogue.data.potts.window_tables import window_tables
 from trialogue.inference.chains.engine import ChainRun, HittingTimes, hitting_times, run_chain
 from trialogue.inference.chains.gibbs import AdaptiveBlockDynamics, BlockDynamics, BlockGibbs, Gibbs
 from trialogue.inference.chains.metropolis import Metropolis
@@ -10,7 +11,6 @@ from trialogue.inference.importance import (
     log_accepted_masses,
     resampled,
 )
-from trialogue.inference.simulation.contexts import window_contexts
 from trialogue.inference.simulation.sweeps import run_sweeps
 from trialogue.inference.truncation import Truncated, truncated
 from trialogue.inference.verifiers import (
@@ -100,5 +100,5 @@ __all__ = [
     "run_chain",
     "run_sweeps",
     "truncated",
-    "window_contexts",
+    "window_tables",
 ]

@@ -208,3 +208,21 @@ def checked_matrix(coupling: Tensor) -> Tensor:
         values = (float(matrix[i, j]), float(matrix[j, i]))
         raise InputError("coupling", values, f"make it symmetric: entries ({i}, {j}) and ({j}, {i}) differ")
     return matrix
+
+
+def checked_field(
+    field: Tensor | float, sites: int, device: torch.device | None = None, one_for_all: bool = False
+) -> Tensor:
+    """`field` (N,) as float64, N = `sites`; raises `InputError` unless it is finite and of that shape.
+
+    A number is one for all, where there may be `one_for_all`.
+    """
+    field = torch.as_tensor(field, dtype=torch.float64, device=device)
+    if one_for_all and field.ndim == 0:
+        field = field.expand(sites)
+    if field.shape != (sites,):
+        raise InputError("field", tuple(field.shape), f"give one number for each of the {sites} sites")
+    field = field.clone()
+    if not bool(torch.isfinite(field).all()):
+        raise InputError("field", float(field[~torch.isfinite(field)][0]), "give finite fields")
+    return field

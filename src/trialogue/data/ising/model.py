@@ -13,7 +13,9 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from trialogue.data.ising.block_table import block_table, table_marginals
-from trialogue.data.ising.couplings import Clique, checked_matrix, couplings_of
+from trialogue.data.ising.couplings import Clique, checked_field, checked_matrix, couplings_of
+from trialogue.data.ising.neighbourhoods import ising_tables
+from trialogue.data.site_tables import SiteTables
 from trialogue.errors import InputError, whole_number
 from trialogue.oracles import Energy, Joint, Masked, whole_sequences
 from trialogue.randomness import Choose, Streams, seed_of
@@ -45,7 +47,7 @@ class Ising(Masked, Energy, Joint):
     def __init__(self, coupling: Tensor, field: Tensor) -> None:
         matrix = checked_matrix(coupling)
         self.sites = len(matrix)
-        self.field = _field(field, self.sites, matrix.device)
+        self.field = checked_field(field, self.sites, matrix.device)
         self.device = self.field.device
         if not bool(torch.isfinite(matrix.abs().sum() + self.field.abs().sum())):
             mend = "give couplings and fields whose sum is finite: it bounds the energy"
@@ -71,7 +73,7 @@ class Ising(Masked, Energy, Joint):
             raise InputError("coupling", strength, "give a coupling whose sum over all pairs is finite")
         model = cls.__new__(cls)
         model.sites = sites
-        model.field = _field(field, sites, one_for_all=True)
+        model.field = checked_field(field, sites, one_for_all=True)
         model.device = model.field.device
         members = torch.arange(sites, device=model.device) < (clique if strength and clique > 1 else 0)
         model._couplings = Clique(members, strength, model.field)
@@ -180,6 +182,10 @@ class Ising(Masked, Energy, Joint):
         spins, law = _signs(self.states()), self.probabilities()
         return torch.cat((self._pairs(spins.T @ (law[:, None] * spins)), law @ spins))
 
+    def site_tables(self) -> SiteTables:
+        """The conditional laws of all sites, for compiled sweeps; raises `InputError` where they would not fit."""
+        return ising_tables(self.coupling, self.field)
+
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
         """log p(x_i | all others) (rows, 2) float64 of one site i = `sites` (rows,) of each row."""
         local = self._couplings.local_at(_signs(tokens), sites) + self.field[sites]
@@ -275,20 +281,6 @@ class Ising(Masked, Energy, Joint):
             drawn = block[:, site].nonzero()[:, 0]
             tokens[drawn, site] = choose(_log_probs(2 * self.field[site]).expand(len(drawn), 2), rows[drawn])
         return tokens
-
-
-def _field(
-    field: Tensor | float, sites: int, device: torch.device | None = None, one_for_all: bool = False
-) -> Tensor:
-    field = torch.as_tensor(field, dtype=torch.float64, device=device)
-    if one_for_all and field.ndim == 0:
-        field = field.expand(sites)
-    if field.shape != (sites,):
-        raise InputError("field", tuple(field.shape), f"give one number for each of the {sites} sites")
-    field = field.clone()
-    if not bool(torch.isfinite(field).all()):
-        raise InputError("field", float(field[~torch.isfinite(field)][0]), "give finite fields")
-    return field
 
 
 def _signs(tokens: Tensor) -> Tensor:

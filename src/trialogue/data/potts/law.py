@@ -10,6 +10,8 @@ from torch.nn.functional import max_pool1d, one_hot
 
 from trialogue.data.potts.messages import Messages, checked_tokens, window_numbers
 from trialogue.data.potts.sampling import Tables, alias_tables, all_fit, draw_sequences
+from trialogue.data.potts.window_tables import window_tables
+from trialogue.data.site_tables import SiteTables
 from trialogue.errors import InputError, whole_number
 from trialogue.oracles import Energy, Joint, Masked, sites_of, whole_sequences
 from trialogue.randomness import Choose
@@ -61,6 +63,10 @@ class PottsLaw(Masked, Energy, Joint):
     def probabilities(self) -> Tensor:
         """p(x) (V^N,) float64 of `states`."""
         return (-self.energy(self.states())).softmax(0)
+
+    def site_tables(self) -> SiteTables:
+        """The conditional laws of all sites, for compiled sweeps; raises `InputError` where they would not fit."""
+        return window_tables(self.energies, self.sites)
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
         """log p(x_i | all others) (rows, V) float64 of one site i = `sites` (rows,) of each row, up to a constant."""

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from trialogue.compilation import over_rows
 from trialogue.data import Ising
+from trialogue.data.ising.neighbourhoods import SiteClass, neighbourhoods
 from trialogue.errors import InputError
-from trialogue.inference.simulation.contexts import SiteClass, neighbourhoods
 from trialogue.inference.simulation.heat_bath import spread
 from trialogue.inference.simulation.multispin_kernels import (
     ALL,
@@ -60,7 +60,7 @@ class Multispin:
     def __init__(self, model: Ising, chains: int, seed: int, tokens: Tensor | None = None) -> None:
         if not isinstance(model, Ising):
             raise InputError("method", "multispin", 'needs an Ising model: use "heat-bath"')
-        near = neighbourhoods(model)
+        near = neighbourhoods(model.coupling, model.field)
         if any(len(kind.values) > 1 for kind in near.classes):
             raise InputError(
                 "method", "multispin", 'needs the couplings of each site to be equal: use "heat-bath"'
