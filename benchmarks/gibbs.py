@@ -24,8 +24,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from trialogue.data import Ising
-from trialogue.data.potts.window_tables import window_tables
+from trialogue.data import Ising, window_tables
 from trialogue.inference import Gibbs, run_chain
 from trialogue.inference.chains.chain import KERNELS
 from trialogue.inference.simulation.heat_bath import HeatBath

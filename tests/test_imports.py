@@ -11,11 +11,11 @@ import trialogue
 SOURCE = Path(trialogue.__file__).parent
 LAYERS = (
     {"__init__", "errors", "compilation"},
-    {"probabilities", "randomness", "storage"},
+    {"probabilities", "randomness", "registry", "storage"},
     {"oracles", "sequence_oracles", "blocks", "ledger"},
     {"data", "models"},
     {"inference"},
-    {"training"},
+    {"training", "extend", "testing"},
     {"theory", "generation"},
     {"analysis"},
     {"studies"},

@@ -73,3 +73,30 @@ class ReluctantMetropolis(Metropolis):
             "Inverted", (), {"vocab_size": 2, "energy": lambda self, tokens: -model.energy(tokens)}
         )()
         return super().step(inverted, state, choose)
+
+
+class CountingGibbs(Gibbs):
+    """Keeps a counter of its own, and rests at every seventh step it was ever asked for."""
+
+    calls = 0
+
+    def step(self, model, state, choose):
+        CountingGibbs.calls += 1
+        moved = super().step(model, state, choose)
+        return state if CountingGibbs.calls % 7 == 0 else moved
+
+
+class WritingGibbs(Gibbs):
+    """Writes into the state that it is given."""
+
+    def step(self, model, state, choose):
+        state.tokens[:] = super().step(model, state, choose).tokens
+        return state
+
+
+class SharedGibbs(Gibbs):
+    """Every copy takes the values that were drawn for the first."""
+
+    def step(self, model, state, choose):
+        tokens = super().step(model, state, choose).tokens
+        return state._replace(tokens=torch.where(tokens == state.tokens, tokens, tokens[:1]))

@@ -3,25 +3,6 @@
 `load_rows("study")` gives the rows of a finished result as a DataFrame.
 """
 
-from trialogue.ledger.claims import Claim, Pilot, Verdict, evaluate
-from trialogue.ledger.entries import Entry, judged, ledger, ledger_frame, ledger_records
-from trialogue.ledger.figures import Figure
-from trialogue.ledger.results import Result, find_result, load_rows
-from trialogue.ledger.tables import Table
+import lazy_loader
 
-__all__ = [
-    "Claim",
-    "Entry",
-    "Figure",
-    "Pilot",
-    "Result",
-    "Table",
-    "Verdict",
-    "evaluate",
-    "find_result",
-    "judged",
-    "ledger",
-    "ledger_frame",
-    "ledger_records",
-    "load_rows",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from trialogue.data import PottsChain
-from trialogue.data.potts.window_tables import window_tables
+from trialogue.data import PottsChain, window_tables
 from trialogue.inference.simulation.sweeps import run_sweeps
 from trialogue.randomness import generator, seed_of
 from trialogue.theory.potts.domain_walls import (

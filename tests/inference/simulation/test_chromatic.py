@@ -15,9 +15,9 @@ from inference.simulation.reference_kernels import (
 )
 from inference.simulation.test_heat_bath import TABLES, window_law, windows
 from mutants.modules import altered
-from trialogue.data import PottsChain
+from trialogue.data import PottsChain, window_tables
 from trialogue.errors import InputError
-from trialogue.inference import run_sweeps, window_tables
+from trialogue.inference import run_sweeps
 from trialogue.inference.simulation import chromatic as module
 from trialogue.inference.simulation.chromatic import Chromatic, colours_of
 from trialogue.randomness import GAMMA, Streams, generator, seed_of

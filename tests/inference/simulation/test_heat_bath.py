@@ -17,8 +17,7 @@ from inference.simulation.reference_kernels import (
     star,
 )
 from mutants.modules import altered
-from trialogue.data import Ising
-from trialogue.data.potts.window_tables import window_tables
+from trialogue.data import Ising, window_tables
 from trialogue.data.site_tables import SiteTables, packed_alias, thresholds
 from trialogue.errors import InputError
 from trialogue.inference.simulation import heat_bath as module

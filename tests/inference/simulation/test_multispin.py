@@ -18,9 +18,8 @@ from inference.simulation.reference_kernels import (
     star,
 )
 from mutants.modules import altered
-from trialogue.data import Ising
+from trialogue.data import Ising, window_tables
 from trialogue.data.ising.neighbourhoods import SiteClass
-from trialogue.data.potts.window_tables import window_tables
 from trialogue.errors import InputError
 from trialogue.inference.simulation import multispin as module
 from trialogue.inference.simulation import multispin_kernels

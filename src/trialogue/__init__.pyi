@@ -1,0 +1,19 @@
+from .inference.chains.engine import run_chain as run_chain
+from .inference.laws import (
+    exact_law as exact_law,
+)
+from .inference.laws import (
+    target_law as target_law,
+)
+from .inference.laws import (
+    total_variation as total_variation,
+)
+from .inference.laws import (
+    transition_matrix as transition_matrix,
+)
+from .inference.simulation.sweeps import run_sweeps as run_sweeps
+from .inference.truncation import truncated as truncated
+from .inference.walks.engine import generate as generate
+from .models.pretrained import load_pretrained as load_pretrained
+
+__version__: str
