@@ -1,3 +1,15 @@
+from . import (
+    analysis as analysis,
+    data as data,
+    generation as generation,
+    inference as inference,
+    ledger as ledger,
+    models as models,
+    studies as studies,
+    testing as testing,
+    theory as theory,
+    training as training,
+)
 from .inference.chains.engine import run_chain as run_chain
 from .inference.laws import (
     exact_law as exact_law,
