@@ -78,5 +78,5 @@ class Registry(MutableMapping[str, T], Generic[T]):
 def _entry_points(group: str, path: tuple[str, ...]) -> dict[str, metadata.EntryPoint]:
     """The entry points of a group in order of their names, of what is installed along `path`, which is `sys.path`."""
     del path
-    found = sorted(metadata.entry_points(group=group), key=lambda entry: entry.name)
-    return {entry.name: entry for entry in found}
+    entries = sorted(metadata.entry_points(group=group), key=lambda entry: entry.name)
+    return {entry.name: entry for entry in entries}

@@ -62,7 +62,9 @@ class UntiltedAdaptiveDynamics(AdaptiveBlockDynamics):
 
     def step(self, model, state, choose):
         index = choose(self._log_law(state.tokens), torch.arange(len(state.tokens)))
-        return Sequences(draw_block(model, state.tokens, self._chosen(index, state.tokens.shape[1]), choose))
+        return Sequences(
+            draw_block(model, state.tokens, self._blocks_of(index, state.tokens.shape[1]), choose)
+        )
 
 
 class ReluctantMetropolis(Metropolis):

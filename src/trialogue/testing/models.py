@@ -108,8 +108,8 @@ def check_joint(model: Joint, *, sites: int | None = None, tolerance: float = 1e
         if asked.vocab_size**size > _BLOCK_STATES:
             break
         order = torch.rand(tokens.shape, generator=generator(seed, "blocks", size)).argsort(1)
-        chosen = order[:, :size].sort(1).values.to(tokens.device)
-        block = torch.zeros_like(tokens, dtype=torch.bool).scatter_(1, chosen, True)
+        block_sites = order[:, :size].sort(1).values.to(tokens.device)
+        block = torch.zeros_like(tokens, dtype=torch.bool).scatter_(1, block_sites, True)
         drawn = _drawn(asked, tokens, block)
         for row, law in enumerate(drawn):
             kept = (~block[row]).nonzero()[:, 0].tolist()
@@ -118,15 +118,13 @@ def check_joint(model: Joint, *, sites: int | None = None, tolerance: float = 1e
             _require(not changed, model, f"changes sites outside of a block: {changed[:1]}")
         if not _states_law(asked, tokens, block):
             continue
-        expected = listed_law(asked, tokens, chosen).double().softmax(1).cpu()
+        expected = listed_law(asked, tokens, block_sites).double().softmax(1).cpu()
         for row, law in enumerate(drawn):
             values = whole_sequences(asked.vocab_size, size)
-            probabilities = [law.get(_with(tokens[row], chosen[row], value), 0.0) for value in values]
-            found = torch.tensor(probabilities, dtype=torch.float64)
-            moved = float((found - expected[row]).abs().max())
-            told = (
-                f"draws the block {chosen[row].tolist()} from another law than it states, {moved:.3g} apart"
-            )
+            probabilities = [law.get(_with(tokens[row], block_sites[row], value), 0.0) for value in values]
+            branches = torch.tensor(probabilities, dtype=torch.float64)
+            moved = float((branches - expected[row]).abs().max())
+            told = f"draws the block {block_sites[row].tolist()} from another law than it states, {moved:.3g} apart"
             _require(moved <= tolerance, model, told)
 
 
@@ -182,9 +180,9 @@ def _role(model: SequenceModel, role: Any) -> Any:
     return asked
 
 
-def _distance(found: Tensor, expected: Tensor) -> float:
+def _distance(answers: Tensor, expected: Tensor) -> float:
     """The largest difference of probabilities, given as logarithms."""
-    return float((found.double().exp().cpu() - expected.double().exp().cpu()).abs().max())
+    return float((answers.double().exp().cpu() - expected.double().exp().cpu()).abs().max())
 
 
 def _require_shape(answer: Tensor, shape: tuple[int, ...], model: SequenceModel, method: str) -> None:

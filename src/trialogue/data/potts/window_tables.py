@@ -40,13 +40,13 @@ def window_tables(energy: Tensor, sites: int, *, periodic: bool = False) -> Site
     neighbours = np.repeat(np.arange(sites)[:, None], 2 * width - 2, 1)
     strides, offsets = np.zeros(neighbours.shape, np.uint32), np.empty(sites, np.uint32)
     tables: list[NDArray[np.uint32]] = []
-    found: dict[Hashable, int] = {}
+    first_entry: dict[Hashable, int] = {}
     size = 0
     for site in range(sites):
         left = width - 1 if periodic else min(site, width - 1)
         right = width - 1 if periodic else min(sites - 1 - site, width - 1)
-        if (left, right) not in found:
-            found[left, right] = size
+        if (left, right) not in first_entry:
+            first_entry[left, right] = size
             tables.append(_window_table(energy, left, right))
             size += len(tables[-1])
         beside = [offset for offset in range(-left, right + 1) if offset]
@@ -54,7 +54,7 @@ def window_tables(energy: Tensor, sites: int, *, periodic: bool = False) -> Site
         strides[site, : len(beside)] = (
             vocab ** np.arange(len(beside), 0, -1) if vocab > 2 else (2 ** np.arange(len(beside) - 1, -1, -1))
         )
-        offsets[site] = found[left, right]
+        offsets[site] = first_entry[left, right]
     return SiteTables(neighbours, strides, offsets, np.concatenate(tables), vocab)
 
 

@@ -271,12 +271,12 @@ def _require_ergodic(chain: Chain[Any], model: SequenceModel, sites: int, device
             return
     if _found_before(chain, model, sites):
         return
-    found = chain_ergodicity(chain, model, sites=sites, max_states=CHECKED_STATES, device=device)
-    if not found.ergodic:
+    ergodicity = chain_ergodicity(chain, model, sites=sites, max_states=CHECKED_STATES, device=device)
+    if not ergodicity.ergodic:
         why = (
-            f"its {vocab}^{sites} states fall into {found.closed_classes} classes that it never leaves"
-            if found.closed_classes > 1
-            else f"it comes back to a state only every {found.period} steps"
+            f"its {vocab}^{sites} states fall into {ergodicity.closed_classes} classes that it never leaves"
+            if ergodicity.closed_classes > 1
+            else f"it comes back to a state only every {ergodicity.period} steps"
         )
         raise InputError(
             "chain",

@@ -102,7 +102,7 @@ class _Blocks(Chain[Sequences]):
         """Which blocks (blocks,) bool may be drawn at all."""
         return torch.ones(len(self.blocks), dtype=torch.bool)
 
-    def _chosen(self, index: Tensor, sites: int) -> Tensor:
+    def _blocks_of(self, index: Tensor, sites: int) -> Tensor:
         """The blocks that `index` (rows,) names, as (rows, N) bool."""
         return _masks(self.blocks, sites).to(index.device)[index]
 
@@ -144,7 +144,7 @@ class BlockDynamics(_Blocks):
         tokens = state.tokens
         log_law = _law(self.weights, len(self.blocks)).log().to(tokens.device)
         index = choose(log_law.expand(len(tokens), -1), every_row(tokens))
-        return Sequences(draw_block(model, tokens, self._chosen(index, tokens.shape[1]), choose))
+        return Sequences(draw_block(model, tokens, self._blocks_of(index, tokens.shape[1]), choose))
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class AdaptiveBlockDynamics(_Blocks):
         """Redraw one block."""
         tokens, rows = state.tokens, every_row(state.tokens)
         index = choose(self._log_law(tokens), rows)
-        sites, held = sites_of(self._chosen(index, tokens.shape[1]))
+        sites, held = sites_of(self._blocks_of(index, tokens.shape[1]))
 
         def tilt(sequences: Tensor, rows: Tensor) -> Tensor:
             return self._log_law(sequences).gather(1, index[rows, None])[:, 0]

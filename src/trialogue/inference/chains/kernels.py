@@ -78,8 +78,8 @@ def gibbs_kernel(chain: Gibbs, model: Ising) -> Advance | None:
 
     def advance(state: Sequences, streams: Streams, steps: int) -> Sequences:
         tokens: Tensor = state.tokens.clone(memory_format=torch.contiguous_format)
-        own = (tokens.numpy(), streams.keys.numpy(), streams.counters.numpy())
-        over_rows(step_rows, len(tokens), width * steps, *own, *arrays, steps, sweep)
+        drawing = (tokens.numpy(), streams.keys.numpy(), streams.counters.numpy())
+        over_rows(step_rows, len(tokens), width * steps, *drawing, *arrays, steps, sweep)
         return Sequences(tokens)
 
     return advance

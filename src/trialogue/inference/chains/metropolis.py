@@ -33,19 +33,19 @@ class Metropolis(Chain[Sequences]):
         for sites in scanned(self.order, tokens, choose):
             rows = every_row(tokens)
             law = site_law(model, tokens, sites).double()
-            own = tokens.gather(1, sites[:, None])
-            proposed = _proposed(own[:, 0], law.shape[1], rows, choose)[:, None]
-            ratio = law.gather(1, proposed) - law.gather(1, own)
+            present = tokens.gather(1, sites[:, None])
+            proposed = _proposed(present[:, 0], law.shape[1], rows, choose)[:, None]
+            ratio = law.gather(1, proposed) - law.gather(1, present)
             accept = ratio.clamp_max(0.0)
             taken = choose(torch.cat((torch.log(-torch.expm1(accept)), accept), 1), rows)[:, None]
-            tokens = tokens.scatter(1, sites[:, None], torch.where(taken == 1, proposed, own))
+            tokens = tokens.scatter(1, sites[:, None], torch.where(taken == 1, proposed, present))
         return Sequences(tokens)
 
 
-def _proposed(own: Tensor, vocab: int, rows: Tensor, choose: Choose) -> Tensor:
-    """Another value (rows,) than `own` (rows,), all others equally likely; of two the other one, of one the same."""
+def _proposed(present: Tensor, vocab: int, rows: Tensor, choose: Choose) -> Tensor:
+    """Another value (rows,) than `present` (rows,), all equally likely; of two the other one, of one the same."""
     if vocab <= 2:
-        return vocab - 1 - own
-    others = torch.zeros(len(own), vocab - 1, dtype=torch.float64, device=own.device)
+        return vocab - 1 - present
+    others = torch.zeros(len(present), vocab - 1, dtype=torch.float64, device=present.device)
     other = choose(others, rows)
-    return other + (other >= own)
+    return other + (other >= present)

@@ -38,7 +38,10 @@ def colours_of(tables: SiteTables) -> list[list[int]]:
     for site, others in enumerate(looked_at):
         taken = {colour[other] for other in others if other < site}
         colour.append(next(number for number in range(len(taken) + 1) if number not in taken))
-    return [[site for site, own in enumerate(colour) if own == number] for number in range(max(colour) + 1)]
+    return [
+        [site for site, its_colour in enumerate(colour) if its_colour == number]
+        for number in range(max(colour) + 1)
+    ]
 
 
 class Chromatic:
