@@ -25,10 +25,9 @@ from rich.table import Table
 from torch import Tensor
 
 from record import Record
-from trialogue.data import Ising
+from trialogue.data import Ising, window_tables
 from trialogue.inference import Gibbs, run_chain
 from trialogue.inference.chains.chain import KERNELS
-from trialogue.inference.simulation.contexts import window_contexts
 from trialogue.inference.simulation.heat_bath import HeatBath
 from trialogue.inference.simulation.multispin import Multispin
 from trialogue.inference.simulation.sweeps import Simulation
@@ -165,7 +164,7 @@ def main() -> None:
     for line in missing:
         console.print(line)
     energy = torch.randn([VOCAB] * WIDTH, generator=generator(1, "energy"), dtype=torch.float64) / 2
-    simulation = HeatBath(window_contexts(energy, SITES), 1024, 1)
+    simulation = HeatBath(window_tables(energy, SITES), 1024, 1)
     row = simulated("heat bath", simulation, 1024, 300, lambda tokens: window_means(tokens, energy), ">= 200")
     print_rows(
         console,

@@ -1,7 +1,10 @@
-"""Imports run one way, from the contract to the command line."""
+"""Imports run one way, from the contract to the command line, in no circle, and bring in nothing before it is used."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -11,11 +14,11 @@ import trialogue
 SOURCE = Path(trialogue.__file__).parent
 LAYERS = (
     {"__init__", "errors", "compilation"},
-    {"probabilities", "randomness", "storage"},
-    {"oracles", "blocks", "ledger"},
+    {"probabilities", "randomness", "registry", "storage"},
+    {"oracles", "sequence_oracles", "blocks", "ledger"},
     {"data", "models"},
     {"inference"},
-    {"training"},
+    {"training", "extend", "testing"},
     {"theory", "generation"},
     {"analysis"},
     {"studies"},
@@ -47,13 +50,17 @@ def imports(tree: ast.Module, module: str, is_package: bool) -> Iterator[str]:
         yield from (name for name in names if name.split(".")[0] == "trialogue")
 
 
+def module_of(path: str) -> str:
+    """The name of the module at `path` below the package."""
+    return ".".join(("trialogue", *Path(path).with_suffix("").parts)).removesuffix(".__init__")
+
+
 def violations(sources: dict[str, str]) -> list[str]:
     """Imports that run against the order of the layers, in `sources` by path below the package."""
     found = []
     for path, text in sources.items():
-        parts = Path(path).with_suffix("").parts
-        module = ".".join(("trialogue", *parts)).removesuffix(".__init__")
-        for name in imports(ast.parse(text), module, parts[-1] == "__init__"):
+        module = module_of(path)
+        for name in imports(ast.parse(text), module, Path(path).stem == "__init__"):
             # `from trialogue import __version__` names no module of a layer.
             target = layer_of(name) if layer_of(name) in LEVEL else "__init__"
             if LEVEL[target] > LEVEL[layer_of(module)]:
@@ -63,6 +70,47 @@ def violations(sources: dict[str, str]) -> list[str]:
 
 def sources() -> dict[str, str]:
     return {str(path.relative_to(SOURCE)): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+
+
+def stubs() -> dict[str, str]:
+    """The exports that packages make lazily."""
+    return {str(path.relative_to(SOURCE)): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.pyi")}
+
+
+def circle(sources: dict[str, str], stubs: dict[str, str]) -> list[str]:
+    """Modules each of which imports the next, from one back to itself; none where there are no circles.
+
+    Every import statement counts: at the top, for type checkers only, and within functions, which put off what an
+    import costs and not what depends on what. A name that a package exports lazily is imported from the module that
+    defines it. That a module's package runs before it does not count, nor do the exports themselves: a package may show
+    what its modules define.
+    """
+    modules = {module_of(path) for path in sources}
+    defined: dict[str, str] = {}
+    for path, text in stubs.items():
+        package = module_of(path)
+        for name in imports(ast.parse(text), package, True):
+            defined[f"{package}.{name.rpartition('.')[2]}"] = name.rpartition(".")[0]
+
+    def imported(name: str) -> str:
+        while name not in modules:
+            name = defined.get(name, name.rpartition(".")[0])
+        return name
+
+    graph = {
+        module_of(path): {
+            imported(name)
+            for name in imports(ast.parse(text), module_of(path), Path(path).stem == "__init__")
+            if imported(name) != module_of(path)
+        }
+        for path, text in sources.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        found: list[str] = error.args[1]
+        return found[::-1]
+    return []
 
 
 def test_every_module_has_a_layer() -> None:
@@ -100,3 +148,99 @@ def test_a_wrong_import_is_found(path: str, line: str) -> None:
 )
 def test_a_right_import_is_not(path: str, line: str) -> None:
     assert violations({path: line}) == []
+
+
+def test_imports_run_in_no_circle() -> None:
+    assert circle(sources(), stubs()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "lines"),
+    [
+        ("models/causal_network.py", "from trialogue.models.transformer import Transformer"),
+        (
+            "models/causal_network.py",
+            "if TYPE_CHECKING:\n    from trialogue.models.transformer import Transformer",
+        ),
+        ("data/site_tables.py", "def f():\n    from trialogue.data import Ising"),
+        ("inference/chains/chain.py", "from trialogue.inference import run_chain"),
+        ("sequence_oracles.py", "from . import oracles"),
+    ],
+)
+def test_a_circle_is_found(module: str, lines: str) -> None:
+    texts = sources()
+    found = circle({**texts, module: f"{texts[module]}\n{lines}"}, stubs())
+    assert found[0] == found[-1]
+    assert module_of(module) in found
+
+
+def test_what_is_exported_is_there() -> None:
+    """Every name of a stub can be had from its package, and is what the module defines."""
+    program = (
+        "import importlib, sys\n"
+        "for package in sys.argv[1:]:\n"
+        "    module = importlib.import_module(package)\n"
+        "    assert module.__all__\n"
+        "    for name in module.__all__:\n"
+        "        getattr(module, name)\n"
+        "    assert set(module.__all__) <= set(dir(module))\n"
+    )
+    packages = [module_of(path) for path in stubs()]
+    assert {"trialogue", "trialogue.data", "trialogue.inference", "trialogue.ledger"} <= set(packages)
+    subprocess.run([sys.executable, "-c", program, *packages], check=True)
+
+
+HEAVY = {
+    *("accelerate", "llguidance", "matplotlib", "numba", "pandas", "scipy", "sklearn", "sympy", "torch"),
+    *("transformers", "tyro"),
+}
+
+
+def loaded(program: str) -> set[str]:
+    """The modules that a program of its own has loaded when it ends."""
+    ending = "\nimport sys; print(*sorted(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", program + ending], check=True, capture_output=True, text=True)
+    return set(ran.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        *(
+            "trialogue",
+            "trialogue.data",
+            "trialogue.inference",
+            "trialogue.inference.laws",
+            "trialogue.ledger",
+        ),
+        *(
+            "trialogue.ledger.question",
+            "trialogue.registry",
+            "trialogue.cli",
+            "trialogue.inference.verifiers",
+        ),
+    ],
+)
+def test_importing_brings_in_nothing_heavy(module: str) -> None:
+    assert not HEAVY & loaded(f"import {module}")
+
+
+def test_using_one_thing_does_not_bring_in_another() -> None:
+    program = (
+        "from trialogue.data import Dyck, Ising, PottsChain, Table\n"
+        "from trialogue.extend import Chain, Energy, Masked, Walk\n"
+        "from trialogue.inference import Backtracking, FunctionVerifier, Gibbs, generate, run_chain, run_sweeps\n"
+        "from trialogue.inference.laws import exact_law, transition_matrix"
+    )
+    unused = {"accelerate", "llguidance", "matplotlib", "pandas", "sklearn", "sympy", "transformers", "tyro"}
+    assert not (unused | {"scipy.signal", "scipy.stats"}) & loaded(program)
+
+
+def test_importing_the_package_takes_no_time() -> None:
+    """It takes a third of the bound, which is that of processor time on a machine where everything else runs too."""
+    program = "import time; begun = time.process_time(); import trialogue; print(time.process_time() - begun)"
+    taken = []
+    for _ in range(3):
+        ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+        taken.append(float(ran.stdout))
+    assert min(taken) < 0.15

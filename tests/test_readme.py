@@ -26,6 +26,11 @@ def test_examples_run_and_say_the_truth(capsys: pytest.CaptureFixture[str]) -> N
     assert bool(names["samples"].accepted.all())
 
 
+def test_no_example_needs_more_than_two_imports() -> None:
+    for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
+        assert len(re.findall(r"^(?:from|import) ", block, re.MULTILINE)) <= 2, block
+
+
 def test_every_command_it_shows_exists() -> None:
     from trialogue.cli import parser
 

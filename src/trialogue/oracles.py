@@ -2,21 +2,30 @@
 
 An `Autoregressive` oracle opens a `Context` that evaluates prefixes incrementally. Walks never see it; they see a
 `Decoding`, a batch of sequences that grow and shrink. A `Verifier` looks at the same batch. A `Masked` oracle or an
-`Energy` answers for whole sequences; a `Chain` moves them.
+`Energy` answers for whole sequences; a `Chain` moves them (`sequence_oracles`).
 
 Names of dimensions: `rows` sequences of the batch, `capacity` the longest sequence it can hold, `vocab` tokens,
-`features` whatever the oracle needs to answer for one prefix, `width` of a hidden state, `N` sites of a whole
-sequence. Logarithms are natural.
+`features` whatever the oracle needs to answer for one prefix, `width` of a hidden state. Logarithms are natural.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from trialogue.randomness import Choose
+from trialogue.sequence_oracles import Chain as Chain
+from trialogue.sequence_oracles import Energy as Energy
+from trialogue.sequence_oracles import Joint as Joint
+from trialogue.sequence_oracles import Masked as Masked
+from trialogue.sequence_oracles import SequenceModel as SequenceModel
+from trialogue.sequence_oracles import Sequences as Sequences
+from trialogue.sequence_oracles import StateT as StateT
+from trialogue.sequence_oracles import as_chain as as_chain
+from trialogue.sequence_oracles import as_model as as_model
+from trialogue.sequence_oracles import sites_of as sites_of
+from trialogue.sequence_oracles import whole_sequences as whole_sequences
 
 
 class Context(Protocol):
@@ -179,77 +188,6 @@ class Verifier(Protocol):
         ...
 
 
-@runtime_checkable
-class Masked(Protocol):
-    """An oracle that answers with the law of a token given others on both sides of it.
-
-    Its conditionals need not belong to any joint law.
-    """
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of tokens the oracle answers for."""
-        ...
-
-    def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """log p(x_i | x outside the mask) (rows, N, vocab) of each masked site i by itself.
-
-        `tokens` (rows, N) int64, `masked` (rows, N) bool. Tokens at masked sites do not matter; what the answer
-        holds at other sites means nothing.
-        """
-        ...
-
-    def site_log_probs(self, tokens: Tensor) -> Tensor:
-        """log p(x_i | all others) (rows, N, vocab) of every site i."""
-        ...
-
-
-@runtime_checkable
-class Joint(Protocol):
-    """A model whose blocks of sites can be drawn together."""
-
-    def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
-        """Tokens (rows, N) after a joint draw of x_block given the rest; `block` (rows, N) bool."""
-        ...
-
-
-@runtime_checkable
-class Energy(Protocol):
-    """A law p(x) ∝ exp(-E(x)) over whole sequences; E may be +inf where p is zero."""
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of values a site takes."""
-        ...
-
-    def energy(self, tokens: Tensor) -> Tensor:
-        """E(x) (rows,) of `tokens` (rows, N)."""
-        ...
-
-
-StateT = TypeVar("StateT", bound=tuple[Tensor, ...])
-"""What a walk or a chain keeps per row: a NamedTuple of row-leading tensors.
-
-That of a chain has a field `tokens` (rows, N).
-"""
-
-
-@runtime_checkable
-class Chain(Protocol[StateT]):
-    """A sampler on whole sequences: a Markov chain, of which every row of the batch is a copy."""
-
-    def init(self, model: Any, tokens: Tensor) -> StateT:
-        """Return the state of chains that stand at `tokens` (rows, N); it is a function of them.
-
-        Raises `InputError` where the chain cannot run on such sequences, such as for a block larger than N.
-        """
-        ...
-
-    def step(self, model: Any, state: StateT, choose: Choose) -> StateT:
-        """Return the state after one step; `state` stays as it is. Row i chooses as row i."""
-        ...
-
-
 def ends(tokens: Tensor, lengths: Tensor, limit: Tensor, eos: int | None) -> Tensor:
     """Which sequences (n,) are complete: the limit is reached, or the last token is the end of sequence."""
     complete = lengths >= limit
@@ -267,20 +205,3 @@ def padded(sequences: Sequence[Sequence[int]], capacity: int | None = None) -> t
     for row, sequence in enumerate(sequences):
         tokens[row, : len(sequence)] = torch.as_tensor(sequence, dtype=torch.int64)
     return tokens, lengths
-
-
-def whole_sequences(vocab_size: int, sites: int, device: torch.device | str = "cpu") -> Tensor:
-    """All sequences (vocab^N, N) int64 in the order of `itertools.product`: the last site changes first."""
-    places = vocab_size ** torch.arange(sites - 1, -1, -1, device=device)
-    return torch.arange(vocab_size**sites, device=device)[:, None] // places % vocab_size
-
-
-def sites_of(block: Tensor) -> tuple[Tensor, Tensor]:
-    """Sites (rows, k) of each row of `block` (rows, N) in ascending order, and which (rows, k) only pad.
-
-    k is the size of the largest block. Padding comes first, so that a table over the last sites of a small block is
-    the beginning of the table over all k.
-    """
-    size = int(block.sum(1).max()) if len(block) else 0
-    sites = block.long().argsort(dim=1, stable=True)[:, block.shape[1] - size :]
-    return sites, ~block.gather(1, sites)

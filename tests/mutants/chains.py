@@ -3,10 +3,10 @@
 import torch
 
 from trialogue.inference import AdaptiveBlockDynamics, BlockDynamics, BlockGibbs, Gibbs, Metropolis
-from trialogue.inference.chains.chain import Tokens
 from trialogue.inference.chains.conditionals import draw_block, site_law, site_laws
 from trialogue.inference.chains.gibbs import scanned
 from trialogue.inference.chains.subsets import choose_subsets
+from trialogue.oracles import Sequences
 
 
 class UniformGibbs(Gibbs):
@@ -23,7 +23,7 @@ class StaleSweep(Gibbs):
     def step(self, model, state, choose):
         laws, rows = site_laws(model, state.tokens), torch.arange(len(state.tokens))
         values = [choose(laws[:, site], rows) for site in range(state.tokens.shape[1])]
-        return Tokens(torch.stack(values, 1))
+        return Sequences(torch.stack(values, 1))
 
 
 class ColdGibbs(Gibbs):
@@ -34,7 +34,7 @@ class ColdGibbs(Gibbs):
         for sites in scanned(self.order, tokens, choose):
             value = choose(2 * site_law(model, tokens, sites), rows)
             tokens = tokens.scatter(1, sites[:, None], value[:, None])
-        return Tokens(tokens)
+        return Sequences(tokens)
 
 
 class NodewiseBlockGibbs(BlockGibbs):
@@ -47,7 +47,7 @@ class NodewiseBlockGibbs(BlockGibbs):
         for site in range(tokens.shape[1]):
             value = choose(laws[:, site], rows)
             tokens = torch.where(block & (torch.arange(tokens.shape[1]) == site), value[:, None], tokens)
-        return Tokens(tokens)
+        return Sequences(tokens)
 
 
 class UnweightedBlockDynamics(BlockDynamics):
@@ -62,7 +62,9 @@ class UntiltedAdaptiveDynamics(AdaptiveBlockDynamics):
 
     def step(self, model, state, choose):
         index = choose(self._log_law(state.tokens), torch.arange(len(state.tokens)))
-        return Tokens(draw_block(model, state.tokens, self._chosen(index, state.tokens.shape[1]), choose))
+        return Sequences(
+            draw_block(model, state.tokens, self._blocks_of(index, state.tokens.shape[1]), choose)
+        )
 
 
 class ReluctantMetropolis(Metropolis):
@@ -73,3 +75,30 @@ class ReluctantMetropolis(Metropolis):
             "Inverted", (), {"vocab_size": 2, "energy": lambda self, tokens: -model.energy(tokens)}
         )()
         return super().step(inverted, state, choose)
+
+
+class CountingGibbs(Gibbs):
+    """Keeps a counter of its own, and rests at every seventh step it was ever asked for."""
+
+    calls = 0
+
+    def step(self, model, state, choose):
+        CountingGibbs.calls += 1
+        moved = super().step(model, state, choose)
+        return state if CountingGibbs.calls % 7 == 0 else moved
+
+
+class WritingGibbs(Gibbs):
+    """Writes into the state that it is given."""
+
+    def step(self, model, state, choose):
+        state.tokens[:] = super().step(model, state, choose).tokens
+        return state
+
+
+class SharedGibbs(Gibbs):
+    """Every copy takes the values that were drawn for the first."""
+
+    def step(self, model, state, choose):
+        tokens = super().step(model, state, choose).tokens
+        return state._replace(tokens=torch.where(tokens == state.tokens, tokens, tokens[:1]))

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from complete_runs import require_complete
+from trialogue.ledger.execution import execute
 
 from trialogue.data import PottsChain
 from trialogue.errors import InputError
 from trialogue.ledger import load_rows
-from trialogue.ledger.execution import execute
 from trialogue.oracles import whole_sequences
 from trialogue.studies import potts_coherence_chains
 from trialogue.studies.potts_coherence import PRESETS, STUDY, Config
@@ -81,8 +81,8 @@ def test_a_hotter_chain_is_not(monkeypatch):
     def hotter(energies, length):
         return original(energies * 0.9, length)
 
-    original = potts_coherence_chains.window_contexts
-    monkeypatch.setattr(potts_coherence_chains, "window_contexts", hotter)
+    original = potts_coherence_chains.window_tables
+    monkeypatch.setattr(potts_coherence_chains, "window_tables", hotter)
     assert not as_computed(SETTING, 4000, 300)
 
 

@@ -1,19 +1,27 @@
 """The command line. Each module adds its commands to the one parser, with one function per command.
 
 Bad input is one line on standard error and exit code 2; Ctrl-C is one line and exit code 130. Modules import what
-a command needs when it is called: `list` and `--help` must not wait for torch or pandas.
+a command needs when it is called: `list` and `--help` must not wait for torch or pandas. Packages add commands by entry
+points of the group `trialogue.commands`, each a function `add(commands)` such as the built-in modules have.
 """
 
 import argparse
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from trialogue import __version__
-from trialogue.cli import generate, models, probe, studies
 from trialogue.cli.commands import Commands, Parser
 from trialogue.errors import InputError
+from trialogue.registry import Registry
+
+COMMANDS: Registry[Callable[[Commands], None]] = Registry(
+    "trialogue.commands",
+    "command",
+    {name: f"trialogue.cli.{name}:add" for name in ("studies", "generate", "probe", "models")},
+)
+"""What adds commands to the parser, by name."""
 
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
@@ -23,8 +31,11 @@ def parser() -> argparse.ArgumentParser:
     whole = Parser(prog="trialogue", description="When do conditionals add up to a good joint distribution?")
     whole.add_argument("--version", action="version", version=f"trialogue {__version__}")
     commands = Commands(whole)
-    for module in (studies, generate, probe, models):
-        module.add(commands)
+    for name in COMMANDS:
+        try:
+            COMMANDS[name](commands)
+        except InputError as error:  # a package that is broken breaks its own commands alone
+            print(f"trialogue: {error}", file=sys.stderr)
     return whole
 
 

@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from trialogue.errors import InputError
+
 
 class Parser(argparse.ArgumentParser):
     """An argument parser that reports bad input as one line on standard error, with exit code 2."""
@@ -33,10 +35,16 @@ class Commands:
         what the parser does not know is not refused but handed on as `overrides`, a list of words.
         """
         said = function.__doc__
+        self._require_free(name)
         added = self._parsers.add_parser(name, help=said, description=said, allow_abbrev=False, **settings)
         added.set_defaults(function=function, parser=added, fields=fields)
         return added
 
     def group(self, name: str, said: str) -> "Commands":
         """Add `name` as a command with commands of its own."""
+        self._require_free(name)
         return Commands(self._parsers.add_parser(name, help=said, description=said, allow_abbrev=False))
+
+    def _require_free(self, name: str) -> None:
+        if name in self._parsers.choices:
+            raise InputError("command", name, "there is one of that name already: choose another")

@@ -19,6 +19,7 @@ from trialogue.inference.verifiers import (
 from trialogue.inference.verifiers.stop_strings import JudgesText
 from trialogue.models.pretrained import PretrainedOracle
 from trialogue.oracles import Verifier
+from trialogue.registry import Registry
 
 Scope = Literal["completion", "sequence"]
 Reads = Literal["text", "tokens"]
@@ -236,32 +237,37 @@ def _probe(wanted: Wanted) -> Verifier:
     )
 
 
-KINDS = {
-    "regex": Kind("PATTERN", "texts that the regular expression matches", _regex, path=lambda _: None),
-    "json-schema": Kind(
-        "FILE",
-        "JSON that the schema in a file allows; the schema itself may stand there",
-        _json_schema,
-        path=lambda content: None if _is_inline(content) else Path(content),
-    ),
-    "lark": Kind("FILE", "texts of the Lark grammar in a file", _lark),
-    "python": Kind(
-        "FILE.py:FUNCTION",
-        "what a function answers: whether it accepts, or a value",
-        _python,
-        path=_file_of_function,
-        graded=True,
-        is_function=True,
-    ),
-    "probe": Kind(
-        "FILE[@THRESHOLD]",
-        "what a trained probe reads off the hidden states: accepted is what reaches its threshold, or the one written. "
-        "Walks that rank go by the values themselves, walks that weigh by them too unless a threshold is written",
-        _probe,
-        path=_file_of_probe,
-        # It judges the token that was appended last.
-        judges_prompts=False,
-        graded=True,
-    ),
-}
-"""Every kind of verifier by its name."""
+KINDS: Registry[Kind] = Registry(
+    "trialogue.verifiers",
+    "kind of verifier",
+    {
+        "regex": Kind("PATTERN", "texts that the regular expression matches", _regex, path=lambda _: None),
+        "json-schema": Kind(
+            "FILE",
+            "JSON that the schema in a file allows; the schema itself may stand there",
+            _json_schema,
+            path=lambda content: None if _is_inline(content) else Path(content),
+        ),
+        "lark": Kind("FILE", "texts of the Lark grammar in a file", _lark),
+        "python": Kind(
+            "FILE.py:FUNCTION",
+            "what a function answers: whether it accepts, or a value",
+            _python,
+            path=_file_of_function,
+            graded=True,
+            is_function=True,
+        ),
+        "probe": Kind(
+            "FILE[@THRESHOLD]",
+            "what a trained probe reads off the hidden states: accepted is what reaches its threshold, or the one "
+            "written. Walks that rank go by the values themselves, walks that weigh by them too unless a threshold is "
+            "written",
+            _probe,
+            path=_file_of_probe,
+            # It judges the token that was appended last.
+            judges_prompts=False,
+            graded=True,
+        ),
+    },
+)
+"""Every kind of verifier by its name; a package adds one by an entry point, whose value is its `Kind`."""

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
-
-if TYPE_CHECKING:
-    from trialogue.models.transformer import Transformer
+from trialogue.models.causal_network import CausalNetwork
 
 # One query per row, on a CPU: the fused kernel has the least overhead; from this many rows on, one matrix product
 # per row over all heads at once is faster. It multiplies by zeros, which pays while heads are few.
@@ -75,7 +73,12 @@ class AttentionCache:
     """
 
     def __init__(
-        self, model: Transformer, rows: int, capacity: int, layers: Sequence[int], store: Tensor | None = None
+        self,
+        model: CausalNetwork,
+        rows: int,
+        capacity: int,
+        layers: Sequence[int],
+        store: Tensor | None = None,
     ) -> None:
         self._model, self._capacity, self._layers = model, capacity, tuple(layers)
         self._width, self._heads = model.config.width, model.config.heads

@@ -1,6 +1,6 @@
 """Masked language models as oracles: from a network that reads mask tokens to `trialogue.oracles.Masked`."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 
 import torch
@@ -8,16 +8,16 @@ from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
 from trialogue.models.transformer import Transformer
+from trialogue.oracles import Masked
 
 
-class MaskedNetwork(ABC):
+class MaskedNetwork(Masked):
     """A network that answers for masked sites, as a `trialogue.oracles.Masked`.
 
     `mask` is the token that it reads at a masked site, `batch_size` how many sequences it evaluates at once, `dtype`
     that of its answers. They are computed at the sites asked about only, and do not carry gradients.
     """
 
-    vocab_size: int
     mask: int
     batch_size: int
     dtype: torch.dtype
@@ -104,13 +104,13 @@ class MaskedTransformer(MaskedNetwork):
         self.mask = model.mask
         self.vocab_size = model.config.vocab_size
         self.batch_size = whole_number("batch_size", batch_size, 1)
-        self.device = model.head.weight.device
+        self._device = model.head.weight.device
         self.dtype = torch.promote_types(model.head.weight.dtype, torch.float32)
 
     def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
         """Log-probabilities (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N)."""
         logits = masked_logits(
-            self.model, inputs.to(self.device), rows.to(self.device), sites.to(self.device)
+            self.model, inputs.to(self._device), rows.to(self._device), sites.to(self._device)
         )
         return logits.log_softmax(-1, dtype=self.dtype)
 

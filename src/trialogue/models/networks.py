@@ -8,13 +8,13 @@ A network is a module that one config describes, a dataclass of numbers, strings
         def __init__(self, config: TransformerConfig, seed: int = 0) -> None: ...
 """
 
-import importlib
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from torch import nn
 
 from trialogue.errors import InputError
+from trialogue.registry import Registry, place_of
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 
@@ -27,8 +27,10 @@ class Registration(NamedTuple):
     config: type[Any]
 
 
-NETWORKS: dict[str, type[nn.Module] | str] = {"transformer": "trialogue.models.transformer:Transformer"}
-"""Every network by its name: its class, or where that lies, "module:class", until it is asked for."""
+NETWORKS: Registry[type[nn.Module]] = Registry(
+    "trialogue.models", "network", {"transformer": "trialogue.models.transformer:Transformer"}
+)
+"""Every network by its name; installed packages register theirs by entry points, whose values are classes."""
 
 _REGISTRATIONS: dict[type[nn.Module], Registration] = {}
 
@@ -40,9 +42,8 @@ def register_network(name: str, config: type[Any]) -> Callable[[type[NetworkT]],
     """
 
     def register(network: type[NetworkT]) -> type[NetworkT]:
-        known = NETWORKS.get(name)
-        taken = known if known is None or isinstance(known, str) else _place(known)
-        if taken not in (None, _place(network)):
+        taken = NETWORKS.place(name)
+        if taken not in (None, place_of(network)):
             raise InputError("name", name, f"{taken} is registered under it: choose another")
         NETWORKS[name], _REGISTRATIONS[network] = network, Registration(name, network, config)
         return network
@@ -52,28 +53,12 @@ def register_network(name: str, config: type[Any]) -> Callable[[type[NetworkT]],
 
 def registered(name: str) -> Registration:
     """The network of this name; raises `InputError` where there is none."""
-    return registration_of(_find(name))
+    return registration_of(NETWORKS.find(name))
 
 
 def registration_of(network: type[nn.Module]) -> Registration:
     """How the class `network` itself is registered; raises `InputError` where it is not."""
     if network not in _REGISTRATIONS:
         mend = "decorate the class with @register_network(name, config)"
-        raise InputError("network", _place(network), mend)
+        raise InputError("network", place_of(network), mend)
     return _REGISTRATIONS[network]
-
-
-def _find(name: str) -> type[nn.Module]:
-    known = NETWORKS.get(name)
-    if known is None:
-        mend = f"no such network is registered (there are {', '.join(NETWORKS)}): import the module that does"
-        raise InputError("network", name, mend)
-    if isinstance(known, str):
-        module, _, attribute = known.partition(":")
-        network: type[nn.Module] = getattr(importlib.import_module(module), attribute)
-        return network
-    return known
-
-
-def _place(network: type[nn.Module]) -> str:
-    return f"{network.__module__}:{network.__qualname__}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -13,11 +13,27 @@ from trialogue.errors import InputError
 from trialogue.models.position_cache import Place, PositionCache
 from trialogue.oracles import Context
 
-if TYPE_CHECKING:
-    from trialogue.models.pretrained import PretrainedOracle
-
 _POSITIONS_AT_ONCE = 4096
 _PADDING_SHARE = 1.25
+
+
+class CausalModel(Protocol):
+    """The parts of a causal Hugging Face model that a context evaluates, as `PretrainedOracle` names them.
+
+    `model` is the whole and `body` what gives `width` hidden states, of which the output embeddings `head` make logits,
+    and nothing else where it is a `plain_head`. `other_ends` are tokens that mean the same as `eos`.
+    """
+
+    model: Any
+    body: Any
+    head: Any
+    plain_head: bool
+    vocab_size: int
+    width: int
+    eos: int | None
+    other_ends: tuple[int, ...]
+    device: torch.device
+    dtype: torch.dtype
 
 
 class PretrainedContext(ABC):
@@ -30,7 +46,7 @@ class PretrainedContext(ABC):
     first = 1
     recomputes: bool
 
-    def __init__(self, oracle: PretrainedOracle, capacity: int, layers: tuple[int, ...]) -> None:
+    def __init__(self, oracle: CausalModel, capacity: int, layers: tuple[int, ...]) -> None:
         self._oracle, self._capacity, self._layers = oracle, capacity, layers
         self._logits = 0 if oracle.plain_head else oracle.vocab_size
         self.passes = 0
@@ -137,7 +153,7 @@ class CachedContext(PretrainedContext):
     recomputes = False
 
     def __init__(
-        self, oracle: PretrainedOracle, capacity: int, layers: tuple[int, ...], cache: PositionCache
+        self, oracle: CausalModel, capacity: int, layers: tuple[int, ...], cache: PositionCache
     ) -> None:
         super().__init__(oracle, capacity, layers)
         self._cache = cache

@@ -51,13 +51,13 @@ class PretrainedMasked(MaskedNetwork):
         self.mask = int(tokenizer.mask_token_id)
         head = model.get_output_embeddings()
         self.vocab_size = int(model.config.vocab_size if head is None else head.weight.shape[0])
-        self.device = model.device
+        self._device = model.device
         self.dtype = torch.promote_types(model.dtype, torch.float32)
         self.max_length = _longest(model, tokenizer)
         special = {token for token in tokenizer.all_special_ids if token < self.vocab_size}
         self.frame = torch.tensor(sorted(special - {self.mask, tokenizer.unk_token_id}), dtype=torch.int64)
         silent = sorted(special | set(range(len(tokenizer), self.vocab_size)))
-        self._silent = torch.tensor(silent, device=self.device)
+        self._silent = torch.tensor(silent, device=self._device)
         self._padding: int | None = tokenizer.pad_token_id
 
     def encode(self, texts: Sequence[str]) -> Tensor:
@@ -90,7 +90,7 @@ class PretrainedMasked(MaskedNetwork):
     def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
         """Log-probabilities (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N); padding is not read."""
         self._require_room(inputs.shape[1])
-        inputs, rows, sites = (part.to(self.device) for part in (inputs, rows, sites))
+        inputs, rows, sites = (part.to(self._device) for part in (inputs, rows, sites))
         real = torch.ones_like(inputs) if self._padding is None else (inputs != self._padding).long()
         logits: Tensor = self.model(input_ids=inputs, attention_mask=real).logits[rows, sites].to(self.dtype)
         return logits.index_fill_(1, self._silent, -torch.inf).log_softmax(-1)

@@ -73,7 +73,7 @@ class TransformerConfig:
         return None if self.attention_window is None else 1 + self.layers * (self.attention_window - 1)
 
 
-class Block(nn.Module):
+class TransformerBlock(nn.Module):
     """Pre-norm attention and MLP, each added to the residual stream."""
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -118,7 +118,7 @@ class Transformer(nn.Module):
             self.token_embedding = nn.Embedding(config.vocab_size + 3 - config.causal, token_width)
             if config.positions == "learned":
                 self.position_embedding = nn.Embedding(config.max_length + 2, config.width)
-            self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+            self.blocks = nn.ModuleList(TransformerBlock(config) for _ in range(config.layers))
             self.final_norm = nn.LayerNorm(config.width)
             self.head = nn.Linear(config.width, self.vocab_size, bias=False)
         self.to_empty(device=torch.get_default_device())

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from trialogue.data import PottsChain
-from trialogue.inference.simulation.contexts import window_contexts
+from trialogue.data import PottsChain, window_tables
 from trialogue.inference.simulation.sweeps import run_sweeps
 from trialogue.randomness import generator, seed_of
 from trialogue.theory.potts.domain_walls import (
@@ -209,7 +208,7 @@ def sampled_rows(settings: Sequence[Sampled], chains: int, sweeps: int, seed: in
             own = seed_of(seed, "potts-coherence", *asdict(setting).values(), length)
             drawn = chain.sample(chains, length, temperature, own)
             start = torch.zeros(chains, length, dtype=torch.int64)
-            model = window_contexts(chain.energies / temperature, length)
+            model = window_tables(chain.energies / temperature, length)
             moved = run_sweeps(model, sweeps=sweeps, start=start, seed=own)
             yield {
                 "kind": "sampled",

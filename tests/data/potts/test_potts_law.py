@@ -9,7 +9,6 @@ from trialogue.data import PottsChain
 from trialogue.errors import InputError
 from trialogue.inference import BlockGibbs, Gibbs, run_chain
 from trialogue.inference.laws import transition_matrix
-from trialogue.inference.simulation.contexts import contexts_of
 from trialogue.inference.simulation.heat_bath import HeatBath
 from trialogue.oracles import Energy, Joint, Masked
 from trialogue.randomness import Enumeration, Streams, generator
@@ -162,7 +161,7 @@ def test_run_chain_reaches_the_law():
 def test_the_compiled_heat_bath_reaches_the_law():
     """Tables of its conditionals, and sweeps in bulk; frequencies of a wrong law would be twice as far off."""
     model = PottsChain(by_hand.random_table(9, 3, 3)).at(4, TEMPERATURE)
-    simulation = HeatBath(contexts_of(model), 40_000, 1)
+    simulation = HeatBath(model, 40_000, 1)
     simulation.advance(20)
     law = dict(zip(map(tuple, model.states().tolist()), model.probabilities().tolist(), strict=True))
     radius = weissman_radius(81, 40_000)

@@ -18,9 +18,9 @@ from trialogue.inference import (
     run_chain,
 )
 from trialogue.inference.chains import engine
-from trialogue.inference.chains.chain import KERNELS, Tokens
+from trialogue.inference.chains.chain import KERNELS
 from trialogue.inference.laws import chain_ergodicity, ergodicity, transition_matrix
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import Sequences, whole_sequences
 
 MODEL = random_ising(1, 4)
 START = torch.zeros(3, 4, dtype=torch.int64)
@@ -102,7 +102,7 @@ def test_compiled_steps_take_the_place_of_step(monkeypatch):
             taken.append(steps)
             for _ in range(steps):
                 state = chain.step(model, state, streams.choose)
-            return Tokens(state.tokens)
+            return Sequences(state.tokens)
 
         return advance if chain.order == "random" else None
 
@@ -168,10 +168,10 @@ def test_a_law_that_covers_a_site_nowhere_is_refused():
 def test_a_periodic_chain_is_refused():
     class Flip:
         def init(self, model, tokens):
-            return Tokens(tokens)
+            return Sequences(tokens)
 
         def step(self, model, state, choose):
-            return Tokens(1 - state.tokens)
+            return Sequences(1 - state.tokens)
 
     flat = Energies(torch.full((2,), 0.5, dtype=torch.float64))
     with pytest.raises(InputError, match="only every 2 steps"):

@@ -10,7 +10,8 @@ from mutants.modules import altered
 from trialogue.data import Ising
 from trialogue.inference import Gibbs, run_chain
 from trialogue.inference.chains import kernels
-from trialogue.inference.chains.chain import KERNELS, Tokens, advancing
+from trialogue.inference.chains.chain import KERNELS, advancing
+from trialogue.oracles import Sequences
 from trialogue.randomness import Streams, generator, index_of
 
 MODELS = {
@@ -37,7 +38,7 @@ def differences(advance_of, model, order, chains=40, steps=6) -> list[str]:
     ids = torch.randperm(1000, generator=generator(4, "ids"))[:chains]
     plain, fast = Streams(5, ids), Streams(5, ids)
     advance = advance_of(chain, model)
-    state = other = Tokens(start)
+    state = other = Sequences(start)
     found = []
     for count in (1, steps, 2):
         for _ in range(count):

@@ -97,26 +97,26 @@ class Xoshiro:
         return number
 
 
-def heat_bath(contexts, chain, seed, sweeps):
+def heat_bath(tables, chain, seed, sweeps):
     """Tokens (N,) of one chain of `HeatBath`, from the numbers of its own generator."""
     words = [
         half for number in stream(seed, "heat-bath", chain, 2) for half in (number % 2**32, number >> 32)
     ]
-    numbers, vocab = Xoshiro(words, 32), contexts.vocab
-    tokens = [numbers.next() * vocab >> 32 for _ in range(contexts.sites)]
+    numbers, vocab = Xoshiro(words, 32), tables.vocab_size
+    tokens = [numbers.next() * vocab >> 32 for _ in range(tables.sites)]
     if vocab == 2:
         tokens = [1 - token for token in tokens]
     for _ in range(sweeps):
-        for site in range(contexts.sites):
-            beside = [tokens[neighbour] for neighbour in contexts.neighbours[site]]
-            strides = [int(stride) for stride in contexts.strides[site]]
-            context = int(contexts.offsets[site]) + sum(map(int.__mul__, strides, beside))
+        for site in range(tables.sites):
+            beside = [tokens[neighbour] for neighbour in tables.neighbours[site]]
+            strides = [int(stride) for stride in tables.strides[site]]
+            place = int(tables.offsets[site]) + sum(map(int.__mul__, strides, beside))
             number = numbers.next()
             if vocab == 2:
-                tokens[site] = int(number < int(contexts.entries[context]))
+                tokens[site] = int(number < int(tables.entries[place]))
                 continue
             column, rest = divmod(number * vocab, 2**32)
-            threshold, alias = divmod(int(contexts.entries[context + column]), 32)
+            threshold, alias = divmod(int(tables.entries[place + column]), 32)
             tokens[site] = column if rest // 32 < threshold else alias
     return tokens
 

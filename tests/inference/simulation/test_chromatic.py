@@ -15,12 +15,11 @@ from inference.simulation.reference_kernels import (
 )
 from inference.simulation.test_heat_bath import TABLES, window_law, windows
 from mutants.modules import altered
-from trialogue.data import PottsChain
+from trialogue.data import PottsChain, window_tables
 from trialogue.errors import InputError
-from trialogue.inference import run_sweeps, window_contexts
+from trialogue.inference import run_sweeps
 from trialogue.inference.simulation import chromatic as module
 from trialogue.inference.simulation.chromatic import Chromatic, colours_of
-from trialogue.inference.simulation.contexts import contexts_of
 from trialogue.randomness import GAMMA, Streams, generator, seed_of
 
 SAMPLES = 2**15
@@ -28,49 +27,49 @@ SAMPLES = 2**15
 
 @pytest.mark.parametrize("name", TABLES)
 def test_no_site_looks_at_another_of_its_colour(name):
-    contexts = TABLES[name]
-    colours = colours_of(contexts)
-    assert sorted(site for sites in colours for site in sites) == list(range(contexts.sites))
+    tables = TABLES[name]
+    colours = colours_of(tables)
+    assert sorted(site for sites in colours for site in sites) == list(range(tables.sites))
     for sites in colours:
         for site in sites:
-            beside = contexts.neighbours[site][contexts.strides[site] > 0]
+            beside = tables.neighbours[site][tables.strides[site] > 0]
             assert not set(beside.tolist()) & set(sites)
 
 
 def test_rings_take_two_or_three_colours_and_stars_two():
     models = (ring(8, 0.3), ring(7, 0.3), star(6), disordered(1))
-    assert [len(colours_of(contexts_of(model))) for model in models] == [2, 3, 2, 1]
+    assert [len(colours_of(model.site_tables())) for model in models] == [2, 3, 2, 1]
 
 
-def by_hand(contexts, chain, seed, sweeps):
+def by_hand(tables, chain, seed, sweeps):
     """Tokens (N,) of one chain, number by number."""
     key = int(Streams(seed_of(seed, "chromatic"), torch.tensor([chain])).keys[0])
 
     def number(count):
         return mix((key + count * int(GAMMA)) % 2**64) >> 32
 
-    vocab, sites = contexts.vocab, contexts.sites
+    vocab, sites = tables.vocab_size, tables.sites
     tokens = [number(1 + site) * vocab >> 32 for site in range(sites)]
     for sweep in range(1, sweeps + 1):
-        for site in (site for colour in colours_of(contexts) for site in colour):
-            strides = [int(stride) for stride in contexts.strides[site]]
-            beside = [tokens[neighbour] for neighbour in contexts.neighbours[site]]
-            context = int(contexts.offsets[site]) + sum(map(int.__mul__, strides, beside))
+        for site in (site for colour in colours_of(tables) for site in colour):
+            strides = [int(stride) for stride in tables.strides[site]]
+            beside = [tokens[neighbour] for neighbour in tables.neighbours[site]]
+            place = int(tables.offsets[site]) + sum(map(int.__mul__, strides, beside))
             drawn = number(sweep * sites + 1 + site)
             if vocab == 2:
-                tokens[site] = int(drawn < int(contexts.entries[context]))
+                tokens[site] = int(drawn < int(tables.entries[place]))
                 continue
             column, rest = divmod(drawn * vocab, 2**32)
-            threshold, alias = divmod(int(contexts.entries[context + column]), 32)
+            threshold, alias = divmod(int(tables.entries[place + column]), 32)
             tokens[site] = column if rest // 32 < threshold else alias
     return tokens
 
 
-def strays(kind, contexts) -> bool:
-    simulation = kind(contexts, 5, 3)
+def strays(kind, tables) -> bool:
+    simulation = kind(tables, 5, 3)
     for _ in range(3):
         simulation.advance(1)
-    return any(simulation.tokens[chain].tolist() != by_hand(contexts, chain, 3, 3) for chain in (0, 4))
+    return any(simulation.tokens[chain].tolist() != by_hand(tables, chain, 3, 3) for chain in (0, 4))
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -83,7 +82,7 @@ def test_chains_are_what_their_own_numbers_make_of_the_tables(name):
     [
         ("ring", ("numbers < self", "numbers <= ~self")),
         ("windows", ("torch.where(keeps, column", "torch.where(~keeps, column")),
-        ("windows", ("contexts + column", "contexts")),
+        ("windows", ("places + column", "places")),
         ("disordered", ("self._used += self._sites", "self._used += 1")),
         (
             "ring",
@@ -124,7 +123,7 @@ def test_states_of_ising_models_follow_their_law():
 def test_states_of_windowed_energies_follow_their_law():
     energy = windows(3, 3)
     law = window_law(energy, 5, periodic=False)
-    tokens = run_sweeps(window_contexts(energy, 5), chains=SAMPLES, sweeps=40, seed=1, method="chromatic")
+    tokens = run_sweeps(window_tables(energy, 5), chains=SAMPLES, sweeps=40, seed=1, method="chromatic")
     assert p_value(tokens, law, 3) > ALPHA
 
 

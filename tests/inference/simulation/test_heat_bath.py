@@ -17,10 +17,10 @@ from inference.simulation.reference_kernels import (
     star,
 )
 from mutants.modules import altered
-from trialogue.data import Ising
+from trialogue.data import Ising, window_tables
+from trialogue.data.site_tables import SiteTables, packed_alias, thresholds
 from trialogue.errors import InputError
 from trialogue.inference.simulation import heat_bath as module
-from trialogue.inference.simulation.contexts import Contexts, ising_contexts, packed_alias, window_contexts
 from trialogue.inference.simulation.heat_bath import HeatBath
 from trialogue.inference.simulation.sweeps import run_sweeps
 from trialogue.oracles import whole_sequences
@@ -52,25 +52,25 @@ def window_law(energy, sites, periodic):
     return (-total).softmax(0)
 
 
-def entry_of(contexts, tokens, site):
-    """Place of the context of `site` in `tokens` (rows, N)."""
-    beside = tokens.numpy()[:, contexts.neighbours[site]]
-    return (beside * contexts.strides[site].astype(np.int64)).sum(1) + int(contexts.offsets[site])
+def entry_of(tables, tokens, site):
+    """Place of the law of `site` in `tokens` (rows, N)."""
+    beside = tokens.numpy()[:, tables.neighbours[site]]
+    return (beside * tables.strides[site].astype(np.int64)).sum(1) + int(tables.offsets[site])
 
 
-def laws_of(contexts: Contexts, tokens):
+def laws_of(tables: SiteTables, tokens):
     """What numbers of 32 bits make of the tables, by counting them: (rows, N, V)."""
-    answer = np.zeros((*tokens.shape, contexts.vocab))
-    for site in range(contexts.sites):
-        places = entry_of(contexts, tokens, site)
-        if contexts.vocab == 2:
-            up = contexts.entries[places].astype(np.float64) / 2**32
+    answer = np.zeros((*tokens.shape, tables.vocab_size))
+    for site in range(tables.sites):
+        places = entry_of(tables, tokens, site)
+        if tables.vocab_size == 2:
+            up = tables.entries[places].astype(np.float64) / 2**32
             answer[:, site] = np.stack((1 - up, up), 1)
             continue
-        for column in range(contexts.vocab):
-            threshold, alias = np.divmod(contexts.entries[places + column].astype(np.int64), 32)
-            first, last = (-(-(c << 32) // contexts.vocab) for c in (column, column + 1))
-            cut = -(-((column << 32) + threshold * 32) // contexts.vocab)
+        for column in range(tables.vocab_size):
+            threshold, alias = np.divmod(tables.entries[places + column].astype(np.int64), 32)
+            first, last = (-(-(c << 32) // tables.vocab_size) for c in (column, column + 1))
+            cut = -(-((column << 32) + threshold * 32) // tables.vocab_size)
             answer[:, site, column] += (cut - first) / 2**32
             np.add.at(answer, (np.arange(len(places)), site, alias), (last - cut) / 2**32)
     return torch.from_numpy(answer)
@@ -80,7 +80,7 @@ def laws_of(contexts: Contexts, tokens):
 def test_every_entry_is_the_exact_conditional(name):
     model = MODELS[name]
     exact = model.site_log_probs(model.states()).exp()
-    assert float((laws_of(ising_contexts(model), model.states()) - exact).abs().max()) <= 2.0**-32
+    assert float((laws_of(model.site_tables(), model.states()) - exact).abs().max()) <= 2.0**-32
 
 
 @pytest.mark.parametrize("periodic", [False, True])
@@ -91,7 +91,7 @@ def test_every_entry_of_windows_is_the_exact_conditional(vocab, width, periodic)
     energy, sites = windows(vocab, width), 2 if vocab == 32 else 5
     states = whole_sequences(vocab, sites)
     joint = window_law(energy, sites, periodic).view([vocab] * sites)
-    found = laws_of(window_contexts(energy, sites, periodic=periodic), states)
+    found = laws_of(window_tables(energy, sites, periodic=periodic), states)
     for site in range(sites):
         exact = (joint / joint.sum(site, keepdim=True)).movedim(site, -1)
         exact = exact.unsqueeze(site).expand(*[vocab] * (sites + 1)).reshape(-1, vocab)
@@ -100,34 +100,34 @@ def test_every_entry_of_windows_is_the_exact_conditional(vocab, width, periodic)
 
 def test_impossible_tokens_have_no_column():
     law = np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [1 / 3, 1 / 3, 1 / 3], [1e-30, 0.25, 0.75]])
-    contexts = Contexts(
+    tables = SiteTables(
         np.zeros((4, 0), np.int64),
         np.zeros((4, 0), np.uint32),
         np.arange(0, 12, 3, dtype=np.uint32),
         packed_alias(law),
         3,
     )
-    found = laws_of(contexts, torch.zeros(1, 4, dtype=torch.int64))[0].numpy()
+    found = laws_of(tables, torch.zeros(1, 4, dtype=torch.int64))[0].numpy()
     assert np.abs(found - law).max() <= 2.0**-26
     assert not found[law == 0].any()
 
 
-def strays(names, contexts, chains=150, seed=3, sweeps=3, lanes=module.LANES) -> bool:
+def strays(names, tables, chains=150, seed=3, sweeps=3, lanes=module.LANES) -> bool:
     """Whether a `HeatBath` leaves what the numbers of each chain's own generator make of the tables."""
     with np.errstate(over="ignore"):
-        simulation = names["HeatBath"](contexts, chains, seed)
+        simulation = names["HeatBath"](tables, chains, seed)
         for _ in range(sweeps):
             simulation.advance(1)
     tokens = simulation.tokens
     looked = {0, 1, lanes - 1, lanes, chains - 1}
-    return any(tokens[c].tolist() != heat_bath(contexts, c, seed, sweeps) for c in looked)
+    return any(tokens[c].tolist() != heat_bath(tables, c, seed, sweeps) for c in looked)
 
 
 TABLES = {
-    "disordered": ising_contexts(disordered(8)),
-    "ring": ising_contexts(ring(5, 0.4, 0.1)),
-    "windows": window_contexts(windows(5, 2), 6),
-    "ring of windows": window_contexts(windows(10, 3), 7, periodic=True),
+    "disordered": disordered(8).site_tables(),
+    "ring": ring(5, 0.4, 0.1).site_tables(),
+    "windows": window_tables(windows(5, 2), 6),
+    "ring of windows": window_tables(windows(10, 3), 7, periodic=True),
 }
 
 
@@ -156,8 +156,8 @@ STALE = (
             [("np.uint32(a + d)", "a + d"), ("np.empty(LANES, np.uint32)", "np.empty(LANES, np.uint64)")],
         ),
         ("windows", [("(np.uint32(product) >> _5)", "(product >> _5)")]),
-        ("ring", [STALE, ("find_contexts(values,", "find_contexts(old,")]),
-        ("windows", [STALE, ("find_contexts(values,", "find_contexts(old,")]),
+        ("ring", [STALE, ("find_places(values,", "find_places(old,")]),
+        ("windows", [STALE, ("find_places(values,", "find_places(old,")]),
     ],
     ids=["sum of 64 bits", "coin of 64 bits", "stale spins", "stale tokens"],
 )
@@ -169,9 +169,9 @@ def test_compiled_mutants_are_told_apart(name, changes):
     ("name", "change"),
     [
         ("ring", ("numbers[lane] < entries", "numbers[lane] <= ~entries")),
-        ("ring", ("entries[contexts[lane]]", "entries[contexts[lane] // 2]")),
+        ("ring", ("entries[places[lane]]", "entries[places[lane] // 2]")),
         ("windows", ("if keeps else", "if not keeps else")),
-        ("windows", ("np.uint32(contexts[lane] + column)", "np.uint32(contexts[lane])")),
+        ("windows", ("np.uint32(places[lane] + column)", "np.uint32(places[lane])")),
         ("ring", ("torch.arange(lanes)", "torch.arange(lanes) % LANES")),
         ("ring", ("np.uint64(place + 1)", "np.uint64(1)")),
     ],
@@ -202,10 +202,10 @@ def test_chains_depend_neither_on_their_number_nor_on_threads(monkeypatch):
 
 def test_chains_start_where_they_are_told():
     start = torch.randint(5, (200, 6), generator=generator(1, "start"))
-    contexts = window_contexts(windows(5, 2), 6)
-    assert torch.equal(HeatBath(contexts, 200, 0, start).tokens, start)
-    after = run_sweeps(contexts, start=start, sweeps=1)
-    assert torch.equal(run_sweeps(contexts, start=start[:7], sweeps=1), after[:7])
+    tables = window_tables(windows(5, 2), 6)
+    assert torch.equal(HeatBath(tables, 200, 0, start).tokens, start)
+    after = run_sweeps(tables, start=start, sweeps=1)
+    assert torch.equal(run_sweeps(tables, start=start[:7], sweeps=1), after[:7])
 
 
 def test_states_of_ising_models_follow_their_law():
@@ -223,8 +223,8 @@ def test_states_of_windowed_energies_follow_their_law(sites, periodic):
     law = window_law(energy, sites, periodic)
 
     def sampled(energy):
-        contexts = window_contexts(energy, sites, periodic=periodic)
-        return run_sweeps(contexts, chains=SAMPLES, sweeps=60, seed=1)
+        tables = window_tables(energy, sites, periodic=periodic)
+        return run_sweeps(tables, chains=SAMPLES, sweeps=60, seed=1)
 
     assert p_value(sampled(energy), law, 3) > ALPHA
     assert power(SAMPLES, law, window_law(0.95 * energy, sites, periodic)) > 1 - 1e-6
@@ -252,15 +252,39 @@ def test_a_long_ring_without_field_has_its_correlation():
         ("start", lambda: run_sweeps(ring(3, 1.0), start=torch.zeros(1, 4).long(), sweeps=1)),
         ("start", lambda: run_sweeps(ring(3, 1.0), start=torch.full((1, 3), 2), sweeps=1)),
         ("coupling", lambda: run_sweeps(disordered(64, scale=1.0), chains=1, sweeps=1)),
-        ("energy", lambda: window_contexts(torch.zeros(3, 4), 5)),
-        ("energy", lambda: window_contexts(torch.zeros(33, 33), 5)),
-        ("energy", lambda: window_contexts(torch.full((3, 3), math.inf), 5)),
-        ("energy", lambda: window_contexts(torch.zeros(10, 10, 10, 10, 10), 50)),
-        ("sites", lambda: window_contexts(torch.zeros(3, 3, 3), 2)),
-        ("sites", lambda: window_contexts(torch.zeros(3, 3, 3), 4, periodic=True)),
+        ("energy", lambda: window_tables(torch.zeros(3, 4), 5)),
+        ("energy", lambda: window_tables(torch.zeros(33, 33), 5)),
+        ("energy", lambda: window_tables(torch.full((3, 3), math.inf), 5)),
+        ("energy", lambda: window_tables(torch.zeros(10, 10, 10, 10, 10), 50)),
+        ("sites", lambda: window_tables(torch.zeros(3, 3, 3), 2)),
+        ("sites", lambda: window_tables(torch.zeros(3, 3, 3), 4, periodic=True)),
     ],
 )
 def test_bad_input(field, call):
     with pytest.raises(InputError) as error:
         call()
     assert error.value.field == field
+
+
+def test_a_model_of_a_user_s_own_is_swept():
+    """All that is asked of it are its tables."""
+
+    class Fields:
+        """Spins by themselves, each up with its own probability."""
+
+        vocab_size, device = 2, None
+
+        def __init__(self, up):
+            self.up, self.sites = up, len(up)
+
+        def site_tables(self):
+            none = np.zeros((self.sites, 0))
+            first = np.arange(self.sites, dtype=np.uint32)
+            return SiteTables(none.astype(np.int64), none.astype(np.uint32), first, thresholds(self.up), 2)
+
+    up = np.array([0.1, 0.5, 0.95])
+    for method in ("heat-bath", "chromatic"):
+        tokens = run_sweeps(Fields(up), chains=SAMPLES, sweeps=2, seed=1, method=method)
+        assert np.abs(tokens.double().mean(0).numpy() - up).max() < 6 * 0.5 / math.sqrt(SAMPLES)
+    with pytest.raises(InputError, match="model='Energyless': give an Ising model"):
+        run_sweeps(type("Energyless", (), {})(), chains=1, sweeps=1)

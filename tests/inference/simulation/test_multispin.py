@@ -18,11 +18,11 @@ from inference.simulation.reference_kernels import (
     star,
 )
 from mutants.modules import altered
-from trialogue.data import Ising
+from trialogue.data import Ising, window_tables
+from trialogue.data.ising.neighbourhoods import SiteClass
 from trialogue.errors import InputError
 from trialogue.inference.simulation import multispin as module
 from trialogue.inference.simulation import multispin_kernels
-from trialogue.inference.simulation.contexts import SiteClass, window_contexts
 from trialogue.inference.simulation.multispin import Multispin, class_columns
 from trialogue.inference.simulation.sweeps import run_sweeps
 
@@ -148,6 +148,6 @@ def test_a_long_ring_without_field_has_its_correlation():
 
 
 def test_models_that_are_not_uniform_are_refused():
-    for model in (disordered(5), window_contexts(torch.zeros(2, 2), 5)):
+    for model in (disordered(5), window_tables(torch.zeros(2, 2), 5)):
         with pytest.raises(InputError, match="multispin"):
             run_sweeps(model, chains=1, sweeps=1, method="multispin")

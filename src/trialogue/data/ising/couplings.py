@@ -9,6 +9,7 @@ import math
 import torch
 from torch import Tensor
 
+from trialogue.errors import InputError
 from trialogue.randomness import Choose
 
 
@@ -77,8 +78,8 @@ class Clique:
 
     def local_at(self, spins: Tensor, sites: Tensor) -> Tensor:
         """The same (rows,), at one site of each row, `sites` (rows,)."""
-        own = spins.gather(1, sites[:, None])[:, 0]
-        return self.strength * (self._magnetisation(spins) - own) * self.members[sites]
+        spin = spins.gather(1, sites[:, None])[:, 0]
+        return self.strength * (self._magnetisation(spins) - spin) * self.members[sites]
 
     def among(self, sites: Tensor) -> Tensor:
         """Couplings (rows, k, k) among the `sites` (rows, k) of each row."""
@@ -191,3 +192,37 @@ def couplings_of(matrix: Tensor, field: Tensor) -> Dense | Clique:
     strength = float(matrix.flatten()[matrix.flatten().abs().argmax()])
     clique = Clique(matrix.any(1), strength, field)
     return clique if torch.equal(clique.matrix(), matrix) else Dense(matrix)
+
+
+def checked_matrix(coupling: Tensor) -> Tensor:
+    """`coupling` (N, N) as float64; raises `InputError` unless it is symmetric and finite with a zero diagonal."""
+    matrix = torch.as_tensor(coupling, dtype=torch.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
+        raise InputError("coupling", tuple(matrix.shape), "give a square matrix (N, N) with N at least 1")
+    if not bool(torch.isfinite(matrix).all()):
+        raise InputError("coupling", float(matrix[~torch.isfinite(matrix)][0]), "give finite couplings")
+    if bool(matrix.diagonal().any()):
+        raise InputError("coupling", float(matrix.diagonal().abs().max()), "leave the diagonal zero")
+    if not torch.equal(matrix, matrix.T):
+        i, j = (matrix != matrix.T).nonzero()[0].tolist()
+        values = (float(matrix[i, j]), float(matrix[j, i]))
+        raise InputError("coupling", values, f"make it symmetric: entries ({i}, {j}) and ({j}, {i}) differ")
+    return matrix
+
+
+def checked_field(
+    field: Tensor | float, sites: int, device: torch.device | None = None, one_for_all: bool = False
+) -> Tensor:
+    """`field` (N,) as float64, N = `sites`; raises `InputError` unless it is finite and of that shape.
+
+    A number is one for all, where there may be `one_for_all`.
+    """
+    field = torch.as_tensor(field, dtype=torch.float64, device=device)
+    if one_for_all and field.ndim == 0:
+        field = field.expand(sites)
+    if field.shape != (sites,):
+        raise InputError("field", tuple(field.shape), f"give one number for each of the {sites} sites")
+    field = field.clone()
+    if not bool(torch.isfinite(field).all()):
+        raise InputError("field", float(field[~torch.isfinite(field)][0]), "give finite fields")
+    return field

@@ -12,9 +12,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from trialogue.data.ising.couplings import Clique, couplings_of
+from trialogue.data.ising.block_table import block_table, table_marginals
+from trialogue.data.ising.couplings import Clique, checked_field, checked_matrix, couplings_of
+from trialogue.data.ising.neighbourhoods import ising_tables
+from trialogue.data.site_tables import SiteTables
 from trialogue.errors import InputError, whole_number
-from trialogue.oracles import sites_of, whole_sequences
+from trialogue.oracles import Energy, Joint, Masked, whole_sequences
 from trialogue.randomness import Choose, Streams, seed_of
 
 ENUMERABLE_SITES = 20
@@ -23,10 +26,9 @@ TABLE_SITES = 16
 """A block of more sites is not drawn from a table of its states."""
 COUNTED_SITES = 10
 """A block of more sites of a clique model is drawn by the magnetisation, and not from a table."""
-_UNDERFLOW = 1e-290  # sums of smaller probabilities lose digits
 
 
-class Ising:
+class Ising(Masked, Energy, Joint):
     """Spins x in {-1, +1}^N with p(x) ∝ exp(sum_{i<j} J_ij x_i x_j + sum_i h_i x_i).
 
     `coupling` (N, N) is symmetric with a zero diagonal, `field` (N,); both become float64. A model whose couplings
@@ -38,23 +40,15 @@ class Ising:
     """
 
     vocab_size = 2
+    sites: int
+    device: torch.device
+    """Where the model lies, and the tokens that it is asked about."""
 
     def __init__(self, coupling: Tensor, field: Tensor) -> None:
-        matrix = torch.as_tensor(coupling, dtype=torch.float64)
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
-            raise InputError("coupling", tuple(matrix.shape), "give a square matrix (N, N) with N at least 1")
-        if not bool(torch.isfinite(matrix).all()):
-            raise InputError("coupling", float(matrix[~torch.isfinite(matrix)][0]), "give finite couplings")
-        if bool(matrix.diagonal().any()):
-            raise InputError("coupling", float(matrix.diagonal().abs().max()), "leave the diagonal zero")
-        if not torch.equal(matrix, matrix.T):
-            i, j = (matrix != matrix.T).nonzero()[0].tolist()
-            values = (float(matrix[i, j]), float(matrix[j, i]))
-            raise InputError(
-                "coupling", values, f"make it symmetric: entries ({i}, {j}) and ({j}, {i}) differ"
-            )
+        matrix = checked_matrix(coupling)
         self.sites = len(matrix)
-        self.field = _field(field, self.sites, matrix.device)
+        self.field = checked_field(field, self.sites, matrix.device)
+        self.device = self.field.device
         if not bool(torch.isfinite(matrix.abs().sum() + self.field.abs().sum())):
             mend = "give couplings and fields whose sum is finite: it bounds the energy"
             raise InputError("coupling", float(matrix.abs().max()), mend)
@@ -79,20 +73,17 @@ class Ising:
             raise InputError("coupling", strength, "give a coupling whose sum over all pairs is finite")
         model = cls.__new__(cls)
         model.sites = sites
-        model.field = _field(field, sites, one_for_all=True)
+        model.field = checked_field(field, sites, one_for_all=True)
+        model.device = model.field.device
         members = torch.arange(sites, device=model.device) < (clique if strength and clique > 1 else 0)
         model._couplings = Clique(members, strength, model.field)
         return model
-
-    @property
-    def device(self) -> torch.device:
-        """Where the model lies, and the tokens that it is asked about."""
-        return self.field.device
 
     def to(self, device: torch.device | str) -> Self:
         """The same model on another device, such as "cuda"."""
         model = type(self).__new__(type(self))
         model.sites, model.field = self.sites, self.field.to(device)
+        model.device = model.field.device
         model._couplings = self._couplings.to(device)
         return model
 
@@ -191,6 +182,10 @@ class Ising:
         spins, law = _signs(self.states()), self.probabilities()
         return torch.cat((self._pairs(spins.T @ (law[:, None] * spins)), law @ spins))
 
+    def site_tables(self) -> SiteTables:
+        """The conditional laws of all sites, for compiled sweeps; raises `InputError` where they would not fit."""
+        return ising_tables(self.coupling, self.field)
+
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
         """log p(x_i | all others) (rows, 2) float64 of one site i = `sites` (rows,) of each row."""
         local = self._couplings.local_at(_signs(tokens), sites) + self.field[sites]
@@ -216,8 +211,8 @@ class Ising:
             answer = _log_probs(odds)
         else:
             answer = spins.new_zeros(*tokens.shape, 2)
-            weights, order, held = self._table(spins, masked)
-            site = _site_log_probs(weights, whole_sequences(2, order.shape[1], self.device), held)
+            weights, order, held = block_table(self._couplings, self.field, spins, masked, TABLE_SITES)
+            site = table_marginals(weights, held)
             rows = torch.arange(len(tokens), device=self.device)[:, None].expand_as(order)
             answer[rows[~held], order[~held]] = site[~held]
         given = torch.nn.functional.one_hot(tokens, 2).double().log()
@@ -230,8 +225,9 @@ class Ising:
         """
         if block.shape != (self.sites,) or block.dtype != torch.bool:
             raise InputError("block", tuple(block.shape), f"give one bool for each of the {self.sites} sites")
-        weights, _, _ = self._table(self._spins(tokens), block.expand(len(tokens), -1), ENUMERABLE_SITES)
-        return weights.log_softmax(1)
+        blocks = block.expand(len(tokens), -1)
+        table = block_table(self._couplings, self.field, self._spins(tokens), blocks, ENUMERABLE_SITES)
+        return table[0].log_softmax(1)
 
     def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
         """Tokens (rows, N) with x_block drawn jointly given the rest; `block` (rows, N) bool, its size may differ.
@@ -247,7 +243,8 @@ class Ising:
             drawn[rows] = self._drawn_by_structure(self._couplings, tokens[rows], block[rows], rows, choose)
         rows = ((size > 0) & ~large).nonzero()[:, 0]
         if len(rows):
-            weights, order, held = self._table(_signs(tokens[rows]), block[rows])
+            spins = _signs(tokens[rows])
+            weights, order, held = block_table(self._couplings, self.field, spins, block[rows], TABLE_SITES)
             values = whole_sequences(2, order.shape[1], self.device)[choose(weights, rows)]
             drawn[rows] = drawn[rows].scatter(
                 1, order, torch.where(held, drawn[rows].gather(1, order), values)
@@ -284,60 +281,6 @@ class Ising:
             drawn = block[:, site].nonzero()[:, 0]
             tokens[drawn, site] = choose(_log_probs(2 * self.field[site]).expand(len(drawn), 2), rows[drawn])
         return tokens
-
-    def _table(self, spins: Tensor, block: Tensor, most: int = TABLE_SITES) -> tuple[Tensor, Tensor, Tensor]:
-        """Log-weights (rows, 2^k) of the states of each row's block, its sites (rows, k), and which of them pad it.
-
-        k is the largest block's size. Padding comes first, with its token 0 alone allowed, so that neither the order
-        of a block's states nor their sums depend on the other rows.
-        """
-        size = int(block.sum(1).max()) if len(block) else 0
-        if size > most:
-            raise InputError(
-                "block",
-                size,
-                f"the joint law of the block would list 2^{size} states (at most 2^{most}): use smaller blocks",
-            )
-        order, held = sites_of(block)
-        local = self._couplings.local(spins * ~block) + self.field
-        up = whole_sequences(2, size, self.device)
-        values = _signs(up)
-        i, j = torch.triu_indices(size, size, 1, device=self.device)
-        among = self._couplings.among(order)[:, i, j]
-        among = among * ~(held[:, i] | held[:, j])
-        weights = (local.gather(1, order) * ~held) @ values.T + among @ (values[:, i] * values[:, j]).T
-        return weights.masked_fill(held.double() @ up.double().T > 0, -math.inf), order, held
-
-
-def _site_log_probs(weights: Tensor, states: Tensor, held: Tensor) -> Tensor:
-    """log p(x_i) (rows, k, 2) of each site i where `states` (2^k, k) have the log-weights `weights` (rows, 2^k).
-
-    Sites that are `held` (rows, k) have one token only.
-    """
-    law, up = weights.softmax(1), states.double()
-    probabilities = torch.stack((law @ (1 - up), law @ up), 2)
-    answer = probabilities.log()
-    # Sums in logarithms keep what underflows, and take many times as long.
-    rows = ((probabilities < _UNDERFLOW).any(2) & ~held).any(1).nonzero()[:, 0]
-    if len(rows):
-        log_law = weights[rows].log_softmax(1)
-        sums = [log_law[:, column == token].logsumexp(1) for column in states.T for token in (0, 1)]
-        answer[rows] = torch.stack(sums, 1).view(len(rows), -1, 2)
-    return answer
-
-
-def _field(
-    field: Tensor | float, sites: int, device: torch.device | None = None, one_for_all: bool = False
-) -> Tensor:
-    field = torch.as_tensor(field, dtype=torch.float64, device=device)
-    if one_for_all and field.ndim == 0:
-        field = field.expand(sites)
-    if field.shape != (sites,):
-        raise InputError("field", tuple(field.shape), f"give one number for each of the {sites} sites")
-    field = field.clone()
-    if not bool(torch.isfinite(field).all()):
-        raise InputError("field", float(field[~torch.isfinite(field)][0]), "give finite fields")
-    return field
 
 
 def _signs(tokens: Tensor) -> Tensor:

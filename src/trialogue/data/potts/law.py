@@ -10,8 +10,10 @@ from torch.nn.functional import max_pool1d, one_hot
 
 from trialogue.data.potts.messages import Messages, checked_tokens, window_numbers
 from trialogue.data.potts.sampling import Tables, alias_tables, all_fit, draw_sequences
+from trialogue.data.potts.window_tables import window_tables
+from trialogue.data.site_tables import SiteTables
 from trialogue.errors import InputError, whole_number
-from trialogue.oracles import sites_of, whole_sequences
+from trialogue.oracles import Energy, Joint, Masked, sites_of, whole_sequences
 from trialogue.randomness import Choose
 
 ENUMERABLE_STATES = 2**20
@@ -19,12 +21,15 @@ ENUMERABLE_STATES = 2**20
 _AT_ONCE = 2**22
 
 
-class PottsLaw:
+class PottsLaw(Masked, Energy, Joint):
     """p(x) ∝ exp(sum over i of log_weights[x_i, ..., x_(i+W-1)]) on sequences x of N = `sites` tokens, open ends.
 
     It is an energy, a masked oracle whose conditionals are exact for any mask, and draws blocks of any size jointly, in
     time that grows with the block. `messages` are those of the log-weights; `PottsChain.at` makes them.
     """
+
+    sites: int
+    device = torch.device("cpu")
 
     def __init__(self, messages: Messages, sites: int) -> None:
         self.messages = messages
@@ -58,6 +63,10 @@ class PottsLaw:
     def probabilities(self) -> Tensor:
         """p(x) (V^N,) float64 of `states`."""
         return (-self.energy(self.states())).softmax(0)
+
+    def site_tables(self) -> SiteTables:
+        """The conditional laws of all sites, for compiled sweeps; raises `InputError` where they would not fit."""
+        return window_tables(self.energies, self.sites)
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
         """log p(x_i | all others) (rows, V) float64 of one site i = `sites` (rows,) of each row, up to a constant."""
@@ -205,10 +214,10 @@ class _Neighbourhood:
         states, vocab = self._messages.states, self._messages.vocab
         tokens, each, values = self._tokens.clone(), torch.arange(self._rows), torch.arange(vocab)
         for column, backward in enumerate(self._backward()):
-            (some,) = (chosen := self.drawn[:, self._reach + column]).nonzero().unbind(1)
+            (some,) = (drawn := self.drawn[:, self._reach + column]).nonzero().unbind(1)
             if not len(some):
                 continue
-            context = window_numbers(tokens[chosen, column : column + self._reach], vocab, self._reach)[:, :1]
+            context = window_numbers(tokens[drawn, column : column + self._reach], vocab, self._reach)[:, :1]
             window = context * vocab + values
             weights = self._messages.log_weights[window] * self._exists[some, column, None]
             weights = weights + backward[each[some, None], window % states]

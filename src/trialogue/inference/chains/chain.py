@@ -1,35 +1,10 @@
-"""What chains are made of: their state, what they assume, and the seam for compiled steps."""
+"""How chains are run: by their own steps, or by compiled ones."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
-from torch import Tensor
-
-from trialogue.inference.chains.conditionals import Model
-from trialogue.oracles import Chain
+from trialogue.oracles import Chain, SequenceModel
 from trialogue.randomness import Streams
-
-
-class Tokens(NamedTuple):
-    """The state of a chain that keeps nothing but its sequences."""
-
-    tokens: Tensor
-
-
-class Memoryless:
-    """A chain whose state is its sequences.
-
-    A `heat_bath` may give any site any value of positive conditional probability, and covers all sites: where all
-    conditionals are positive it is ergodic, which then needs no check.
-    """
-
-    heat_bath: ClassVar[bool] = False
-
-    def init(self, model: Model, tokens: Tensor) -> Tokens:
-        """Nothing more to keep."""
-        del model
-        return Tokens(tokens)
-
 
 Advance = Callable[[Any, Streams, int], Any]
 """`advance(state, streams, steps) -> state`: so many steps of a chain, with row i drawing from stream i."""
@@ -42,7 +17,7 @@ advances `streams.counters`. It may decline (None) what it does not cover.
 """
 
 
-def advancing(chain: Chain[Any], model: Model) -> Advance:
+def advancing(chain: Chain[Any], model: SequenceModel) -> Advance:
     """How to run steps of `chain` on `model`: compiled where there is a kernel for the two, else by `step`."""
     kernel = KERNELS.get((type(chain), type(model)))
     compiled = None if kernel is None else kernel(chain, model)

@@ -11,13 +11,12 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from trialogue.data import Ising
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.chains.chain import Advance, advancing
-from trialogue.inference.chains.conditionals import Model, every_row, site_laws, vocab_of
+from trialogue.inference.chains.conditionals import every_row, site_laws
 from trialogue.inference.laws.chains import chain_ergodicity
 from trialogue.inference.walks.walk import take
-from trialogue.oracles import Chain, Energy, Masked, whole_sequences
+from trialogue.oracles import Chain, Energy, Masked, SequenceModel, as_chain, as_model, whole_sequences
 from trialogue.randomness import Streams
 
 Predicate = Callable[[Tensor], Tensor]
@@ -26,7 +25,7 @@ Predicate = Callable[[Tensor], Tensor]
 CHECKED_STATES = 1024
 """Up to so many states, a chain is checked for ergodicity before it runs."""
 _STEPS_AT_ONCE = 256
-_ERGODIC: WeakKeyDictionary[Model, set[tuple[Chain[Any], int]]] = WeakKeyDictionary()
+_ERGODIC: WeakKeyDictionary[SequenceModel, set[tuple[Chain[Any], int]]] = WeakKeyDictionary()
 """Chains that were found ergodic on a model, with its number of sites: a check may take seconds."""
 
 
@@ -70,7 +69,7 @@ class HittingTimes(NamedTuple):
 
 def run_chain(
     chain: Chain[Any],
-    model: Model,
+    model: SequenceModel,
     *,
     start: Tensor,
     steps: int,
@@ -96,10 +95,7 @@ def run_chain(
     `require_ergodic` is False. Raises `InputError` for that, for a field out of range, for a start outside of the
     model, and where the chain cannot run on the model.
     """
-    if isinstance(chain, type):
-        raise InputError("chain", chain.__name__, f"give an instance: {chain.__name__}()")
-    if not isinstance(chain, Chain):
-        raise InputError("chain", chain, "give a chain, such as Gibbs(): something with init and step")
+    as_chain(chain)
     start = _checked_start(start, model)
     steps, burn_in = whole_number("steps", steps, 1), whole_number("burn_in", burn_in, 0)
     if thin is not None and whole_number("thin", thin, 1) > steps:
@@ -131,7 +127,7 @@ def run_chain(
 
 def hitting_times(
     chain: Chain[Any],
-    model: Model,
+    model: SequenceModel,
     *,
     start: Tensor,
     target: Predicate,
@@ -226,8 +222,9 @@ class _Run:
         return Change(*map(torch.cat, zip(*self._trace, Change(*[nothing] * 4), strict=False)))
 
 
-def _checked_start(start: Tensor, model: Model) -> Tensor:
-    vocab, sites = vocab_of(model), getattr(model, "sites", None)
+def _checked_start(start: Tensor, model: SequenceModel) -> Tensor:
+    asked = as_model(model)
+    vocab, sites, device = int(asked.vocab_size), asked.sites, asked.device
     start = _whole_numbers("start", start, "give token ids of shape (chains, N), one row for each chain")
     if start.ndim != 2 or not start.numel():
         raise InputError(
@@ -235,10 +232,8 @@ def _checked_start(start: Tensor, model: Model) -> Tensor:
         )
     if sites not in (None, start.shape[1]):
         raise InputError("start", tuple(start.shape), f"the model has {sites} sites: give (chains, {sites})")
-    if isinstance(model, Ising) and start.device != model.device:
-        raise InputError(
-            "start", str(start.device), f"the model lies on {model.device}: move one to the other"
-        )
+    if device not in (None, start.device):
+        raise InputError("start", str(start.device), f"the model lies on {device}: move one to the other")
     wrong = start[(start < 0) | (start >= vocab)]
     if len(wrong):
         raise InputError("start", int(wrong[0]), f"use tokens below vocab_size={vocab}")
@@ -264,23 +259,24 @@ def _ids(chain_ids: Sequence[int] | Tensor | None, chains: int) -> Tensor:
     return ids
 
 
-def _require_ergodic(chain: Chain[Any], model: Model, sites: int, device: torch.device) -> None:
-    vocab = vocab_of(model)
+def _require_ergodic(chain: Chain[Any], model: SequenceModel, sites: int, device: torch.device) -> None:
+    asked = as_model(model)
+    vocab = int(asked.vocab_size)
     if sites * math.log(vocab) > math.log(CHECKED_STATES) + 1e-9:
         return
-    if getattr(chain, "heat_bath", False) and isinstance(model, Masked | Energy):
+    if as_chain(chain).heat_bath and isinstance(asked, Masked | Energy):
         # Positive conditionals let a heat bath change any site, and leave it as it is.
-        laws = site_laws(model, whole_sequences(vocab, sites, device))
+        laws = site_laws(asked, whole_sequences(vocab, sites, device))
         if bool(torch.isfinite(laws).all()):
             return
     if _found_before(chain, model, sites):
         return
-    found = chain_ergodicity(chain, model, sites=sites, max_states=CHECKED_STATES, device=device)
-    if not found.ergodic:
+    ergodicity = chain_ergodicity(chain, model, sites=sites, max_states=CHECKED_STATES, device=device)
+    if not ergodicity.ergodic:
         why = (
-            f"its {vocab}^{sites} states fall into {found.closed_classes} classes that it never leaves"
-            if found.closed_classes > 1
-            else f"it comes back to a state only every {found.period} steps"
+            f"its {vocab}^{sites} states fall into {ergodicity.closed_classes} classes that it never leaves"
+            if ergodicity.closed_classes > 1
+            else f"it comes back to a state only every {ergodicity.period} steps"
         )
         raise InputError(
             "chain",
@@ -291,7 +287,7 @@ def _require_ergodic(chain: Chain[Any], model: Model, sites: int, device: torch.
         _ERGODIC.setdefault(model, set()).add((chain, sites))
 
 
-def _found_before(chain: Chain[Any], model: Model, sites: int) -> bool:
+def _found_before(chain: Chain[Any], model: SequenceModel, sites: int) -> bool:
     try:
         return (chain, sites) in _ERGODIC.get(model, ())
     except TypeError:  # not hashable, or without weak references: checked every time

@@ -17,23 +17,21 @@ from trialogue.blocks import (
     weighted_law,
 )
 from trialogue.errors import InputError, whole_number
-from trialogue.inference.chains.chain import Memoryless, Tokens
 from trialogue.inference.chains.conditionals import (
-    Model,
-    block_law,
     draw_block,
     every_row,
+    listed_law,
     site_law,
     vocab_of,
     with_block,
 )
 from trialogue.inference.chains.subsets import choose_site, choose_subsets
-from trialogue.oracles import sites_of
+from trialogue.oracles import Chain, SequenceModel, Sequences, sites_of
 from trialogue.randomness import Choose
 
 
 @dataclass(frozen=True)
-class Gibbs(Memoryless):
+class Gibbs(Chain[Sequences]):
     """Heat bath of single sites: x_i ~ p(. | all others).
 
     A step of order "random" updates one uniformly random site of each chain; a step of order "sweep" updates every
@@ -48,18 +46,18 @@ class Gibbs(Memoryless):
         """Raise `InputError` for an order that is neither."""
         checked_order(self.order)
 
-    def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
+    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> Sequences:
         """Redraw one site, or each once."""
         tokens = state.tokens
         for sites in scanned(self.order, tokens, choose):
             rows = every_row(tokens)
             value = choose(site_law(model, tokens, sites), rows)
             tokens = tokens.scatter(1, sites[:, None], value[:, None])
-        return Tokens(tokens)
+        return Sequences(tokens)
 
 
 @dataclass(frozen=True)
-class BlockGibbs(Memoryless):
+class BlockGibbs(Chain[Sequences]):
     """k-Gibbs: a uniformly random block of `block_size` sites is drawn jointly given the rest.
 
     Definition 4.1.10 of the thesis, equation (4.3). Raises `InputError` for a block larger than the sequence.
@@ -73,20 +71,20 @@ class BlockGibbs(Memoryless):
         """Raise `InputError` for a block without sites."""
         whole_number("block_size", self.block_size, 1)
 
-    def init(self, model: Model, tokens: Tensor) -> Tokens:
+    def init(self, model: SequenceModel, tokens: Tensor) -> Sequences:
         """Nothing more to keep."""
         checked_block_size(self.block_size, tokens.shape[1])
         return super().init(model, tokens)
 
-    def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
+    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> Sequences:
         """Redraw one block."""
         rows = every_row(state.tokens)
         block = choose_subsets(state.tokens.shape[1], self.block_size, rows, choose)
-        return Tokens(draw_block(model, state.tokens, block, choose))
+        return Sequences(draw_block(model, state.tokens, block, choose))
 
 
 @dataclass(frozen=True)
-class _Blocks(Memoryless):
+class _Blocks(Chain[Sequences]):
     """A chain that redraws one of a fixed collection of `blocks`, each a collection of sites; or (blocks, N) bool."""
 
     blocks: tuple[tuple[int, ...], ...]
@@ -95,7 +93,7 @@ class _Blocks(Memoryless):
         """Keep the blocks as tuples of sites; raise `InputError` wherever `sites_of_blocks` does."""
         object.__setattr__(self, "blocks", sites_of_blocks(self.blocks))
 
-    def init(self, model: Model, tokens: Tensor) -> Tokens:
+    def init(self, model: SequenceModel, tokens: Tensor) -> Sequences:
         """Raise `InputError` unless the blocks that may be drawn cover every site, and no other."""
         require_covered("blocks", _masks(self.blocks, tokens.shape[1])[self._drawn()])
         return super().init(model, tokens)
@@ -104,7 +102,7 @@ class _Blocks(Memoryless):
         """Which blocks (blocks,) bool may be drawn at all."""
         return torch.ones(len(self.blocks), dtype=torch.bool)
 
-    def _chosen(self, index: Tensor, sites: int) -> Tensor:
+    def _blocks_of(self, index: Tensor, sites: int) -> Tensor:
         """The blocks that `index` (rows,) names, as (rows, N) bool."""
         return _masks(self.blocks, sites).to(index.device)[index]
 
@@ -141,12 +139,12 @@ class BlockDynamics(_Blocks):
     def _drawn(self) -> Tensor:
         return _law(self.weights, len(self.blocks)) > 0
 
-    def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
+    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> Sequences:
         """Redraw one block."""
         tokens = state.tokens
         log_law = _law(self.weights, len(self.blocks)).log().to(tokens.device)
         index = choose(log_law.expand(len(tokens), -1), every_row(tokens))
-        return Tokens(draw_block(model, tokens, self._chosen(index, tokens.shape[1]), choose))
+        return Sequences(draw_block(model, tokens, self._blocks_of(index, tokens.shape[1]), choose))
 
 
 @dataclass(frozen=True)
@@ -163,17 +161,17 @@ class AdaptiveBlockDynamics(_Blocks):
     def _log_law(self, tokens: Tensor) -> Tensor:
         return adaptive_law(self.law, tokens, len(self.blocks)).log().to(tokens.device)
 
-    def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
+    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> Sequences:
         """Redraw one block."""
         tokens, rows = state.tokens, every_row(state.tokens)
         index = choose(self._log_law(tokens), rows)
-        sites, held = sites_of(self._chosen(index, tokens.shape[1]))
+        sites, held = sites_of(self._blocks_of(index, tokens.shape[1]))
 
         def tilt(sequences: Tensor, rows: Tensor) -> Tensor:
             return self._log_law(sequences).gather(1, index[rows, None])[:, 0]
 
-        value = choose(block_law(model, tokens, sites, held, tilt), rows)
-        return Tokens(with_block(tokens, sites, held, value, vocab_of(model)))
+        value = choose(listed_law(model, tokens, sites, held, tilt), rows)
+        return Sequences(with_block(tokens, sites, held, value, vocab_of(model)))
 
 
 def checked_order(order: str) -> None:

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from trialogue.compilation import compiled, over_rows
 from trialogue.data import Ising
-from trialogue.inference.chains.chain import KERNELS, Advance, Tokens
+from trialogue.inference.chains.chain import KERNELS, Advance
 from trialogue.inference.chains.gibbs import Gibbs
+from trialogue.oracles import Sequences
 from trialogue.randomness import Streams, next_uniform
 
 MAX_SITES = 4096
@@ -75,11 +76,11 @@ def gibbs_kernel(chain: Gibbs, model: Ising) -> Advance | None:
     sweep = chain.order == "sweep"
     width = model.sites if sweep else 1
 
-    def advance(state: Tokens, streams: Streams, steps: int) -> Tokens:
+    def advance(state: Sequences, streams: Streams, steps: int) -> Sequences:
         tokens: Tensor = state.tokens.clone(memory_format=torch.contiguous_format)
-        own = (tokens.numpy(), streams.keys.numpy(), streams.counters.numpy())
-        over_rows(step_rows, len(tokens), width * steps, *own, *arrays, steps, sweep)
-        return Tokens(tokens)
+        drawing = (tokens.numpy(), streams.keys.numpy(), streams.counters.numpy())
+        over_rows(step_rows, len(tokens), width * steps, *drawing, *arrays, steps, sweep)
+        return Sequences(tokens)
 
     return advance
 

@@ -6,14 +6,14 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from trialogue.inference.chains.chain import Memoryless, Tokens
-from trialogue.inference.chains.conditionals import Model, every_row, site_law
+from trialogue.inference.chains.conditionals import every_row, site_law
 from trialogue.inference.chains.gibbs import checked_order, scanned
+from trialogue.oracles import Chain, SequenceModel, Sequences
 from trialogue.randomness import Choose
 
 
 @dataclass(frozen=True)
-class Metropolis(Memoryless):
+class Metropolis(Chain[Sequences]):
     """A uniformly random other value of a site is accepted with probability min(1, p(x') / p(x)).
 
     Orders are those of `Gibbs`. A change that costs nothing is always accepted, so that a sweep in fixed order need
@@ -27,25 +27,25 @@ class Metropolis(Memoryless):
         """Raise `InputError` for an order that is neither."""
         checked_order(self.order)
 
-    def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
+    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> Sequences:
         """Propose for one site, or for each once."""
         tokens = state.tokens
         for sites in scanned(self.order, tokens, choose):
             rows = every_row(tokens)
             law = site_law(model, tokens, sites).double()
-            own = tokens.gather(1, sites[:, None])
-            proposed = _proposed(own[:, 0], law.shape[1], rows, choose)[:, None]
-            ratio = law.gather(1, proposed) - law.gather(1, own)
+            present = tokens.gather(1, sites[:, None])
+            proposed = _proposed(present[:, 0], law.shape[1], rows, choose)[:, None]
+            ratio = law.gather(1, proposed) - law.gather(1, present)
             accept = ratio.clamp_max(0.0)
             taken = choose(torch.cat((torch.log(-torch.expm1(accept)), accept), 1), rows)[:, None]
-            tokens = tokens.scatter(1, sites[:, None], torch.where(taken == 1, proposed, own))
-        return Tokens(tokens)
+            tokens = tokens.scatter(1, sites[:, None], torch.where(taken == 1, proposed, present))
+        return Sequences(tokens)
 
 
-def _proposed(own: Tensor, vocab: int, rows: Tensor, choose: Choose) -> Tensor:
-    """Another value (rows,) than `own` (rows,), all others equally likely; of two the other one, of one the same."""
+def _proposed(present: Tensor, vocab: int, rows: Tensor, choose: Choose) -> Tensor:
+    """Another value (rows,) than `present` (rows,), all equally likely; of two the other one, of one the same."""
     if vocab <= 2:
-        return vocab - 1 - own
-    others = torch.zeros(len(own), vocab - 1, dtype=torch.float64, device=own.device)
+        return vocab - 1 - present
+    others = torch.zeros(len(present), vocab - 1, dtype=torch.float64, device=present.device)
     other = choose(others, rows)
-    return other + (other >= own)
+    return other + (other >= present)

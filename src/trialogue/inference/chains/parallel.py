@@ -7,15 +7,14 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.inference.chains.chain import Memoryless, Tokens
-from trialogue.inference.chains.conditionals import Model, every_row, site_laws, vocab_of
+from trialogue.inference.chains.conditionals import every_row, site_laws
 from trialogue.inference.chains.subsets import choose_member
-from trialogue.oracles import Masked, sites_of
+from trialogue.oracles import Chain, Joint, Masked, SequenceModel, Sequences, as_model, sites_of
 from trialogue.randomness import Choose
 
 
 @dataclass(frozen=True)
-class IndependentParallel(Memoryless):
+class IndependentParallel(Chain[Sequences]):
     """All sites at once, each from its conditional given the old state: X_i' ~ p(. | X_-i).
 
     Definition 4.1.11 of the thesis, equation (4.4). Unlike the heat bath it does not leave p invariant.
@@ -23,14 +22,14 @@ class IndependentParallel(Memoryless):
 
     heat_bath = True
 
-    def step(self, model: Model, state: Tokens, choose: Choose) -> Tokens:
+    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> Sequences:
         """Redraw every site."""
         laws, rows = site_laws(model, state.tokens), every_row(state.tokens)
         values = [choose(laws[:, site], rows) for site in range(state.tokens.shape[1])]
-        return Tokens(torch.stack(values, 1))
+        return Sequences(torch.stack(values, 1))
 
 
-class ChainRule:
+class ChainRule(Masked, Joint):
     """A masked oracle whose blocks are drawn one site after another, the rest of the block still masked.
 
     A model for chains that draw blocks, made of any `Masked` oracle by choice: site by site in `order` "forward"
@@ -42,15 +41,13 @@ class ChainRule:
     """
 
     def __init__(self, model: Masked, order: Literal["forward", "random"] = "forward") -> None:
-        if not isinstance(model, Masked):
+        oracle = as_model(model)
+        if not isinstance(oracle, Masked):
             raise InputError("model", type(model).__name__, "the chain rule asks a masked oracle")
         if order not in ("forward", "random"):
             raise InputError("order", order, 'use "forward" or "random"')
-        self.model, self.order = model, order
-        self.vocab_size = vocab_of(model)
-        sites = getattr(model, "sites", None)
-        if sites is not None:
-            self.sites = sites
+        self.model, self.order = oracle, order
+        self.vocab_size, self.sites, self.device = oracle.vocab_size, oracle.sites, oracle.device
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
         """Those of the oracle (rows, N, vocab)."""
@@ -59,6 +56,10 @@ class ChainRule:
     def site_log_probs(self, tokens: Tensor) -> Tensor:
         """Those of the oracle (rows, N, vocab)."""
         return self.model.site_log_probs(tokens)
+
+    def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
+        """Those of the oracle (rows, vocab)."""
+        return self.model.site_log_weights(tokens, sites)
 
     def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
         """Tokens (rows, N) after the sites in `block` (rows, N) bool were drawn one after another."""

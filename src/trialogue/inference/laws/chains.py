@@ -9,16 +9,14 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from torch import Tensor
 
-from trialogue.data import Ising
 from trialogue.errors import InputError, whole_number
-from trialogue.inference.chains.conditionals import Model, vocab_of
-from trialogue.oracles import Chain, Energy, whole_sequences
+from trialogue.oracles import Chain, Energy, SequenceModel, as_model, whole_sequences
 from trialogue.randomness import Enumeration
 
 
 def chain_transitions(
     chain: Chain[Any],
-    model: Model,
+    model: SequenceModel,
     *,
     sites: int | None = None,
     max_states: int = 4096,
@@ -28,15 +26,15 @@ def chain_transitions(
 
     States are in the order of `itertools.product`. `sites` is N, where the model has no `sites` of its own. A chain
     whose state is more than a function of its tokens has no such matrix. The steps run on `device`, by default where
-    an `Ising` model lies, the matrix is on the CPU. Raises `InputError` for more than
+    the model lies, the matrix is on the CPU. Raises `InputError` for more than
     `max_states` states, and where the chain cannot run.
     """
     return _transitions(chain, model, _states(chain, model, sites, max_states, device))
 
 
-def _transitions(chain: Chain[Any], model: Model, states: Tensor) -> Tensor:
+def _transitions(chain: Chain[Any], model: SequenceModel, states: Tensor) -> Tensor:
     """From `states` (rows, N) to every state: (rows, V^N)."""
-    vocab, (rows, sites) = vocab_of(model), states.shape
+    vocab, (rows, sites) = int(as_model(model).vocab_size), states.shape
     state, each = chain.init(model, states), torch.arange(rows)
     places = vocab ** torch.arange(sites - 1, -1, -1)
     matrix = torch.zeros(rows, vocab**sites, dtype=torch.float64)
@@ -51,18 +49,18 @@ def _transitions(chain: Chain[Any], model: Model, states: Tensor) -> Tensor:
 
 def _states(
     chain: Chain[Any],
-    model: Model,
+    model: SequenceModel,
     sites: int | None,
     max_states: int,
     device: torch.device | str | None,
 ) -> Tensor:
-    own = getattr(model, "sites", None)
-    if sites is not None and own not in (None, sites):
-        raise InputError("sites", sites, f"the model has {own} sites: leave this out")
-    sites = own if sites is None else sites
+    asked = as_model(model)
+    if sites is not None and asked.sites not in (None, sites):
+        raise InputError("sites", sites, f"the model has {asked.sites} sites: leave this out")
+    sites = asked.sites if sites is None else sites
     if sites is None:
         raise InputError("sites", None, f"{type(model).__name__} has any number of sites: say how many")
-    vocab, most = vocab_of(model), whole_number("max_states", max_states, 1)
+    vocab, most = int(asked.vocab_size), whole_number("max_states", max_states, 1)
     if whole_number("sites", sites, 1) * math.log(vocab) > math.log(most) + 1e-9:
         raise InputError(
             "max_states",
@@ -70,9 +68,7 @@ def _states(
             f"the matrix would have {vocab}^{sites} states a side: use a smaller model, or estimate from "
             f"run_chain({type(chain).__name__}(...), model, ...)",
         )
-    if device is None:
-        device = model.device if isinstance(model, Ising) else "cpu"
-    return whole_sequences(vocab, sites, device)
+    return whole_sequences(vocab, sites, device or asked.device or "cpu")
 
 
 class Ergodicity(NamedTuple):
@@ -98,7 +94,7 @@ def ergodicity(matrix: Tensor) -> Ergodicity:
 
 def chain_ergodicity(
     chain: Chain[Any],
-    model: Model,
+    model: SequenceModel,
     *,
     sites: int | None = None,
     max_states: int = 4096,
@@ -110,8 +106,9 @@ def chain_ergodicity(
     """
     states = _states(chain, model, sites, max_states, device)
     possible = torch.ones(len(states), dtype=torch.bool, device=states.device)
-    if isinstance(model, Energy):
-        possible = model.energy(states) < math.inf
+    asked = as_model(model)
+    if isinstance(asked, Energy):
+        possible = asked.energy(states) < math.inf
     return ergodicity(_transitions(chain, model, states[possible])[:, possible.cpu()])
 
 

@@ -1,1 +1,1 @@
-"""Compiled sweeps of heat bath over many chains of Ising and Potts models, by tables of contexts."""
+"""Compiled sweeps of heat bath over many chains of Ising and Potts models, by tables of their conditional laws."""

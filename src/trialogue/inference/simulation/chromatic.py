@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.data import Ising, PottsLaw
-from trialogue.inference.simulation.contexts import ALIAS_BITS, Contexts, contexts_of
+from trialogue.data.site_tables import ALIAS_BITS, SiteTables, Tabulated, tabulated
 from trialogue.randomness import Streams, numbers_of_64_bits, seed_of
 
 _LOWER = 2**32 - 1
@@ -28,39 +27,42 @@ class Colour(NamedTuple):
     offsets: Tensor
 
 
-def colours_of(contexts: Contexts) -> list[list[int]]:
+def colours_of(tables: SiteTables) -> list[list[int]]:
     """The sites of each colour: none looks at another of its own. Greedy, in the order of the sites."""
-    looked_at: list[set[int]] = [set() for _ in range(contexts.sites)]
-    for site, place in zip(*(contexts.strides > 0).nonzero(), strict=True):
-        other = int(contexts.neighbours[site, place])
+    looked_at: list[set[int]] = [set() for _ in range(tables.sites)]
+    for site, place in zip(*(tables.strides > 0).nonzero(), strict=True):
+        other = int(tables.neighbours[site, place])
         looked_at[site].add(other)
         looked_at[other].add(int(site))
     colour: list[int] = []
     for site, others in enumerate(looked_at):
         taken = {colour[other] for other in others if other < site}
         colour.append(next(number for number in range(len(taken) + 1) if number not in taken))
-    return [[site for site, own in enumerate(colour) if own == number] for number in range(max(colour) + 1)]
+    return [
+        [site for site, its_colour in enumerate(colour) if its_colour == number]
+        for number in range(max(colour) + 1)
+    ]
 
 
 class Chromatic:
     """`chains` independent chains on one model, each with a stream of its own, moved by sweeps over its colours.
 
-    `model` is one that `contexts_of` knows. Chains start at independent uniform tokens, or at `tokens`
+    The model says its conditional laws as tables. Chains start at independent uniform tokens, or at `tokens`
     (chains, N), and live on `device`. Raises `InputError` where the table would be too large.
     """
 
     def __init__(
         self,
-        model: Ising | PottsLaw | Contexts,
+        model: Tabulated,
         chains: int,
         seed: int,
         tokens: Tensor | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
-        contexts = contexts_of(model)
-        self._vocab, self._sites = contexts.vocab, contexts.sites
-        self._entries = torch.from_numpy(contexts.entries.astype(np.int64)).to(device)
-        self._colours = [_colour(contexts, sites, device) for sites in colours_of(contexts)]
+        tables = tabulated(model).site_tables()
+        self._vocab, self._sites = tables.vocab_size, tables.sites
+        self._entries = torch.from_numpy(tables.entries.astype(np.int64)).to(device)
+        self._colours = [_colour(tables, sites, device) for sites in colours_of(tables)]
         self._keys = Streams(seed_of(seed, "chromatic"), torch.arange(chains)).keys.to(device)
         self._used = 0
         if tokens is None:
@@ -79,31 +81,31 @@ class Chromatic:
         """Update every site of every chain so many times, colour by colour."""
         for _ in range(sweeps):
             for colour in self._colours:
-                contexts = colour.offsets.expand(-1, len(self._keys)).clone()
+                places = colour.offsets.expand(-1, len(self._keys)).clone()
                 for neighbours, strides in zip(colour.neighbours.T, colour.strides.T, strict=True):
-                    contexts += self._tokens[neighbours] * strides[:, None]
-                self._tokens[colour.sites] = self._drawn(contexts, self._numbers(colour.sites))
+                    places += self._tokens[neighbours] * strides[:, None]
+                self._tokens[colour.sites] = self._drawn(places, self._numbers(colour.sites))
             self._used += self._sites
 
     def _numbers(self, sites: Tensor) -> Tensor:
         """A number of 32 bits (sites, chains) int64 for each of the `sites` in this sweep."""
         return (numbers_of_64_bits(self._keys, self._used + 1 + sites[:, None]) >> 32) & _LOWER
 
-    def _drawn(self, contexts: Tensor, numbers: Tensor) -> Tensor:
+    def _drawn(self, places: Tensor, numbers: Tensor) -> Tensor:
         if self._vocab == 2:
-            return (numbers < self._entries[contexts]).to(torch.uint8)
+            return (numbers < self._entries[places]).to(torch.uint8)
         product = numbers * self._vocab
         column = product >> 32
-        entry = self._entries[contexts + column]
+        entry = self._entries[places + column]
         keeps = ((product & _LOWER) >> ALIAS_BITS) < (entry >> ALIAS_BITS)
         return torch.where(keeps, column, entry & (2**ALIAS_BITS - 1)).to(torch.uint8)
 
 
-def _colour(contexts: Contexts, sites: list[int], device: torch.device | str) -> Colour:
+def _colour(tables: SiteTables, sites: list[int], device: torch.device | str) -> Colour:
     columns = (
-        contexts.neighbours[sites],
-        contexts.strides[sites].astype(np.int64),
-        contexts.offsets[sites, None].astype(np.int64),
+        tables.neighbours[sites],
+        tables.strides[sites].astype(np.int64),
+        tables.offsets[sites, None].astype(np.int64),
     )
     return Colour(
         torch.tensor(sites).to(device), *(torch.from_numpy(column).to(device) for column in columns)

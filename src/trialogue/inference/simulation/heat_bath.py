@@ -5,14 +5,15 @@ Vigna 2021) of its own, keyed by the seed and the chain's number: one number of 
 other lanes. Chain c is therefore the same whether it runs among few chains or many, and on any number of threads.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.compilation import compiled, over_rows
-from trialogue.data import Ising, PottsLaw
-from trialogue.inference.simulation.contexts import ALIAS_BITS, Contexts, contexts_of
+from trialogue.data.site_tables import ALIAS_BITS, SiteTables, Tabulated, tabulated
 from trialogue.randomness import GAMMA, Streams, mix, seed_of
 
 LANES = 128
@@ -57,37 +58,37 @@ def draw_numbers(state: NDArray[np.uint32], numbers: NDArray[np.uint32]) -> None
 
 
 @compiled
-def find_contexts(
+def find_places(
     tokens: NDArray[np.uint8],
     neighbours: NDArray[np.int64],
     strides: NDArray[np.uint32],
     offset: np.uint32,
-    contexts: NDArray[np.uint32],
+    places: NDArray[np.uint32],
 ) -> None:
-    """The context of one site in every lane, from the `tokens` (sites, LANES) as they are now."""
-    contexts[:LANES] = offset
+    """Where the law of one site lies in every lane, from the `tokens` (sites, LANES) as they are now."""
+    places[:LANES] = offset
     for k in range(len(neighbours)):
         beside, stride = tokens[neighbours[k]], strides[k]
         for lane in range(LANES):
-            contexts[lane] += np.uint32(stride * np.uint32(beside[lane]))
+            places[lane] += np.uint32(stride * np.uint32(beside[lane]))
 
 
 @compiled
 def take_two_values(
     numbers: NDArray[np.uint32],
-    contexts: NDArray[np.uint32],
+    places: NDArray[np.uint32],
     entries: NDArray[np.uint32],
     row: NDArray[np.uint8],
 ) -> None:
-    """Token 1 in every lane of `row` (LANES,) whose number is below the entry of its context."""
+    """Token 1 in every lane of `row` (LANES,) whose number is below its entry."""
     for lane in range(LANES):
-        row[lane] = numbers[lane] < entries[contexts[lane]]
+        row[lane] = numbers[lane] < entries[places[lane]]
 
 
 @compiled
 def take_alias(
     numbers: NDArray[np.uint32],
-    contexts: NDArray[np.uint32],
+    places: NDArray[np.uint32],
     entries: NDArray[np.uint32],
     row: NDArray[np.uint8],
     vocab: np.uint64,
@@ -96,7 +97,7 @@ def take_alias(
     for lane in range(LANES):
         product = np.uint64(numbers[lane]) * vocab
         column = np.uint32(product >> _32)
-        entry = entries[np.uint32(contexts[lane] + column)]
+        entry = entries[np.uint32(places[lane] + column)]
         keeps = (np.uint32(product) >> _5) < (entry >> _5)
         row[lane] = np.uint8(column) if keeps else np.uint8(entry & _ALIAS)
 
@@ -115,36 +116,34 @@ def sweep_blocks(
     sweeps: int,
 ) -> None:
     """Sweep blocks first..last of `tokens` (blocks, sites, LANES), site after site."""
-    contexts, numbers = np.empty(LANES, np.uint32), np.empty(LANES, np.uint32)
+    places, numbers = np.empty(LANES, np.uint32), np.empty(LANES, np.uint32)
     for block in range(first, last):
         values, state = tokens[block], states[block]
         for _ in range(sweeps):
             for site in range(len(values)):
-                find_contexts(values, neighbours[site], strides[site], offsets[site], contexts)
+                find_places(values, neighbours[site], strides[site], offsets[site], places)
                 draw_numbers(state, numbers)
                 if vocab == _2:
-                    take_two_values(numbers, contexts, entries, values[site])
+                    take_two_values(numbers, places, entries, values[site])
                 else:
-                    take_alias(numbers, contexts, entries, values[site], vocab)
+                    take_alias(numbers, places, entries, values[site], vocab)
 
 
 class HeatBath:
     """`chains` independent chains on one model, each with a stream of its own, moved by sweeps of the heat bath.
 
-    `model` is one that `contexts_of` knows. Chains start at independent uniform tokens, or at `tokens`
+    The model says its conditional laws as tables. Chains start at independent uniform tokens, or at `tokens`
     (chains, N). Raises `InputError` where the table would be too large.
     """
 
-    def __init__(
-        self, model: Ising | PottsLaw | Contexts, chains: int, seed: int, tokens: Tensor | None = None
-    ) -> None:
-        self._contexts = contexts_of(model)
-        self._chains, self._sites = chains, self._contexts.sites
+    def __init__(self, model: Tabulated, chains: int, seed: int, tokens: Tensor | None = None) -> None:
+        self._tables = tabulated(model).site_tables()
+        self._chains, self._sites = chains, self._tables.sites
         blocks = -(-chains // LANES)
         self._states = lane_states(seed, blocks * LANES)
         self._tokens = np.zeros((blocks, self._sites, LANES), np.uint8)
         if tokens is None:
-            self._sweep(_uniform(self._contexts), 1)
+            self._sweep(_uniform(self._tables), 1)
         else:
             lanes = np.zeros((blocks * LANES, self._sites), np.uint8)
             lanes[:chains] = tokens.numpy()
@@ -152,7 +151,7 @@ class HeatBath:
 
     def advance(self, sweeps: int) -> None:
         """Update every site of every chain so many times, in the order of the sites."""
-        self._sweep(self._contexts, sweeps)
+        self._sweep(self._tables, sweeps)
 
     @property
     def tokens(self) -> Tensor:
@@ -160,20 +159,21 @@ class HeatBath:
         lanes = self._tokens.transpose(0, 2, 1).reshape(-1, self._sites)
         return torch.from_numpy(lanes[: self._chains].astype(np.int64))
 
-    def _sweep(self, contexts: Contexts, sweeps: int) -> None:
-        table = (contexts.neighbours, contexts.strides, contexts.offsets, contexts.entries)
+    def _sweep(self, tables: SiteTables, sweeps: int) -> None:
+        arrays = (tables.neighbours, tables.strides, tables.offsets, tables.entries)
         width = self._sites * LANES * sweeps
-        law = (*table, np.uint64(contexts.vocab), sweeps)
-        over_rows(sweep_blocks, len(self._tokens), width, self._tokens, self._states, *law)
+        laws = (*arrays, np.uint64(tables.vocab_size), sweeps)
+        over_rows(sweep_blocks, len(self._tokens), width, self._tokens, self._states, *laws)
 
 
-def _uniform(contexts: Contexts) -> Contexts:
-    """The model of so many sites and values without any energy."""
+def _uniform(tables: SiteTables) -> SiteTables:
+    """Those of so many sites and values without any energy."""
     # Columns that are full give themselves, whatever their threshold.
-    entries = [2**31] if contexts.vocab == 2 else range(contexts.vocab)
-    return contexts._replace(
-        neighbours=contexts.neighbours[:, :0],
-        strides=contexts.strides[:, :0],
-        offsets=np.zeros_like(contexts.offsets),
+    entries = [2**31] if tables.vocab_size == 2 else range(tables.vocab_size)
+    return replace(
+        tables,
+        neighbours=tables.neighbours[:, :0],
+        strides=tables.strides[:, :0],
+        offsets=np.zeros_like(tables.offsets),
         entries=np.array(entries, np.uint32),
     )

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from trialogue.compilation import over_rows
 from trialogue.data import Ising
+from trialogue.data.ising.neighbourhoods import SiteClass, neighbourhoods
 from trialogue.errors import InputError
-from trialogue.inference.simulation.contexts import SiteClass, neighbourhoods
 from trialogue.inference.simulation.heat_bath import spread
 from trialogue.inference.simulation.multispin_kernels import (
     ALL,
@@ -39,15 +39,15 @@ def class_columns(kind: SiteClass) -> tuple[list[int], list[int], list[bool]]:
 
     Probabilities p and 1 - p share a threshold, the greater of the two in units of 2^-52: only one is used at a time.
     """
-    found: dict[int, int] = {}
+    column_of: dict[int, int] = {}
     column, flip = [], []
     for odds in kind.log_odds().ravel().tolist():
         threshold = round(float(expit(abs(odds))) * 2**BITS)
         # Certainty does not fit: it is that nothing is below zero.
         certain = threshold == 2**BITS
-        column.append(found.setdefault(0 if certain else threshold, len(found)))
+        column.append(column_of.setdefault(0 if certain else threshold, len(column_of)))
         flip.append((odds < 0) != certain)
-    return list(found), column, flip
+    return list(column_of), column, flip
 
 
 class Multispin:
@@ -60,7 +60,7 @@ class Multispin:
     def __init__(self, model: Ising, chains: int, seed: int, tokens: Tensor | None = None) -> None:
         if not isinstance(model, Ising):
             raise InputError("method", "multispin", 'needs an Ising model: use "heat-bath"')
-        near = neighbourhoods(model)
+        near = neighbourhoods(model.coupling, model.field)
         if any(len(kind.values) > 1 for kind in near.classes):
             raise InputError(
                 "method", "multispin", 'needs the couplings of each site to be equal: use "heat-bath"'
@@ -119,8 +119,8 @@ def _packed(classes: list[SiteClass]) -> tuple[NDArray[np.generic], ...]:
     widest = max(sum(kind.counts) for kind in classes) + 1
     drawn, flip = np.zeros((2, len(classes), widest), np.uint64)
     for number, kind in enumerate(classes):
-        own, which, flipped = class_columns(kind)
-        thresholds += own
+        thresholds_of_class, which, flipped = class_columns(kind)
+        thresholds += thresholds_of_class
         columns.append(len(thresholds))
         drawn[number, : len(which)] = BELOW + np.array(which, np.uint64) * COLUMN
         flip[number, : len(which)] = np.where(flipped, ALL, NONE)

@@ -7,10 +7,9 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
-from trialogue.data import Ising, PottsLaw
+from trialogue.data.site_tables import Tabulated, tabulated
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.simulation.chromatic import Chromatic
-from trialogue.inference.simulation.contexts import Contexts, contexts_of
 from trialogue.inference.simulation.heat_bath import HeatBath
 from trialogue.inference.simulation.multispin import Multispin
 
@@ -37,7 +36,7 @@ METHODS: dict[str, Callable[[Any, int, int, Tensor | None], Simulation]] = {
 
 
 def run_sweeps(
-    model: Ising | PottsLaw | Contexts,
+    model: Tabulated,
     *,
     sweeps: int,
     chains: int | None = None,
@@ -48,15 +47,15 @@ def run_sweeps(
 ) -> Tensor:
     """Tokens (chains, N) int64 of independent chains after so many sweeps of the heat bath, every site once in each.
 
-    `model` is an `Ising` model, a Potts chain (`PottsChain.at(length, temperature)`), or a table of conditionals, such
-    as `window_contexts(energy, sites)`. Chains start at `start` (chains, N), or `chains` of them at independent uniform
-    tokens. Chain c depends on `seed`, its start and c, neither on how many chains there are nor on the threads
-    (`torch.get_num_threads()`).
+    `model` is any that says its conditional laws as tables (`Tabulated`): an `Ising` model, a Potts chain
+    (`PottsChain.at(length, temperature)`), or tables such as `window_tables(energy, sites)`. Chains start at `start`
+    (chains, N), or `chains` of them at independent uniform tokens. Chain c depends on `seed`, its start and c, neither
+    on how many chains there are nor on the threads (`torch.get_num_threads()`).
 
     On the CPU, "heat-bath" is compiled and visits the sites in order, and is what runs by default; "multispin" packs 64
     chains into a word and computes 4096 at a time: the faster one for many chains on Ising models whose sites each have
     equal couplings. "chromatic" draws all sites of a colour at once by whole-tensor operations, on any `device` (by
-    default that of the start, or of the Ising model), and is what runs on others than the CPU. To look at chains on
+    default that of the start, or of the model), and is what runs on others than the CPU. To look at chains on
     their way, keep a `HeatBath`, `Multispin` or `Chromatic` and `advance` it; to use the numbers of `run_chain`, use
     that.
 
@@ -65,23 +64,20 @@ def run_sweeps(
     """
     if method is not None and method not in METHODS:
         raise InputError("method", method, f"use one of {', '.join(METHODS)}")
-    if not isinstance(model, Ising):
-        model = contexts_of(model)
-    vocab = model.vocab if isinstance(model, Contexts) else model.vocab_size
+    sites, vocab = tabulated(model).sites, model.vocab_size
     if (start is None) == (chains is None):
         raise InputError(
             "chains", chains, "give either a number of chains or a start, one row for each chain"
         )
     if start is not None:
         start = torch.as_tensor(start)
-        if start.ndim != 2 or start.shape[1] != model.sites or not len(start) or start.is_floating_point():
-            raise InputError("start", tuple(start.shape), f"give token ids of shape (chains, {model.sites})")
+        if start.ndim != 2 or start.shape[1] != sites or not len(start) or start.is_floating_point():
+            raise InputError("start", tuple(start.shape), f"give token ids of shape (chains, {sites})")
         wrong = start[(start < 0) | (start >= vocab)]
         if len(wrong):
             raise InputError("start", int(wrong[0]), f"use tokens below {vocab}")
     if device is None:
-        own = model.device if isinstance(model, Ising) else torch.device("cpu")
-        device = own if start is None else start.device
+        device = (model.device or "cpu") if start is None else start.device
     device = torch.device(device)
     if method is None:
         method = "heat-bath" if device.type == "cpu" else "chromatic"

@@ -3,21 +3,6 @@
 Structured distributions are exact verifiers of their own: `trialogue.data.Dyck`.
 """
 
-from trialogue.inference.verifiers.combination import All, Product
-from trialogue.inference.verifiers.function import FunctionVerifier, TextVerifier, Threshold
-from trialogue.inference.verifiers.grammar import GrammarVerifier
-from trialogue.inference.verifiers.probe import ProbeVerifier
-from trialogue.inference.verifiers.python_file import python_verifier
-from trialogue.inference.verifiers.random import RandomVerifier
+import lazy_loader
 
-__all__ = [
-    "All",
-    "FunctionVerifier",
-    "GrammarVerifier",
-    "ProbeVerifier",
-    "Product",
-    "RandomVerifier",
-    "TextVerifier",
-    "Threshold",
-    "python_verifier",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

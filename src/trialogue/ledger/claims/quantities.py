@@ -129,6 +129,10 @@ class Quantity:
         """This quantity, whose statistic differs for `reason` from the one that earlier results were run with."""
         return replace(self, corrections=(*self.corrections, reason))
 
+    def as_ratio(self) -> "Quantity":
+        """This quantity, whose numbers are positive, averaged by their logarithms: a ratio, or a time."""
+        return replace(self, logarithmic=True)
+
     def log(self) -> "Quantity":
         """The natural logarithm."""
         return Quantity(f"log({self.name})", lambda rows: self._numbers(rows).map(math.log), self.replication)

@@ -1,0 +1,44 @@
+"""What a package of your own builds on: the base classes, and the words that their methods speak in.
+
+A subclass states what differs; everything else has a default that is safe. Registered by an entry point
+(`trialogue.registry`) it is known by name, and `trialogue.testing` holds it to the laws of its kind.
+"""
+
+from trialogue.data.site_tables import SiteTables, Tabulated
+from trialogue.inference.walks.moves import Moves
+from trialogue.inference.walks.walk import Walk
+from trialogue.oracles import (
+    Autoregressive,
+    Chain,
+    Context,
+    Decoding,
+    Energy,
+    Joint,
+    Masked,
+    PrefixOracle,
+    Sequences,
+    StateT,
+    Verifier,
+)
+from trialogue.randomness import Choose
+from trialogue.registry import Registry
+
+__all__ = [
+    "Autoregressive",
+    "Chain",
+    "Choose",
+    "Context",
+    "Decoding",
+    "Energy",
+    "Joint",
+    "Masked",
+    "Moves",
+    "PrefixOracle",
+    "Registry",
+    "Sequences",
+    "SiteTables",
+    "StateT",
+    "Tabulated",
+    "Verifier",
+    "Walk",
+]

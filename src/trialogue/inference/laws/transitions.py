@@ -1,0 +1,32 @@
+"""The transitions of any sampler, by one name."""
+
+from typing import Any, overload
+
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.inference.laws.chains import chain_transitions
+from trialogue.inference.laws.walks import walk_transitions
+from trialogue.inference.walks.walk import Walk
+from trialogue.oracles import Autoregressive, Chain, SequenceModel
+
+
+@overload
+def transition_matrix(
+    sampler: Chain[Any], model: SequenceModel, *, sites: int | None = None, max_states: int = 4096
+) -> Tensor: ...
+
+
+@overload
+def transition_matrix(
+    sampler: Walk[Any], model: Autoregressive, *args: Any, **settings: Any
+) -> tuple[list[tuple[int, ...]], csr_array]: ...
+
+
+def transition_matrix(sampler: Any, model: Any, *args: Any, **settings: Any) -> Any:
+    """The transitions of a chain (`chain_transitions`: a dense matrix) or of a walk (`walk_transitions`: sparse)."""
+    if isinstance(sampler, type):
+        raise InputError("sampler", sampler.__name__, f"give an instance: {sampler.__name__}()")
+    transitions = walk_transitions if isinstance(sampler, Walk) else chain_transitions
+    return transitions(sampler, model, *args, **settings)

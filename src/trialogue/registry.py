@@ -1,0 +1,95 @@
+"""What is registered by name: what comes with the package, and what installed packages add by entry points.
+
+A package of a user's own registers by an entry point of a group of the registry, in its `pyproject.toml`:
+
+    [project.entry-points."trialogue.walks"]
+    halving = "my_package.walks:Halving"
+
+Nothing is imported before it is asked for by its name.
+"""
+
+import difflib
+import sys
+from collections.abc import Iterator, Mapping, MutableMapping
+from functools import lru_cache
+from importlib import metadata
+from typing import Any, Generic, TypeVar
+
+from trialogue.errors import InputError
+
+T = TypeVar("T")
+
+
+class Registry(MutableMapping[str, T], Generic[T]):
+    """The objects of one kind, `noun`, by name: the built-in ones first, then those of the entry points of `group`.
+
+    A built-in one is the object, or says where it lies as an entry point does: "module:attribute", or "module". Its
+    name belongs to it: an entry point of the same name counts for nothing. What is put in while a program runs takes
+    the place of what had its name.
+    """
+
+    def __init__(self, group: str, noun: str, built_in: Mapping[str, T | str]) -> None:
+        self.group, self.noun = group, noun
+        self._known: dict[str, T | str] = dict(built_in)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._known
+        yield from (name for name in _entry_points(self.group, tuple(sys.path)) if name not in self._known)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return any(name == known for known in self)
+
+    def __getitem__(self, name: str) -> T:
+        """The object of that name; raises `KeyError` where there is none, `InputError` where it cannot be imported."""
+        if name in self._known:
+            known = self._known[name]
+            if not isinstance(known, str):
+                return known
+            entry = metadata.EntryPoint(name, known, self.group)
+        else:
+            entry = _entry_points(self.group, tuple(sys.path))[name]
+        try:
+            loaded: T = entry.load()
+        except Exception as error:  # whatever a module of a user's own does when it is imported
+            told = f"{type(error).__name__}: {error}"
+            mend = f"it is registered as {entry.value}, which cannot be imported: {told}"
+            raise InputError(self.noun, name, mend) from error
+        return loaded
+
+    def __setitem__(self, name: str, thing: T) -> None:
+        self._known[name] = thing
+
+    def __delitem__(self, name: str) -> None:
+        del self._known[name]
+
+    def place(self, name: str) -> str | None:
+        """Where the object of that name lies, "module:attribute", without importing it; None where there is none."""
+        if name in self._known:
+            known = self._known[name]
+            return known if isinstance(known, str) else place_of(known)
+        entry = _entry_points(self.group, tuple(sys.path)).get(name)
+        return entry and entry.value
+
+    def find(self, name: str) -> T:
+        """The object of that name; raises `InputError` that suggests the closest names where there is none."""
+        if name in self:
+            return self[name]
+        close = difflib.get_close_matches(name, self, n=3)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(self) or 'none'}"
+        raise InputError(self.noun, name, f"no such {self.noun}: {hint}")
+
+
+def place_of(thing: Any) -> str:
+    """Where a class or a function lies, "module:attribute", as an entry point says it."""
+    return f"{thing.__module__}:{thing.__qualname__}"
+
+
+@lru_cache(maxsize=64)
+def _entry_points(group: str, path: tuple[str, ...]) -> dict[str, metadata.EntryPoint]:
+    """The entry points of a group in order of their names, of what is installed along `path`, which is `sys.path`."""
+    del path
+    entries = sorted(metadata.entry_points(group=group), key=lambda entry: entry.name)
+    return {entry.name: entry for entry in entries}

@@ -1,0 +1,292 @@
+"""What a Markov chain may ask of a model of whole sequences, and what a chain is: that half of the contract.
+
+Import these names from `trialogue.oracles`, where all of the contract can be had. A model of whole sequences is
+`Masked`, an `Energy` or `Joint`, or several of them; each states what it must and inherits what follows from that.
+Objects that have the methods without the base classes are taken for such models too (`as_model`, `as_chain`).
+
+Names of dimensions: `rows` sequences of a batch, `N` sites of a sequence, `vocab` values of a site. Logarithms are
+natural.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.randomness import Choose
+
+TABLE_STATES = 2**16
+"""A block of more states is not listed."""
+_ENTRIES_AT_ONCE = 2**22
+
+
+class SequenceModel(ABC):
+    """What `Masked`, `Energy` and `Joint` have in common: how many values a site takes, and what chains may ask.
+
+    `sites` is N where the model has a number of its own, and None where sequences may have any. `device` is where the
+    tokens that it is asked about must lie, and None where it answers wherever it is asked.
+    """
+
+    vocab_size: int
+    sites: int | None = None
+    device: torch.device | None = None
+
+    def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
+        """Log-weights (rows, vocab) of the values of one site of each row given its others; `sites` (rows,).
+
+        Raises `InputError` unless the model says what they are, as masked oracles and energies do.
+        """
+        del tokens, sites
+        raise InputError("model", type(self).__name__, "single sites need a masked oracle, or an energy")
+
+    def block_log_weights(self, tokens: Tensor, block: Tensor) -> Tensor | None:
+        """log p(x_block | the rest) (rows,) up to a constant of the rest, of the `tokens` (rows, N) as they are.
+
+        `block` (rows, N) bool. None, the default, where the model does not know how the sites of a block depend on
+        each other.
+        """
+        del tokens, block
+        return None
+
+
+class Masked(SequenceModel):
+    """An oracle that answers with the law of a token given others on both sides of it.
+
+    Its conditionals need not belong to any joint law. It states `vocab_size` and `log_probs`.
+    """
+
+    @abstractmethod
+    def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
+        """log p(x_i | x outside the mask) (rows, N, vocab) of each masked site i by itself.
+
+        `tokens` (rows, N) int64, `masked` (rows, N) bool. Tokens at masked sites do not matter; what the answer
+        holds at other sites means nothing.
+        """
+
+    def site_log_probs(self, tokens: Tensor) -> Tensor:
+        """log p(x_i | all others) (rows, N, vocab) of every site i; by default N questions, each with one mask."""
+        every_site = range(tokens.shape[1])
+        laws = [self.site_log_weights(tokens, torch.full_like(tokens[:, 0], site)) for site in every_site]
+        return torch.stack(laws, 1)
+
+    def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
+        """log p(x_i | all others) (rows, vocab) of one site of each row; by default one question with its mask."""
+        masked = torch.zeros_like(tokens, dtype=torch.bool).scatter_(1, sites[:, None], True)
+        laws = answered("log_probs", self.log_probs(tokens, masked), (*tokens.shape, self.vocab_size))
+        return laws[every_row(tokens), sites]
+
+
+class Energy(SequenceModel):
+    """A law p(x) ∝ exp(-E(x)) over whole sequences; E may be +inf where p is zero.
+
+    It states `vocab_size` and `energy`; conditionals follow from the energies of all values of a site or block.
+    """
+
+    @abstractmethod
+    def energy(self, tokens: Tensor) -> Tensor:
+        """E(x) (rows,) of `tokens` (rows, N)."""
+
+    def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
+        """-E (rows, vocab) of the sequences that have each value at one site of each row; `sites` (rows,)."""
+
+        def log_weights(sequences: Tensor, rows: Tensor) -> Tensor:
+            del rows
+            return -checked_energy(self, sequences)
+
+        return listed(log_weights, tokens, sites[:, None], self.vocab_size)
+
+    def block_log_weights(self, tokens: Tensor, block: Tensor) -> Tensor:
+        """-E(x) (rows,), whatever the block."""
+        del block
+        return -checked_energy(self, tokens)
+
+
+class Joint(SequenceModel):
+    """A model whose blocks of sites can be drawn together; it states `vocab_size` and `draw_block`."""
+
+    @abstractmethod
+    def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
+        """Tokens (rows, N) after a joint draw of x_block given the rest; `block` (rows, N) bool."""
+
+
+StateT = TypeVar("StateT", bound=tuple[Tensor, ...])
+"""What a walk or a chain keeps per row: a NamedTuple of row-leading tensors.
+
+That of a chain has a field `tokens` (rows, N).
+"""
+
+
+class Sequences(NamedTuple):
+    """The state of a chain that keeps nothing but its sequences."""
+
+    tokens: Tensor
+
+
+class Chain(ABC, Generic[StateT]):
+    """A sampler on whole sequences: a Markov chain, of which every row of the batch is a copy.
+
+    A `heat_bath` may give any site any value of positive conditional probability, and covers all sites: where all
+    conditionals are positive it is ergodic, which then needs no check. A chain keeps no clock, cache or counter, in
+    itself or in its state: what it does next is a function of the state and of what it chooses.
+    """
+
+    heat_bath: ClassVar[bool] = False
+
+    def init(self, model: Any, tokens: Tensor) -> StateT:
+        """Return the state of chains that stand at `tokens` (rows, N), a function of them: by default `Sequences`.
+
+        Raises `InputError` where the chain cannot run on such sequences, such as for a block larger than N.
+        """
+        del model
+        return cast(StateT, Sequences(tokens))
+
+    @abstractmethod
+    def step(self, model: Any, state: StateT, choose: Choose) -> StateT:
+        """Return the state after one step; `state` stays as it is. Row i chooses as row i."""
+
+
+_ROLES: dict[str, type[SequenceModel]] = {"log_probs": Masked, "energy": Energy, "draw_block": Joint}
+_STATED = (
+    "vocab_size",
+    "sites",
+    "device",
+    *_ROLES,
+    "site_log_probs",
+    "site_log_weights",
+    "block_log_weights",
+)
+
+
+def as_model(model: object) -> SequenceModel:
+    """`model` itself where it is a `SequenceModel`; one that answers as it does where it has the methods of one.
+
+    Of an object that is none, what it does not state is as in the base classes of `energy`, `log_probs` and
+    `draw_block`, whichever it has. Raises `InputError` where it has none of them, or no `vocab_size`.
+    """
+    if isinstance(model, SequenceModel):
+        return model
+    roles = tuple(role for method, role in _ROLES.items() if hasattr(model, method))
+    if not roles or not hasattr(model, "vocab_size"):
+        mend = "give a masked oracle, or an energy (see trialogue.oracles)"
+        raise InputError("model", type(model).__name__, mend)
+    adapted = _adapter(type(model).__name__, roles)()
+    for name in _STATED:
+        if hasattr(model, name):
+            setattr(adapted, name, getattr(model, name))
+    return adapted
+
+
+@lru_cache(maxsize=64)
+def _adapter(name: str, roles: tuple[type[SequenceModel], ...]) -> Callable[[], SequenceModel]:
+    """A class of those roles, whose instances are given the methods that it must have."""
+    return type(name, roles, dict.fromkeys(_ROLES))
+
+
+class _DuckChain(Chain[Any]):
+    """A chain made of an object with `init` and `step`."""
+
+    def __init__(self, chain: Any) -> None:
+        self._chain = chain
+        self.heat_bath = hasattr(chain, "heat_bath") and bool(chain.heat_bath)  # type: ignore[misc]
+
+    def init(self, model: Any, tokens: Tensor) -> Any:
+        return self._chain.init(model, tokens)
+
+    def step(self, model: Any, state: Any, choose: Choose) -> Any:
+        return self._chain.step(model, state, choose)
+
+
+def as_chain(chain: object) -> Chain[Any]:
+    """`chain` itself where it is a `Chain`, or one made of an object with `init` and `step`.
+
+    Raises `InputError` for anything else.
+    """
+    if isinstance(chain, Chain):
+        return chain
+    if isinstance(chain, type):
+        raise InputError("chain", chain.__name__, f"give an instance: {chain.__name__}()")
+    if not all(hasattr(chain, name) for name in ("init", "step")):
+        raise InputError("chain", chain, "give a chain, such as Gibbs(): something with init and step")
+    return _DuckChain(chain)
+
+
+def answered(field: str, answer: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """What a model answered, as floating point; raises `InputError` for another shape than was asked for."""
+    if answer.shape != shape:
+        raise InputError(field, tuple(answer.shape), f"answer with a tensor of shape {shape}")
+    return answer if answer.is_floating_point() else answer.double()
+
+
+def checked_energy(model: Energy, sequences: Tensor) -> Tensor:
+    """E(x) (rows,) of `sequences` (rows, N); raises `InputError` for other shapes, and where it is no number."""
+    energies = answered("energy", model.energy(sequences), (len(sequences),))
+    if bool(torch.isnan(energies).any()):
+        raise InputError("energy", torch.nan, "give an energy that is a number or +inf for every sequence")
+    return energies
+
+
+def every_row(tokens: Tensor) -> Tensor:
+    """The numbers (rows,) of the rows of `tokens`, where these lie."""
+    return torch.arange(len(tokens), device=tokens.device)
+
+
+def whole_sequences(vocab_size: int, sites: int, device: torch.device | str = "cpu") -> Tensor:
+    """All sequences (vocab^N, N) int64 in the order of `itertools.product`: the last site changes first."""
+    places = vocab_size ** torch.arange(sites - 1, -1, -1, device=device)
+    return torch.arange(vocab_size**sites, device=device)[:, None] // places % vocab_size
+
+
+def sites_of(block: Tensor) -> tuple[Tensor, Tensor]:
+    """Sites (rows, k) of each row of `block` (rows, N) in ascending order, and which (rows, k) only pad.
+
+    k is the size of the largest block. Padding comes first, so that a table over the last sites of a small block is
+    the beginning of the table over all k.
+    """
+    size = int(block.sum(1).max()) if len(block) else 0
+    sites = block.long().argsort(dim=1, stable=True)[:, block.shape[1] - size :]
+    return sites, ~block.gather(1, sites)
+
+
+def listed(
+    log_weights: Callable[[Tensor, Tensor], Tensor],
+    tokens: Tensor,
+    sites: Tensor,
+    vocab: int,
+    held: Tensor | None = None,
+) -> Tensor:
+    """Log-weights (rows, vocab^k) of the values of the `sites` (rows, k) of each row, in `itertools.product` order.
+
+    `log_weights(sequences (n, N), rows (n,)) -> (n,)` gives that of each sequence, which is made of the row named.
+    Sites where `held` (rows, k) is True, which come first, keep their tokens: of the values, only those that begin with
+    zeros there have weight. Raises `InputError` for a table of more than `TABLE_STATES` states.
+    """
+    size = sites.shape[1]
+    if vocab**size > TABLE_STATES and size > 1:
+        raise InputError(
+            "block",
+            size,
+            f"the joint law of the block would list {vocab}^{size} states (at most {TABLE_STATES}): use smaller "
+            "blocks, or, of a masked oracle, draw site after site with `ChainRule`",
+        )
+    held = torch.zeros_like(sites, dtype=torch.bool) if held is None else held
+    values = whole_sequences(vocab, size, tokens.device)
+    parts = []
+    for rows in every_row(tokens).split(max(1, _ENTRIES_AT_ONCE // (len(values) * tokens.shape[1]))):
+        sequences = _with_values(tokens[rows], sites[rows], held[rows], values)
+        weights = log_weights(sequences, rows.repeat_interleave(len(values)))
+        parts.append(weights.view(len(rows), -1))
+    repeated = (held[:, None, :] & (values > 0)).any(2)
+    return torch.cat(parts).masked_fill(repeated, -torch.inf)
+
+
+def _with_values(tokens: Tensor, sites: Tensor, held: Tensor, values: Tensor) -> Tensor:
+    """Sequences (rows * v, N): each row with each of the `values` (v, k) at its `sites` (rows, k), unless held."""
+    shape = (len(tokens), *values.shape)
+    present = tokens.gather(1, sites)[:, None, :]
+    replaced = torch.where(held[:, None, :], present, values).expand(shape)
+    sequences = tokens[:, None, :].expand(-1, len(values), -1)
+    return sequences.scatter(2, sites[:, None, :].expand(shape), replaced).flatten(0, 1)

@@ -1,0 +1,89 @@
+"""What every model of whole sequences must satisfy, and models that are broken on purpose."""
+
+import pytest
+import torch
+
+from contract.test_chains import MODELS
+from mutants import sequence_models as mutants
+from trialogue.data import Ising, PottsChain, ising_grid
+from trialogue.errors import InputError
+from trialogue.inference import ChainRule
+from trialogue.models import MaskedTransformer, Transformer, TransformerConfig
+from trialogue.testing import check_energy, check_joint, check_masked
+from trialogue.testing.chains import small_ising
+
+ISING = small_ising()
+LARGE = {
+    "clique": Ising.clique(14, 12, 0.2, torch.linspace(-0.3, 0.5, 14)),
+    "grid": ising_grid(3, 4, 0.4),
+    "potts": PottsChain(torch.arange(27.0).view(3, 3, 3) % 7).at(9, temperature=2.0),
+}
+
+
+@pytest.mark.parametrize("name", ["ising", "clique", "potts", "masked"])
+def test_masked_oracles_hold_their_contract(name):
+    check_masked(MODELS[name], law=MODELS[name].probabilities())
+    check_masked(ChainRule(MODELS[name]), law=MODELS[name].probabilities())
+
+
+@pytest.mark.parametrize("name", ["ising", "clique", "energy", "energy-of-ising", "potts"])
+def test_energies_hold_their_contract(name):
+    check_energy(MODELS[name])
+
+
+@pytest.mark.parametrize("name", ["ising", "clique", "potts"])
+def test_joint_draws_hold_their_contract(name):
+    check_joint(MODELS[name])
+    check_joint(ChainRule(MODELS[name]))
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_larger_models_hold_them_too(name):
+    check_masked(LARGE[name])
+    check_energy(LARGE[name])
+    check_joint(LARGE[name])
+
+
+def test_a_network_holds_it():
+    config = TransformerConfig(
+        vocab_size=3, layers=1, width=8, heads=2, mlp_width=8, max_length=4, causal=False
+    )
+    check_masked(MaskedTransformer(Transformer(config)), sites=4, tolerance=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "check", "told"),
+    [
+        (mutants.Unnormalised, check_masked, "sum to one but for"),
+        (mutants.Peeking, check_masked, "looks at masked tokens"),
+        (mutants.Batched, check_masked, "answers by the batch"),
+        (mutants.Flat, check_masked, r"answers log_probs in the shape \(4, 2\), not \(16, 4, 2\)"),
+        (mutants.StaleSites, check_masked, "says by site_log_probs another law of site 0"),
+        (mutants.StaleWeights, check_masked, "says by site_log_weights another law of site 0"),
+        (mutants.StaleWeights, check_energy, "says another law of site 0 than its energies"),
+        (mutants.NoNumber, check_energy, "no number"),
+        (mutants.Bottomless, check_energy, "-inf"),
+        (mutants.Impossible, check_energy, "gives no sequence a finite energy"),
+        (mutants.Centred, check_energy, "another energy where other rows"),
+        (mutants.Nodewise, check_joint, "draws the block .* from another law than it states"),
+        (mutants.Spilling, check_joint, "changes sites outside of a block"),
+    ],
+)
+def test_the_contracts_reject(mutant, check, told):
+    check(ISING)
+    with pytest.raises(AssertionError, match=told):
+        check(mutant(ISING.coupling, ISING.field))
+
+
+def test_another_law_is_told_apart():
+    other = mutants.OtherLaw(ISING.coupling, ISING.field)
+    check_masked(other)
+    with pytest.raises(AssertionError, match="from the conditionals of the law"):
+        check_masked(other, law=ISING.probabilities())
+
+
+def test_what_is_checked_must_be_there():
+    with pytest.raises(InputError, match="model='Energies': it is no `Masked`"):
+        check_masked(MODELS["energy"])
+    with pytest.raises(InputError, match="model='Conditionals': it is no `Energy`"):
+        check_energy(MODELS["masked"])

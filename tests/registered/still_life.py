@@ -1,0 +1,44 @@
+"""A package of a user's own: one thing of each kind that registers by an entry point."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from trialogue.generation.verifier_specs import Kind
+from trialogue.inference import Ancestral, FunctionVerifier, Gibbs
+
+
+@dataclass(frozen=True)
+class Plain(Ancestral):
+    """Ancestral sampling under another name."""
+
+
+@dataclass(frozen=True)
+class LazyGibbs(Gibbs):
+    """Rests every other time."""
+
+    def step(self, model, state, choose):
+        moved = super().step(model, state, choose).tokens
+        rests = choose(torch.zeros(len(moved), 2).double(), torch.arange(len(moved))) == 0
+        return state._replace(tokens=torch.where(rests[:, None], state.tokens, moved))
+
+
+def at_most(wanted):
+    return FunctionVerifier(lambda prefix: len(prefix) <= int(wanted.content), scope="completion")
+
+
+AT_MOST = Kind("NUMBER", "at most so many tokens", at_most, path=lambda _: None, judges_prompts=False)
+
+
+class Linear(nn.Linear):
+    """A network."""
+
+
+def greet(arguments):
+    """Say hello."""
+    print(f"hello {arguments.name}")
+
+
+def add(commands):
+    commands.add("greet", greet).add_argument("name")

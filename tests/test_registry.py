@@ -1,0 +1,114 @@
+"""What packages of users' own register: found by name, imported when it is asked for, and wrong in one line."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from trialogue.cli import main
+from trialogue.errors import InputError
+from trialogue.generation.verifier_specs import KINDS
+from trialogue.inference import CHAINS, WALKS, Ancestral, Gibbs
+from trialogue.models.networks import NETWORKS
+from trialogue.registry import Registry
+from trialogue.testing import check_chain
+
+PACKAGE = Path(__file__).parent / "registered"
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(PACKAGE)
+
+
+def test_what_comes_with_the_package_can_be_imported() -> None:
+    for registry in (WALKS, CHAINS, KINDS, NETWORKS):
+        assert len(registry) == len(list(registry.values())) > 0
+    assert list(WALKS)[:2] == ["ancestral", "rejection"]
+    assert (WALKS["ancestral"], CHAINS["gibbs"]) == (Ancestral, Gibbs)
+
+
+@pytest.mark.usefixtures("installed")
+def test_what_a_package_registers_is_known_by_its_name() -> None:
+    import still_life
+
+    assert WALKS.find("plain") is still_life.Plain
+    assert CHAINS.find("lazy-gibbs") is still_life.LazyGibbs
+    assert KINDS.find("at-most") is still_life.AT_MOST
+    assert NETWORKS.find("linear") is still_life.Linear
+    assert list(WALKS)[-2:] == ["lost", "plain"]
+    assert {"lost", "plain"} <= set(WALKS)
+    check_chain(CHAINS["lazy-gibbs"]())
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_built_in_name_is_not_taken() -> None:
+    assert WALKS["ancestral"] is Ancestral
+
+
+def test_a_package_that_is_not_installed_registers_nothing() -> None:
+    assert "plain" not in WALKS
+    with pytest.raises(KeyError):
+        WALKS["plain"]
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (
+            "lost",
+            "walk='lost': it is registered as nowhere_to_be_found:Walk, which cannot be imported: Module",
+        ),
+        ("backtrack", "walk='backtrack': no such walk: did you mean backtracking?"),
+        ("zzz", "walk='zzz': no such walk: there are ancestral, rejection"),
+    ],
+)
+def test_what_cannot_be_had_is_one_line(name: str, told: str) -> None:
+    with pytest.raises(InputError) as caught:
+        WALKS.find(name)
+    assert str(caught.value).startswith(told)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_put_in_while_a_program_runs() -> None:
+    registry: Registry[object] = Registry("trialogue.nothing", "thing", {"torch": "torch"})
+    assert registry["torch"] is torch
+    registry["mine"] = 1
+    assert dict(registry) == {"torch": torch, "mine": 1}
+    del registry["mine"]
+    assert list(registry) == ["torch"]
+    with pytest.raises(InputError, match=r"thing='mine': no such thing: there are torch"):
+        registry.find("mine")
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_command_of_a_package_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """And one that cannot be imported is named, in whatever command is run."""
+    assert main(["greet", "you"]) == 0
+    told = capsys.readouterr()
+    assert told.out == "hello you\n"
+    assert told.err.startswith("trialogue: command='broken': it is registered as still_life:nothing")
+    assert told.err.count("\n") == 1
+
+
+def test_a_command_s_name_is_given_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from trialogue.cli import COMMANDS, studies
+
+    monkeypatch.setitem(COMMANDS, "again", studies.add)
+    assert main(["list"]) == 0
+    assert "command='list': there is one of that name already" in capsys.readouterr().err
+
+
+def test_names_are_read_without_importing_what_they_name() -> None:
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from trialogue.inference import CHAINS, WALKS\n"
+        "assert 'plain' in WALKS and 'lazy-gibbs' in CHAINS\n"
+        "assert not {'torch', 'still_life'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program, str(PACKAGE)], check=True)
