@@ -54,13 +54,11 @@ def bound_rows(config: Config, models: list[Any], seed: int) -> Iterator[dict[st
         first: float | None = None
         for name, law in laws(config, seed, place).items():
             one = bound_of(model, law)
-            if not law.adaptive and name not in (WEIGHTED,):
+            if name not in (WEIGHTED, ADAPTIVE):
                 size = int(law.blocks[0].sum())
                 first = one["constant"] if first is None else first
-                one |= {
-                    "gain": size * one["constant"] / first,
-                    "of_independent": one["best"] * size / model.sites,
-                }
+                one["gain"] = size * one["constant"] / first
+                one["of_independent"] = one["best"] * size / model.sites
                 one["constant_error"] = abs(one["constant"] * size / model.sites - 1)
             if name == ADAPTIVE and place == 0:
                 one["classes"] = classes_of_pairs(model, law)
@@ -141,35 +139,37 @@ def more_rows(models: list[Any]) -> Iterator[dict[str, Any]]:
     Gamma^k - Gamma^{k+1}, in units of Tr Gamma^k; `trace_drop` the least of 1 - Tr Gamma^{k+1} / Tr Gamma^k;
     `rank_most` the most directions in which anything is gained; `identity` the largest error of I^{k+1} = I^k + C.
     """
-    sites = models[0].sites
-    found: list[dict[str, list[float]]] = [{} for _ in range(sites - 1)]
-    for model in models:
-        probabilities, features = enumerated(model)
-        theorem = masking_more(model)
-        information = [
-            pseudolikelihood_information(probabilities, features, block_law(sites, 2, block_size=size + 1))
-            for size in range(sites)
-        ]
-        traces = [float(matrix.inverse().trace()) for matrix in information]
-        for step in range(sites - 1):
-            values = {
-                "smallest": float(theorem.smallest_eigenvalue[step]) / traces[step],
-                "trace_drop": 1 - traces[step + 1] / traces[step],
-                "rank": float(_rank(information[step + 1] - information[step], information[step])),
-                "identity": float(theorem.identity_discrepancy[step]),
-            }
-            for name, value in values.items():
-                found[step].setdefault(name, []).append(value)
-    for step, lists in enumerate(found):
+    for step, gains in enumerate(zip(*map(_gains, models), strict=True)):
+        over = {name: [gain[name] for gain in gains] for name in gains[0]}
         yield {
             "masked": step + 1,
-            "parameters": features.shape[1],
-            "smallest": min(lists["smallest"]),
-            "smallest_most": max(lists["smallest"]),
-            "trace_drop": min(lists["trace_drop"]),
-            "rank_most": max(lists["rank"]),
-            "identity": max(lists["identity"]),
+            "parameters": len(models[0].parameters),
+            "smallest": min(over["smallest"]),
+            "smallest_most": max(over["smallest"]),
+            "trace_drop": min(over["trace_drop"]),
+            "rank_most": max(over["rank"]),
+            "identity": max(over["identity"]),
         }
+
+
+def _gains(model: Any) -> list[dict[str, float]]:
+    """What masking one site more gains on one model, for every step from k to k + 1."""
+    probabilities, features = enumerated(model)
+    theorem = masking_more(model)
+    information = [
+        pseudolikelihood_information(probabilities, features, block_law(model.sites, 2, block_size=size))
+        for size in range(1, model.sites + 1)
+    ]
+    traces = [float(matrix.inverse().trace()) for matrix in information]
+    return [
+        {
+            "smallest": float(theorem.smallest_eigenvalue[step]) / traces[step],
+            "trace_drop": 1 - traces[step + 1] / traces[step],
+            "rank": float(_rank(information[step + 1] - information[step], information[step])),
+            "identity": float(theorem.identity_discrepancy[step]),
+        }
+        for step in range(model.sites - 1)
+    ]
 
 
 def _rank(gain: Tensor, information: Tensor) -> int:
