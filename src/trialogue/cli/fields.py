@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import difflib
 import io
+import itertools
 import re
 import types
 import typing
@@ -51,12 +52,12 @@ class Group(NamedTuple):
 
 
 def parse(
-    groups: Mapping[str, Group], tokens: Sequence[str], *, prog: str, description: str, owner: str
+    groups: Mapping[str, Group], tokens: Sequence[str], *, prog: str, description: str, unknown: str
 ) -> dict[str, Any]:
     """An instance for each of `groups`, by its title, with the fields that the command line's `tokens` set.
 
-    An option is the name of its field; where two groups have one of the same name, the first group's it is. `owner`
-    says in the error for an unknown option who does not have it. Raises `InputError`, as `override` does.
+    An option is the name of its field; where two groups have one of the same name, the first group's it is. The
+    error for an option that no group has says `unknown`. Raises `InputError`, as `override` does.
     """
     from tyro.conf import DisallowNone, FlagCreatePairsOff, OmitArgPrefixes, UseAppendAction, arg
 
@@ -70,11 +71,12 @@ def parse(
         types_of = _types(group) | types_of
     words = attach(groups, tokens)
     command = dataclasses.make_dataclass("Command", members.values(), frozen=True)
-    parsed, unknown, complaint = _parsed(command, words, prog, description)
+    parsed, strange, complaint = _parsed(command, words, prog, description)
     if complaint:
-        raise _refused(complaint, words, types_of)
-    if unknown:
-        raise _unknown(unknown[0], [option_of(name) for name in types_of], owner, prog)
+        forms = {name: form for group in groups.values() for name, form in _forms(group).items()}
+        raise _refused(complaint, words, types_of, forms)
+    if strange:
+        raise _strange(strange[0], [option_of(name) for name in types_of], unknown, prog)
     instances = {}
     for title, group in groups.items():
         section = getattr(parsed, members[title][0])
@@ -129,8 +131,21 @@ def _types(group: Group) -> dict[str, Any]:
     return kinds
 
 
+def _forms(group: Group) -> dict[str, str]:
+    """What the help shows for the values of each field that says it itself."""
+    hints = typing.get_type_hints(_class_of(group.source), include_extras=True)
+    return {
+        name: form
+        for name, hint in hints.items()
+        for said in getattr(hint, "__metadata__", ())
+        if (form := getattr(said, "metavar", None)) is not None
+    }
+
+
 def _is_sequence(kind: Any) -> bool:
-    return typing.get_origin(kind) in (tuple, list, Sequence)
+    """Whether a field takes several values, or may."""
+    several = (tuple, list, Sequence)
+    return any(typing.get_origin(member) in several for member in (kind, *typing.get_args(kind)))
 
 
 def _unchecked(kind: Any, **namespace: Any) -> Any:
@@ -182,32 +197,42 @@ def _parsed(
     return parsed, unknown, ""
 
 
-def _refused(complaint: str, words: Sequence[str], kinds: Mapping[str, Any]) -> InputError:
+def _refused(
+    complaint: str, words: Sequence[str], kinds: Mapping[str, Any], forms: Mapping[str, str]
+) -> InputError:
     """The error for what tyro complains of: it names the option, and the mend follows from the field's type."""
     named = re.search(r"--[\w-]+", complaint)
     name = "" if named is None else named[0][2:].replace("-", "_")
     if named is None or name not in kinds:
         return InputError("options", " ".join(words), complaint)
-    value, kind = value_of(named[0], words), kinds[name]
+    value, kind = _given(named[0], words), kinds[name]
+    if value is None:
+        return InputError(name, value, f"{named[0]}: give it a value")
     if typing.get_origin(kind) is Literal:
         wanted = f"use {' or '.join(map(str, typing.get_args(kind)))}"
     elif kind in _NUMBERS:
         wanted = f"use {_NUMBERS[kind]}"
     else:
-        wanted = complaint.removeprefix("Error parsing ")
-    if value is None:
-        return InputError(name, value, f"{named[0]}: give it a value")
+        wanted = f"use {forms[name]}" if name in forms else complaint
     return InputError(name, value, f"{named[0]}: invalid: {wanted}")
 
 
-def _unknown(word: str, known: Sequence[str], owner: str, prog: str) -> InputError:
+def _given(option: str, words: Sequence[str]) -> str | None:
+    """What stands behind `option`, None where nothing does."""
+    if option not in words:
+        return value_of(option, words)
+    behind = itertools.takewhile(lambda word: not word.startswith("--"), words[words.index(option) + 1 :])
+    return " ".join(behind) or None
+
+
+def _strange(word: str, known: Sequence[str], unknown: str, prog: str) -> InputError:
     """The error for a `word` that is none of the options `known`."""
     if not word.startswith("-"):
         mend = "no option takes it: put a text of several words into quotation marks"
         return InputError("word", word, f"{mend} (`{prog} --help` lists the options)")
     close = difflib.get_close_matches(word.partition("=")[0], known, n=1)
     hint = f"did you mean {close[0]}?" if close else f"`{prog} --help` lists what there is"
-    return InputError("option", word, f"{owner} has it: {hint}")
+    return InputError("option", word, f"{unknown}: {hint}")
 
 
 def _first_words(box: str) -> str:

@@ -67,8 +67,8 @@ def settings_of(tokens: Sequence[str]) -> "Settings":
         walk = _walk(name)
         groups["walk"] = Group(walk(), _description(walk), terse=False)
     said = generate.__doc__ or ""
-    owner = f"neither the command nor the walk {name}"
-    parsed = parse(groups, words, prog=prog, description=said, owner=owner)
+    unknown = f"neither the command nor the walk {name} has it"
+    parsed = parse(groups, words, prog=prog, description=said, unknown=unknown)
     source, sampling = parsed["model and prompts"], parsed["sampling"]
     return Settings(
         source=source,
