@@ -39,14 +39,14 @@ def override(default: Instance, tokens: Sequence[str], *, name: str, prog: str, 
 
 
 class Group(NamedTuple):
-    """Fields of a dataclass as options of a command: `source` is the class, or an instance that holds the defaults.
+    """Fields of a dataclass as options of a command: `options` is the class, or an instance that holds the defaults.
 
     The options of a command itself are `terse`: a flag is off until it is given, None cannot be written, and an option
     of several values adds to them where it comes again. The others are as `override` has them. `description` heads
     them in the help.
     """
 
-    source: Any
+    options: Any
     description: str = ""
     terse: bool = True
 
@@ -80,9 +80,11 @@ def parse(
     instances = {}
     for title, group in groups.items():
         section = getattr(parsed, members[title][0])
-        values = {name: getattr(section, name) for name in _values(group.source)}
-        is_class = isinstance(group.source, type)
-        instances[title] = group.source(**values) if is_class else dataclasses.replace(group.source, **values)
+        values = {name: getattr(section, name) for name in _values(group.options)}
+        is_class = isinstance(group.options, type)
+        instances[title] = (
+            group.options(**values) if is_class else dataclasses.replace(group.options, **values)
+        )
     return instances
 
 
@@ -101,14 +103,14 @@ def attach(groups: Mapping[str, Group], tokens: Sequence[str]) -> list[str]:
     return attached(spelt, one, several)
 
 
-def _values(source: Any) -> dict[str, Any]:
+def _values(options: Any) -> dict[str, Any]:
     """The values of an instance by field, or the defaults of a class."""
     values = {}
-    for field in dataclasses.fields(source):
+    for field in dataclasses.fields(options):
         if not field.init:
             continue
-        if not isinstance(source, type):
-            values[field.name] = getattr(source, field.name)
+        if not isinstance(options, type):
+            values[field.name] = getattr(options, field.name)
         elif field.default_factory is not dataclasses.MISSING:
             values[field.name] = field.default_factory()
         else:
@@ -116,15 +118,15 @@ def _values(source: Any) -> dict[str, Any]:
     return values
 
 
-def _class_of(source: Any) -> Any:
-    return source if isinstance(source, type) else type(source)
+def _class_of(options: Any) -> Any:
+    return options if isinstance(options, type) else type(options)
 
 
 def _types(group: Group) -> dict[str, Any]:
     """The type of each field, without None."""
-    hints = typing.get_type_hints(_class_of(group.source))
+    hints = typing.get_type_hints(_class_of(group.options))
     kinds = {}
-    for name in _values(group.source):
+    for name in _values(group.options):
         members = [kind for kind in typing.get_args(hints[name]) if kind is not types.NoneType]
         union = isinstance(hints[name], types.UnionType) or typing.get_origin(hints[name]) is typing.Union
         kinds[name] = members[0] if union and len(members) == 1 else hints[name]
@@ -133,7 +135,7 @@ def _types(group: Group) -> dict[str, Any]:
 
 def _forms(group: Group) -> dict[str, str]:
     """What the help shows for the values of each field that says it itself."""
-    hints = typing.get_type_hints(_class_of(group.source), include_extras=True)
+    hints = typing.get_type_hints(_class_of(group.options), include_extras=True)
     return {
         name: form
         for name, hint in hints.items()
@@ -157,12 +159,12 @@ def _shown(group: Group, hidden: Collection[str]) -> Any:
     """The class of a group as tyro is to show it: unchecked, with its defaults, and without the fields of `hidden`."""
     from tyro.conf import Suppress, arg
 
-    kind = _class_of(group.source)
+    kind = _class_of(group.options)
     hints = typing.get_type_hints(kind, include_extras=True)
     hint = arg(help_behavior_hint=_default)
     fields = [
         (name, Annotated[(hints[name], hint, *((Suppress,) if name in hidden else ()))], value)
-        for name, value in _values(group.source).items()
+        for name, value in _values(group.options).items()
     ]
     checked = dataclasses.make_dataclass(kind.__name__, fields, bases=(kind,), frozen=True, kw_only=True)
     return _unchecked(checked, __doc__=group.description)

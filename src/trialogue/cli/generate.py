@@ -69,10 +69,10 @@ def settings_of(tokens: Sequence[str]) -> "Settings":
     said = generate.__doc__ or ""
     unknown = f"neither the command nor the walk {name} has it"
     parsed = parse(groups, words, prog=prog, description=said, unknown=unknown)
-    source, sampling = parsed["model and prompts"], parsed["sampling"]
+    inputs, sampling = parsed["model and prompts"], parsed["sampling"]
     return Settings(
-        source=source,
-        prompts=source.read(),
+        inputs=inputs,
+        prompts=inputs.read(),
         walk=_with_escapes(parsed["walk"]),
         rule=parsed["rule"],
         sampling=dataclasses.replace(sampling, stop=tuple(map(_unescaped, sampling.stop))),

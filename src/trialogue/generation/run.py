@@ -71,23 +71,23 @@ def run(
     Raises `InputError` for whatever of the settings cannot be used, out of memory among it. `report` is told what takes
     long before the first sample, `warn` what makes every step of it slow.
     """
-    source, sampling, machine, walk = settings.source, settings.sampling, settings.machine, settings.walk
+    inputs, sampling, machine, walk = settings.inputs, settings.sampling, settings.machine, settings.walk
     kept = {key: record for key, record in output.kept.items() if key[1] < sampling.n}
     wanted = [(place, sample) for place in range(len(settings.prompts)) for sample in range(sampling.n)]
     pending = [key for key in wanted if key not in kept]
     if not pending:
         return Finished([kept[key] for key in wanted], len(kept), 0, 0.0)
     if report is not None:
-        report(f"loading {source.model}")
+        report(f"loading {inputs.model}")
     oracle = load_pretrained(
-        str(source.model),
+        str(inputs.model),
         device=machine.device,
         dtype=machine.dtype,
         remote_code=machine.trust_remote_code,
         recompute=machine.recompute,
     )
     began = time.perf_counter()
-    prompts = [_encoded(oracle, prompt, source.chat) for prompt in settings.prompts]
+    prompts = [_encoded(oracle, prompt, inputs.chat) for prompt in settings.prompts]
     built = settings.rule.build(
         oracle,
         verdicts=walk.needs_verdicts,

@@ -14,7 +14,7 @@ from trialogue.generation.verifier_specs import Rule
 
 
 @dataclass(frozen=True)
-class Source:
+class Inputs:
     """The model, and the prompts that it continues."""
 
     model: Annotated[str | None, arg(metavar="MODEL")] = None
@@ -120,9 +120,9 @@ class Machine:
 
 @dataclass(frozen=True)
 class Settings:
-    """A run: samples of each of `prompts`, those of `source`, by `walk`, the one that `sampling` names."""
+    """A run: samples of each of `prompts`, those of `inputs`, by `walk`, the one that `sampling` names."""
 
-    source: Source
+    inputs: Inputs
     prompts: tuple[Prompt, ...]
     walk: Any
     rule: Rule
@@ -165,9 +165,9 @@ class Settings:
             **{f"{name} {field}": value for field, value in asdict(self.walk).items()},
             **self.rule.identity(),
             "stop": sampling.pop("stop"),
-            "model": self.source.model,
+            "model": self.inputs.model,
             "dtype": self.machine.dtype,
-            "chat": self.source.chat,
+            "chat": self.inputs.chat,
             **sampling,
         }
         plain: dict[str, Any] = json.loads(json.dumps(values))
@@ -175,7 +175,7 @@ class Settings:
 
 
 OPTIONS: dict[str, type] = {
-    "model and prompts": Source,
+    "model and prompts": Inputs,
     "rule": Rule,
     "sampling": Sampling,
     "output": Destination,

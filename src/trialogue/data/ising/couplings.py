@@ -77,8 +77,8 @@ class Clique:
 
     def local_at(self, spins: Tensor, sites: Tensor) -> Tensor:
         """The same (rows,), at one site of each row, `sites` (rows,)."""
-        own = spins.gather(1, sites[:, None])[:, 0]
-        return self.strength * (self._magnetisation(spins) - own) * self.members[sites]
+        here = spins.gather(1, sites[:, None])[:, 0]
+        return self.strength * (self._magnetisation(spins) - here) * self.members[sites]
 
     def among(self, sites: Tensor) -> Tensor:
         """Couplings (rows, k, k) among the `sites` (rows, k) of each row."""

@@ -205,10 +205,10 @@ class _Neighbourhood:
         states, vocab = self._messages.states, self._messages.vocab
         tokens, each, values = self._tokens.clone(), torch.arange(self._rows), torch.arange(vocab)
         for column, backward in enumerate(self._backward()):
-            (some,) = (chosen := self.drawn[:, self._reach + column]).nonzero().unbind(1)
+            (some,) = (drawn := self.drawn[:, self._reach + column]).nonzero().unbind(1)
             if not len(some):
                 continue
-            context = window_numbers(tokens[chosen, column : column + self._reach], vocab, self._reach)[:, :1]
+            context = window_numbers(tokens[drawn, column : column + self._reach], vocab, self._reach)[:, :1]
             window = context * vocab + values
             weights = self._messages.log_weights[window] * self._exists[some, column, None]
             weights = weights + backward[each[some, None], window % states]
