@@ -1,10 +1,15 @@
 """Dataclasses as options: what a command line may look like, and the one line for what it may not."""
 
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
+import trialogue
 from trialogue.cli.fields import Group, parse
 from trialogue.errors import InputError
 
@@ -124,3 +129,14 @@ def test_help_is_that_of_the_fields(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--no-chat" not in told
     assert "--no-lazy" in told
     assert told.count("--top-p") == 1
+
+
+def test_options_of_generate_are_known_without_torch() -> None:
+    code = (
+        "import sys; from trialogue.generation import settings, verifier_specs; "
+        "assert settings.OPTIONS and verifier_specs.KINDS; "
+        "assert not {'torch', 'numpy', 'pandas', 'transformers'} & set(sys.modules)"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(trialogue.__file__).parents[1])}
+    told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
