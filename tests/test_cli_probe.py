@@ -99,8 +99,10 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "out": (("--out", "probe.bin"), "ends in .safetensors"),
     "out in a file": (("--out", "texts.jsonl/probe.safetensors"), "a file is in the way"),
     "dtype": (("--dtype", "int8"), "dtype='int8'"),
-    "rate and threshold": (("--false-rejections", "0.1"), "not allowed with"),
-    "unknown": (("--layer", "3"), "unrecognized arguments"),
+    "rate and threshold": (("--false-rejections", "0.1"), "threshold='youden': not allowed with"),
+    "no such number": (("--epochs", "1.5"), "epochs='1.5': --epochs: invalid: use a whole number"),
+    "no such choice": (("--split-by", "word"), "split_by='word': --split-by: invalid: use text or prompt"),
+    "unknown": (("--layer", "3"), "option='--layer': there is none: did you mean --layers?"),
 }
 
 

@@ -152,6 +152,6 @@ def test_many_prompts_without_weight_are_counted(say: Say) -> None:
 def test_a_mutant_that_gives_draws_the_name_of_the_weighted_run_is_found(
     say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outputs, "_resampling", lambda settings: settings.sampling())
+    monkeypatch.setattr(outputs, "_resampling", lambda settings: settings.identity())
     with pytest.raises(AssertionError):
         test_draws_are_not_gone_on_with_as_if_they_were_weighted(say, tmp_path)

@@ -1,33 +1,24 @@
-"""The command `trialogue probe`: a verifier of prefixes from labelled texts and a model's hidden states."""
+"""The command `trialogue probe`: a verifier of prefixes from labelled texts and a model's hidden states.
+
+Its options are the fields of `Files` and of `trialogue.training.probe_config.ProbeTrainingConfig`.
+"""
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
+
+from tyro.conf import arg
 
 from trialogue.cli.commands import Commands
-from trialogue.errors import InputError
+from trialogue.cli.fields import Group, attach, parse
+from trialogue.cli.words import value_of
+from trialogue.errors import InputError, whole_number
 
 if TYPE_CHECKING:
+    from trialogue.training.probe_config import ProbeTrainingConfig
     from trialogue.training.probe_files import ProbeFile
-    from trialogue.training.probe_training import ProbeTrainingConfig
-
-_FIELDS = (
-    "depths",
-    "hidden",
-    "epochs",
-    "learning_rate",
-    "weight_decay",
-    "validation",
-    "test",
-    "split_by",
-    "correct_prefixes",
-    "chat",
-    "eos",
-    "calibration",
-    "false_rejections",
-    "batch_size",
-    "seed",
-)
 
 _DATA = """Each line of the data is a JSON object: {"prompt": ..., "completion": ..., "error": offset of the first wrong
 character of the completion, or null}, from which the prefix up to the first wrong token and a correct prefix are taken;
@@ -35,8 +26,40 @@ or the same with "label": 1 (correct) or 0 in place of "error", for whole texts;
 without a prompt. The card beside the output holds the numbers of all layers and depths."""
 
 
+@dataclass(frozen=True)
+class Files:
+    """What is read, what is written, and where it is computed."""
+
+    model: Annotated[str | None, arg(metavar="MODEL")] = None
+    """Hub id, folder, or a name that `trialogue models` knows."""
+    data: Annotated[Path | None, arg(metavar="FILE.jsonl")] = None
+    """Labelled texts, one object per line."""
+    out: Annotated[Path, arg(metavar="FILE")] = Path("probe.safetensors")
+    """The probe; a card is written beside it."""
+    device: Annotated[str | None, arg(metavar="DEVICE")] = None
+    """cpu, cuda, cuda:1, mps (the GPU, where there is one)."""
+    dtype: Annotated[str, arg(metavar="TYPE")] = "float32"
+    """Type of the model's weights."""
+    trust_remote_code: bool = False
+    """Run code of the model's repository."""
+    threads: Annotated[int, arg(metavar="N")] = 1
+    """Threads of torch."""
+
+    def __post_init__(self) -> None:
+        if self.model is None:
+            mend = "name one: a hub id, a folder, or one of `trialogue models list`"
+            raise InputError("model", None, mend)
+        if self.data is None:
+            raise InputError("data", None, "name a file of labelled texts (`trialogue probe --help`)")
+        whole_number("threads", self.threads, 1)
+        if self.out.is_dir() or self.out.suffix != ".safetensors":
+            raise InputError("out", str(self.out), "name a file that ends in .safetensors")
+
+
 def train(arguments: argparse.Namespace) -> None:
     """Train a verifier of prefixes from labelled texts on a model's hidden states."""
+    files, config = _parsed(arguments.overrides)
+
     import torch
 
     from trialogue.models.pretrained import load_pretrained
@@ -45,54 +68,34 @@ def train(arguments: argparse.Namespace) -> None:
     from trialogue.training.probe_files import save_probe
     from trialogue.training.probe_training import check_texts, train_verifier
 
-    config = _config(arguments)
-    if arguments.threads < 1:
-        raise InputError("threads", arguments.threads, "use 1 or more")
-    if arguments.out.is_dir() or arguments.out.suffix != ".safetensors":
-        raise InputError("out", str(arguments.out), "name a file that ends in .safetensors")
-    make_folder(arguments.out.parent)
-    data = read_labelled_texts(arguments.data)
+    model, data_path = str(files.model), Path(str(files.data))  # neither is None: their class sees to it
+    make_folder(files.out.parent)
+    data = read_labelled_texts(data_path)
     check_texts(data.texts, config)
-    torch.set_num_threads(arguments.threads)
+    torch.set_num_threads(files.threads)
     oracle = load_pretrained(
-        arguments.model,
-        device=arguments.device,
-        dtype=arguments.dtype,
-        remote_code=arguments.trust_remote_code,
+        model, device=files.device, dtype=files.dtype, remote_code=files.trust_remote_code
     )
-    file = train_verifier(oracle, data, config, name=str(arguments.data), progress=True)
-    told = save_probe(file, arguments.out)
+    file = train_verifier(oracle, data, config, name=str(data_path), progress=True)
+    card = save_probe(file, files.out)
     _print(file)
-    print(f"probe: {arguments.out}\ncard: {told}")
+    print(f"probe: {files.out}\ncard: {card}")
 
 
-def _config(arguments: argparse.Namespace) -> "ProbeTrainingConfig":
-    from trialogue.training.probe_training import ProbeTrainingConfig
+def _parsed(tokens: Sequence[str]) -> "tuple[Files, ProbeTrainingConfig]":
+    from trialogue.training.probe_config import ProbeTrainingConfig
 
-    given: dict[str, Any] = {name: getattr(arguments, name) for name in _FIELDS}
-    given["depths"] = tuple(arguments.depths) if arguments.depths else None
-    given["threshold"] = _threshold(arguments.threshold)
-    given["layers"] = _layers(arguments.layers)
-    return ProbeTrainingConfig(**{name: value for name, value in given.items() if value is not None})
-
-
-def _layers(words: list[str] | None) -> str | tuple[int, ...] | None:
-    if not words:
-        return None
-    if len(words) == 1 and not words[0].lstrip("-").isdecimal():
-        return words[0]
-    try:
-        return tuple(int(word) for word in words)
-    except ValueError:
-        raise InputError("layers", " ".join(words), "use numbers of layers, all, or every:N") from None
-
-
-def _threshold(word: str | None) -> float | str | None:
-    """The number that `word` is, or else the word itself."""
-    try:
-        return None if word is None else float(word)
-    except ValueError:
-        return word
+    groups = {
+        "files and machine": Group(Files, Files.__doc__ or ""),
+        "training": Group(ProbeTrainingConfig, "How the verifier is trained.", terse=False),
+    }
+    words = attach(groups, tokens)
+    threshold = value_of("--threshold", words)
+    if threshold is not None and value_of("--false-rejections", words) is not None:
+        raise InputError("threshold", threshold, "not allowed with --false-rejections: give one of them")
+    description = f"{train.__doc__}\n\n{_DATA}"
+    parsed = parse(groups, words, prog="trialogue probe", description=description, unknown="there is none")
+    return parsed["files and machine"], parsed["training"]
 
 
 def _print(file: "ProbeFile") -> None:
@@ -110,42 +113,4 @@ def _print(file: "ProbeFile") -> None:
 
 def add(commands: Commands) -> None:
     """Add `trialogue probe`."""
-    probing = commands.add("probe", train, epilog=_DATA)
-    say = probing.add_argument
-    say("--model", metavar="M", required=True, help="hub id, folder, or a name that `trialogue models` knows")
-    say("--data", metavar="FILE.jsonl", type=Path, required=True, help="labelled texts, one object per line")
-    say("--out", metavar="FILE", type=Path, default=Path("probe.safetensors"), help="(./probe.safetensors)")
-    say("--layers", metavar="L", nargs="+", help="layers to try: numbers, all, or every:N (every:4)")
-    say("--depths", metavar="D", nargs="+", type=int, help="depths to try, 1 is linear (1 2)")
-    say("--hidden", metavar="N", type=int, help="units of a hidden layer (256)")
-    say("--epochs", metavar="N", type=int, help="at most; a probe is taken from its best epoch (100)")
-    say("--learning-rate", metavar="X", type=float, help="(0.003)")
-    say("--weight-decay", metavar="X", type=float, help="(0.1)")
-    say(
-        "--validation",
-        metavar="SHARE",
-        type=float,
-        help="texts to select by and calibrate on, half each (0.2)",
-    )
-    say("--test", metavar="SHARE", type=float, help="texts for the reported numbers (0.1)")
-    say("--split-by", choices=("text", "prompt"), help="what must not be in two parts (text)")
-    say("--correct-prefixes", metavar="N", type=int, help="taken from each text with an error position (8)")
-    say("--chat", action="store_true", help="put prompts into the tokenizer's chat template")
-    say("--eos", action="store_true", help="completions end with the end of sequence")
-    say("--calibration", choices=("platt", "temperature", "none"), help="(platt)")
-    threshold = probing.add_mutually_exclusive_group()
-    threshold.add_argument(
-        "--false-rejections",
-        metavar="RATE",
-        type=float,
-        help="share of new correct prefixes that the threshold may reject (0.05)",
-    )
-    threshold.add_argument(
-        "--threshold", metavar="P", help="a probability, or youden: the one with the greatest J of Youden"
-    )
-    say("--batch-size", metavar="N", type=int, help="texts per pass of the model (16)")
-    say("--seed", metavar="N", type=int, help="(0)")
-    say("--device", metavar="DEVICE", help="(the GPU where there is one)")
-    say("--dtype", metavar="TYPE", default="float32", help="of the model's weights (float32)")
-    say("--trust-remote-code", action="store_true", help="run code of the model's repository")
-    say("--threads", metavar="N", type=int, default=1, help="threads of torch (1)")
+    commands.add("probe", train, fields=True, add_help=False)

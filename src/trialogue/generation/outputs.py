@@ -22,42 +22,38 @@ _WEIGHTLESS = "every sample has weight zero"
 
 def generate_to(
     settings: Settings,
-    out: Path | None,
     *,
-    force: bool = False,
-    resample: bool = False,
     lines: bool = True,
     live: LiveText | None = None,
     progress: bool = False,
     report: Callable[[str], None] | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> str:
-    """Run, write the samples to `out` or to standard output, and return a summary in one line.
+    """Run, write the samples to where the settings say or to standard output, and return a summary in one line.
 
-    With `resample` the output holds, for each prompt, as many draws from its samples in proportion to their weights,
-    all of the same weight; the weighted samples themselves are kept in `FILE.weighted.jsonl`. Without `lines` nothing
-    goes to standard output. What finished before an
-    error or Ctrl-C is kept: the `InputError` or `KeyboardInterrupt` says how much.
+    Where samples are resampled the output holds, for each prompt, as many draws from its samples in proportion to
+    their weights, all of the same weight; the weighted samples themselves are kept in `FILE.weighted.jsonl`. Without
+    `lines` nothing goes to standard output. What finished before an error or Ctrl-C is kept: the `InputError` or
+    `KeyboardInterrupt` says how much.
     """
-    if resample and not settings.walk.weighted:
-        raise InputError("resample", True, f"samples of the walk {settings.walk_name} have no weights")
+    out, force, resample = settings.destination.out, settings.destination.force, settings.sampling.resample
     if out is None:
         output: Output = StandardOutput() if lines and not resample else Collected()
         where = "drawn; with --out they would be kept" if resample else "written"
         finished = _run(settings, output, where, live, progress, report, warn)
     elif not resample:
-        with opened(out, settings.sampling(), settings.prompts, force=force) as file:
+        with opened(out, settings.identity(), settings.prompts, force=force) as file:
             finished = _run(settings, file, _kept_in(out), live, progress, report, warn)
     else:
         require_regular(out)
-        drawn = out.with_name(f"{out.name.removesuffix('.jsonl')}.weighted.jsonl")
+        weighted = out.with_name(f"{out.name.removesuffix('.jsonl')}.weighted.jsonl")
         if force:
             # Nobody has named this file, and so nobody has said that what is there may go.
-            require_begun(drawn)
+            require_begun(weighted)
         else:
             require_own(out, _resampling(settings), settings.prompts)
-        with opened(drawn, settings.sampling(), settings.prompts, force=force) as file:
-            finished = _run(settings, file, _kept_in(drawn), live, progress, report, warn)
+        with opened(weighted, settings.identity(), settings.prompts, force=force) as file:
+            finished = _run(settings, file, _kept_in(weighted), live, progress, report, warn)
             replace(out, _resampling(settings), _resampled(finished.records, settings))
     if resample:
         if out is None and lines:
@@ -80,7 +76,7 @@ def _run(
     try:
         return run(settings, output, live=live, progress=progress, report=report, warn=warn)
     except (InputError, KeyboardInterrupt) as error:
-        there = f"{len(output.kept)} of {settings.n * len(settings.prompts)} samples are {where}"
+        there = f"{len(output.kept)} of {settings.sampling.n * len(settings.prompts)} samples are {where}"
         if isinstance(error, KeyboardInterrupt):
             raise KeyboardInterrupt(f"interrupted: {there}") from error
         if not output.kept:
@@ -94,7 +90,7 @@ def _kept_in(path: Path) -> str:
 
 def _resampling(settings: Settings) -> dict[str, Any]:
     """What decides resampled records: a weighted run must not go on with them, as if they were its own."""
-    return settings.sampling() | {"resample": True}
+    return settings.identity() | {"resample": True}
 
 
 def _resampled(records: list[dict[str, Any]], settings: Settings) -> Iterator[dict[str, Any]]:
@@ -103,12 +99,12 @@ def _resampled(records: list[dict[str, Any]], settings: Settings) -> Iterator[di
     Each weighs its prompt's mean weight. A prompt without weight has one record, whose costs are those of all its
     samples.
     """
-    n, name = settings.n, digest(_resampling(settings))
-    for prompt, own in zip(settings.prompts, _by_prompt(records, settings), strict=True):
-        weights = torch.tensor(log_weights(own), dtype=torch.float64)
+    n, run_name = settings.sampling.n, digest(_resampling(settings))
+    for prompt, samples in zip(settings.prompts, _by_prompt(records, settings), strict=True):
+        weights = torch.tensor(log_weights(samples), dtype=torch.float64)
         mean = float(weights.logsumexp(0)) - math.log(n)
         if mean == -math.inf:
-            spent = {cost: sum(record[cost] for record in own) for cost in (*COSTS, "seconds")}
+            spent = {cost: sum(record[cost] for record in samples) for cost in (*COSTS, "seconds")}
             nothing: dict[str, Any] = {
                 "text": "",
                 "tokens": [],
@@ -117,22 +113,29 @@ def _resampled(records: list[dict[str, Any]], settings: Settings) -> Iterator[di
                 "log_weight": None,
             }
             refused = {"accepted": False, "reason": _WEIGHTLESS, "source": None}
-            yield own[0] | nothing | refused | spent | {"sample": 0, "run": name}
+            yield samples[0] | nothing | refused | spent | {"sample": 0, "run": run_name}
             continue
-        for sample, source in enumerate(draws(weights, n, settings.seed, prompt.stream(0)).tolist()):
-            yield own[source] | {"sample": sample, "log_weight": mean, "source": source, "run": name}
+        drawn = draws(weights, n, settings.sampling.seed, prompt.stream(0)).tolist()
+        for sample, source in enumerate(drawn):
+            yield samples[source] | {
+                "sample": sample,
+                "log_weight": mean,
+                "source": source,
+                "run": run_name,
+            }
 
 
 def _by_prompt(records: list[dict[str, Any]], settings: Settings) -> list[list[dict[str, Any]]]:
-    return [records[first : first + settings.n] for first in range(0, len(records), settings.n)]
+    n = settings.sampling.n
+    return [records[first : first + n] for first in range(0, len(records), n)]
 
 
 def _require_weights(records: list[dict[str, Any]], settings: Settings) -> None:
     """Raise `InputError` that names the prompts none of whose samples has weight."""
     without = [
-        own[0]["id"]
-        for own in _by_prompt(records, settings)
-        if max(log_weights(own), default=0.0) == -math.inf
+        samples[0]["id"]
+        for samples in _by_prompt(records, settings)
+        if max(log_weights(samples), default=0.0) == -math.inf
     ]
     if without:
         named = ", ".join(map(repr, without[:_NAMED]))

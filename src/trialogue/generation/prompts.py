@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trialogue.errors import InputError, require_text
-from trialogue.randomness import seed_of
 
 _SAMPLES_OF_A_PROMPT = 1 << 32
 _PLACES = 1 << 31
@@ -27,6 +26,8 @@ class Prompt(NamedTuple):
         """
         if isinstance(self.id, int) and 0 <= self.id < _PLACES:
             return self.id * _SAMPLES_OF_A_PROMPT + sample
+        from trialogue.randomness import seed_of
+
         # As JSON, so that "1" is not 1.
         return (seed_of(0, "prompt", json.dumps(self.id)) + sample) % (_PLACES * _SAMPLES_OF_A_PROMPT)
 

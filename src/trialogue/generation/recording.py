@@ -76,7 +76,7 @@ class Recorder:
     ) -> None:
         self._settings, self._oracle, self._pending, self._starts = settings, oracle, pending, starts
         self._built, self._output, self._live = built, output, live
-        self._run = digest(settings.sampling())
+        self._run = digest(settings.identity())
 
     def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
         """Show the text so far."""

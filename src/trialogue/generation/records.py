@@ -35,8 +35,9 @@ def records_of(
     columns = {
         name: getattr(samples, name).tolist() for name in ("accepted", "log_prob", "log_weight", *COSTS)
     }
+    sampling = settings.sampling
     graded = [(one.graded.final(samples), one.threshold) for one in built if one.graded is not None]
-    strings = StopStrings(settings.stop) if settings.stop else None
+    strings = StopStrings(sampling.stop) if sampling.stop else None
     records = []
     for row, (place, sample) in enumerate(keys):
         stopped = samples.stopped[row]
@@ -48,14 +49,14 @@ def records_of(
                 ended = "stop"
             else:
                 ended = "context" if length == oracle.max_length else "max_new_tokens"
-        values = [(own[row], threshold) for own, threshold in graded]
+        values = [(of_samples[row], threshold) for of_samples, threshold in graded]
         below = [
             f"value {value:.4g} below the threshold {threshold:.4g}"
             for value, threshold in values
             if value is not None and threshold is not None and value < threshold
         ]
         accepted = columns["accepted"][row] and not below
-        reason = _reason(stopped, ended, settings.max_new_tokens, *below)
+        reason = _reason(stopped, ended, sampling.max_new_tokens, *below)
         if stopped == "failed":
             reason = f"failed: {_failure(settings, length, len(completions[row]), oracle.max_length)}"
         records.append(
@@ -95,12 +96,13 @@ def _failure(settings: Settings, length: int, drawn: int, context: int | None) -
     """Why a sample of `length` tokens, `drawn` of them its own, had no way on."""
     if settings.walk.rows_per_sample > 1:
         return f"all {settings.walk.rows_per_sample} rows were rejected"
+    sampling = settings.sampling
     reason = "no token allowed"
-    if settings.temperature == 0 or settings.top_k is not None or settings.top_p != 1:
+    if sampling.temperature == 0 or sampling.top_k is not None or sampling.top_p != 1:
         reason += " of those that temperature, top_k and top_p leave"
     # The token that comes last must complete the text: with more room there might have been another.
-    if drawn + 1 == settings.max_new_tokens:
-        reason += f", with max_new_tokens={settings.max_new_tokens} leaving room for one more only"
+    if drawn + 1 == sampling.max_new_tokens:
+        reason += f", with max_new_tokens={sampling.max_new_tokens} leaving room for one more only"
     elif context is not None and length + 1 == context:
         reason += ", with the model's context leaving room for one more only"
     return reason

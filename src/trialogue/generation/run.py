@@ -71,56 +71,56 @@ def run(
     Raises `InputError` for whatever of the settings cannot be used, out of memory among it. `report` is told what takes
     long before the first sample, `warn` what makes every step of it slow.
     """
-    kept = {key: record for key, record in output.kept.items() if key[1] < settings.n}
-    wanted = [(place, sample) for place in range(len(settings.prompts)) for sample in range(settings.n)]
+    inputs, sampling, machine, walk = settings.inputs, settings.sampling, settings.machine, settings.walk
+    kept = {key: record for key, record in output.kept.items() if key[1] < sampling.n}
+    wanted = [(place, sample) for place in range(len(settings.prompts)) for sample in range(sampling.n)]
     pending = [key for key in wanted if key not in kept]
     if not pending:
         return Finished([kept[key] for key in wanted], len(kept), 0, 0.0)
     if report is not None:
-        report(f"loading {settings.model}")
+        report(f"loading {inputs.model}")
     oracle = load_pretrained(
-        settings.model,
-        device=settings.device,
-        dtype=settings.dtype,
-        remote_code=settings.remote_code,
-        recompute=settings.recompute,
+        str(inputs.model),
+        device=machine.device,
+        dtype=machine.dtype,
+        remote_code=machine.trust_remote_code,
+        recompute=machine.recompute,
     )
     began = time.perf_counter()
-    prompts = [_encoded(oracle, prompt, settings.chat) for prompt in settings.prompts]
-    walk = settings.walk
-    built = settings.verifier.build(
+    prompts = [_encoded(oracle, prompt, inputs.chat) for prompt in settings.prompts]
+    built = settings.rule.build(
         oracle,
         verdicts=walk.needs_verdicts,
         # What judges complete samples and needs no verdicts compares them, or lets the verifier judge the result.
         ranks=walk.judges_whole and not walk.needs_verdicts,
-        stop=settings.stop,
+        stop=sampling.stop,
     )
     if not walk.judges_whole:
         judging = [one for one in built if one.kind.judges_prompts]
         _require_viable(settings.prompts, prompts, oracle, judging)
     verifiers = [one.verifier for one in built]
-    if warn is not None and settings.top_k is None:
-        _warn_of_each(warn, settings.walk_name, built, oracle.vocab_size)
-    cut = settings.temperature != 1 or settings.top_p != 1 or settings.top_k is not None
-    law = truncated(oracle, settings.temperature, settings.top_p, settings.top_k) if cut else oracle
+    if warn is not None and sampling.top_k is None:
+        _warn_of_each(warn, sampling.walk, built, oracle.vocab_size)
+    cut = sampling.temperature != 1 or sampling.top_p != 1 or sampling.top_k is not None
+    law = truncated(oracle, sampling.temperature, sampling.top_p, sampling.top_k) if cut else oracle
     starts = [len(prompts[place]) for place, _ in pending]
     recorder = Recorder(settings, oracle, pending, starts, built, output, live)
     arguments: dict[str, Any] = {
         "walk": walk,
         "verifier": Product(*verifiers) if len(verifiers) > 1 else next(iter(verifiers), None),
-        "max_new_tokens": settings.max_new_tokens,
-        "seed": settings.seed,
+        "max_new_tokens": sampling.max_new_tokens,
+        "seed": sampling.seed,
         "sample_ids": [settings.prompts[place].stream(sample) for place, sample in pending],
-        "batch_size": settings.batch_size,
-        "max_queries": settings.max_queries,
-        "max_steps": settings.max_steps,
-        "memory": DEFAULT_MEMORY if settings.memory is None else settings.memory,
-        "stop": list(settings.stop) or None,
+        "batch_size": machine.batch_size,
+        "max_queries": sampling.max_queries,
+        "max_steps": sampling.max_steps,
+        "memory": DEFAULT_MEMORY if machine.memory is None else machine.memory,
+        "stop": list(sampling.stop) or None,
         "progress": progress,
         "observer": recorder,
     }
-    rows = rows_at_once(law, walk, len(pending), settings.batch_size)
-    with _named_memory(settings, rows, max(map(len, prompts)) + settings.max_new_tokens):
+    rows = rows_at_once(law, walk, len(pending), machine.batch_size)
+    with _named_memory(settings, rows, max(map(len, prompts)) + sampling.max_new_tokens):
         samples = generate(law, [prompts[place] for place, _ in pending], **arguments)
     tokens = int((samples.lengths - samples.prompt_lengths).sum())
     return Finished([output.kept[key] for key in wanted], len(kept), tokens, time.perf_counter() - began)
@@ -177,8 +177,9 @@ def _require_viable(
 ) -> None:
     """Raise `InputError` where a prompt as it stands has the value zero: then no completion of it has another."""
     for kind, verifier, *_ in built:
-        for prompt, own in zip(prompts, tokens, strict=True):
-            batch, (standing, length) = Batch(oracle, 1, len(own) + 1), padded([own], len(own) + 1)
+        for prompt, encoded in zip(prompts, tokens, strict=True):
+            batch = Batch(oracle, 1, len(encoded) + 1)
+            standing, length = padded([encoded], len(encoded) + 1)
             batch.add(standing, length, length, length + 1)
             if float(verifier.values(batch, torch.tensor([0]))[0]) > 0:
                 continue
@@ -207,7 +208,7 @@ def _named_memory(settings: Settings, rows: int, context: int) -> Iterator[None]
         if rows // 2 >= walk.rows_per_sample:
             mend += f"--batch-size {rows // 2}, or "
         elif rows > 1:
-            sizes = [own.name for own in fields(walk) if getattr(walk, own.name) == walk.rows_per_sample]
+            sizes = [size.name for size in fields(walk) if getattr(walk, size.name) == walk.rows_per_sample]
             mend += f"fewer {' or '.join(sizes) or 'rows per sample'}, or "
         mend += "a smaller --max-new-tokens"
-        raise InputError("batch_size", settings.batch_size, mend) from error
+        raise InputError("batch_size", settings.machine.batch_size, mend) from error

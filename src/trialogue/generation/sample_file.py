@@ -60,9 +60,9 @@ class SampleFile:
 
 @contextmanager
 def opened(
-    path: Path, sampling: dict[str, Any], prompts: tuple[Prompt, ...], *, force: bool = False
+    path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...], *, force: bool = False
 ) -> Iterator[SampleFile]:
-    """Open `path` for the samples of `prompts` that `sampling` decides; `force` begins anew with the first sample.
+    """Open `path` for the samples of `prompts` that `identity` decides; `force` begins anew with the first sample.
 
     A torn last line, which a killed run may have left, is cut off by the first sample. Raises `InputError` where the
     file holds anything but samples of these settings and prompts, where another process is writing to it, or where it
@@ -81,20 +81,20 @@ def opened(
             mend = "another process is writing to it: choose another file"
             raise InputError("out", str(path), mend) from None
     try:
-        kept, whole = ({}, 0) if force else _kept(path, sampling, prompts)
+        kept, whole = ({}, 0) if force else _kept(path, identity, prompts)
         with writing(path):
             file = path.open("r+b")
         with file:
-            yield SampleFile(file, path, kept, whole, _settings_text(sampling))
+            yield SampleFile(file, path, kept, whole, _settings_text(identity))
     finally:
         # While it is held: filelock tries anew where the file that it locked has lost its name.
         Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
 
 
-def require_own(path: Path, sampling: dict[str, Any], prompts: tuple[Prompt, ...]) -> None:
-    """Raise `InputError` where `path` holds anything but samples of `prompts` that `sampling` decides."""
-    _kept(path.absolute(), sampling, prompts)
+def require_own(path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...]) -> None:
+    """Raise `InputError` where `path` holds anything but samples of `prompts` that `identity` decides."""
+    _kept(path.absolute(), identity, prompts)
 
 
 def require_regular(path: Path) -> None:
@@ -112,11 +112,11 @@ def require_begun(path: Path) -> None:
         raise InputError("out", str(path), mend)
 
 
-def replace(path: Path, sampling: dict[str, Any], records: Iterable[dict[str, Any]]) -> None:
-    """Write a whole file of `records` that `sampling` decides, in the place of what is there."""
+def replace(path: Path, identity: dict[str, Any], records: Iterable[dict[str, Any]]) -> None:
+    """Write a whole file of `records` that `identity` decides, in the place of what is there."""
     path = path.absolute()
     content = b"".join(map(line_of, records))
-    atomic_write(_settings_path(path), _settings_text(sampling))
+    atomic_write(_settings_path(path), _settings_text(identity))
     atomic_write(path, content)
 
 
@@ -124,22 +124,22 @@ def _settings_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.settings.json")
 
 
-def _settings_text(sampling: dict[str, Any]) -> str:
-    record = {"run": digest(sampling), "trialogue": __version__, "settings": sampling}
+def _settings_text(identity: dict[str, Any]) -> str:
+    record = {"run": digest(identity), "trialogue": __version__, "settings": identity}
     return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
 
 
 def _kept(
-    path: Path, sampling: dict[str, Any], prompts: tuple[Prompt, ...]
+    path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...]
 ) -> tuple[dict[Key, dict[str, Any]], int]:
     """The records that `path` holds, and the bytes that they take."""
     content = _content(path)
     if not content:
         return {}, 0
-    _require_same(path, sampling)
+    _require_same(path, identity)
     whole = content.rfind(b"\n") + 1
     places = {prompt.id: place for place, prompt in enumerate(prompts)}
-    run, kept = digest(sampling), {}
+    run, kept = digest(identity), {}
     for number, line in enumerate(content[:whole].splitlines(), 1):
         try:
             record = json.loads(line)
@@ -173,15 +173,15 @@ def _begun_with(path: Path) -> dict[str, Any] | None:
     return settings if isinstance(settings, dict) else None
 
 
-def _require_same(path: Path, sampling: dict[str, Any]) -> None:
+def _require_same(path: Path, identity: dict[str, Any]) -> None:
     """Raise `InputError` naming the first setting that differs from those the file was begun with."""
     begun = _begun_with(path)
     if begun is None:
         raise _refused(path, f"it does not come with its settings ({_settings_path(path).name})")
-    for name in (*sampling, *begun):
-        if begun.get(name) != sampling.get(name):
+    for name in (*identity, *begun):
+        if begun.get(name) != identity.get(name):
             mend = f"{path.name} was begun with {begun.get(name)!r}: choose another file, or begin anew with --force"
-            raise InputError(name, sampling.get(name), mend)
+            raise InputError(name, identity.get(name), mend)
 
 
 def _refused(path: Path, reason: str) -> InputError:

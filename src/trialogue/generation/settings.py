@@ -1,55 +1,144 @@
-"""What a run of `trialogue generate` was asked for, and which of it decides what the samples are."""
+"""What a run of `trialogue generate` is asked for: every option is a field here, and its help the field's docstring."""
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from tyro.conf import arg
 
 from trialogue.errors import InputError, whole_number
-from trialogue.generation.prompts import Prompt
-from trialogue.generation.verifier_specs import VerifierSpec
-
-_CHOSEN = (
-    *("model", "dtype", "chat", "temperature", "top_p", "top_k"),
-    *("max_new_tokens", "max_queries", "max_steps", "seed"),
-)
+from trialogue.generation.prompts import Prompt, numbered, read_prompts
+from trialogue.generation.verifier_specs import Rule
 
 
 @dataclass(frozen=True)
-class Settings:
-    """A run: `n` samples of each of `prompts`, by `walk` on the model `model`."""
+class Inputs:
+    """The model, and the prompts that it continues."""
 
-    model: str
-    prompts: tuple[Prompt, ...]
-    walk_name: str
-    walk: Any
-    verifier: VerifierSpec = field(default_factory=VerifierSpec)
+    model: Annotated[str | None, arg(metavar="MODEL")] = None
+    """Hub id, folder, GGUF file, or a name of `trialogue models list`."""
+    prompt: Annotated[tuple[str, ...], arg(metavar="TEXT ...")] = ()
+    """Texts to continue."""
+    prompts: Annotated[str | None, arg(metavar="FILE")] = None
+    """JSON lines: {"prompt": TEXT, "id": ID} or TEXT; - is standard input. An id keeps the samples of a prompt the same
+    whatever comes before it."""
     chat: bool = False
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int | None = None
-    stop: tuple[str, ...] = ()
-    n: int = 1
-    max_new_tokens: int = 256
-    max_queries: int | None = None
-    max_steps: int | None = None
-    seed: int = 0
-    batch_size: int | None = None
-    memory: int | None = None
-    device: str | None = None
-    dtype: str = "float32"
-    remote_code: bool = False
-    recompute: bool = False
+    """Put each prompt into the model's chat template."""
+
+    def __post_init__(self) -> None:
+        if self.model is None:
+            mend = "name one: a hub id, a folder, or one of `trialogue models list`"
+            raise InputError("model", None, mend)
+        if bool(self.prompt) == (self.prompts is not None):
+            given = self.prompt or None
+            raise InputError("prompt", given, "give either --prompt TEXT or --prompts FILE.jsonl")
+
+    def read(self) -> tuple[Prompt, ...]:
+        """The prompts; raises `InputError` for a file that holds none, or anything else."""
+        return tuple(numbered(self.prompt) if self.prompts is None else read_prompts(self.prompts))
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How samples are drawn."""
+
+    walk: Annotated[str, arg(metavar="WALK")] = "ancestral"
+    """How to draw, one of those below; `--walk WALK --help` lists its own options too."""
+    temperature: Annotated[float, arg(metavar="T")] = 1.0
+    """0 is greedy."""
+    top_p: Annotated[float, arg(metavar="P")] = 1.0
+    """Keep the most probable tokens up to P."""
+    top_k: Annotated[int | None, arg(metavar="K")] = None
+    """Keep the K most probable tokens (all)."""
+    stop: Annotated[tuple[str, ...], arg(metavar="TEXT ...")] = ()
+    r"""Texts each of which completes a sample; \n and \t are understood. Rules judge the text before it (functions of
+    tokens are given the stop too)."""
+    n: Annotated[int, arg(metavar="N")] = 1
+    """Samples of each prompt."""
+    max_new_tokens: Annotated[int, arg(metavar="N")] = 256
+    """Longest completion."""
+    max_queries: Annotated[int | None, arg(metavar="N")] = None
+    """Queries after which a sample is given up (none)."""
+    max_steps: Annotated[int | None, arg(metavar="N")] = None
+    """Moves after which a sample is given up (1000 for each of --max-new-tokens)."""
+    seed: Annotated[int, arg(metavar="N")] = 0
+    """A sample depends on it, on the id of its prompt (its place, where it has none) and on its number among the
+    samples of that, not on the other prompts."""
+    resample: bool = False
+    """Draw the output from the weighted samples, in proportion to weight."""
 
     def __post_init__(self) -> None:
         whole_number("n", self.n, 1)
         whole_number("max_new_tokens", self.max_new_tokens, 1)
         whole_number("seed", self.seed, 0)
-        for name in ("max_queries", "max_steps", "batch_size", "memory"):
-            if getattr(self, name) is not None:
-                whole_number(name, getattr(self, name), 1)
+        _require_positive(self, "max_queries", "max_steps")
         if self.top_k is not None and self.top_k < 1:
             raise InputError("top_k", self.top_k, "keep at least 1 token, or leave it out for all")
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where the samples go."""
+
+    out: Annotated[Path | None, arg(metavar="FILE")] = None
+    """Write here, and go on where a killed run stopped (standard output)."""
+    force: bool = False
+    """Begin --out anew."""
+    stream: bool = False
+    """Show the text while it grows."""
+
+    def __post_init__(self) -> None:
+        if self.force and self.out is None:
+            raise InputError("force", True, "leave it out: without --out there is no file to begin anew")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What computes, which changes how fast samples come and, but for `dtype`, not which."""
+
+    batch_size: Annotated[int | None, arg(metavar="ROWS")] = None
+    """Rows that move at once (as many as are useful)."""
+    memory: Annotated[int | None, arg(metavar="PREFIXES")] = None
+    """Prefixes whose evaluation is remembered."""
+    device: Annotated[str | None, arg(metavar="DEVICE")] = None
+    """cpu, cuda, cuda:1, mps (the GPU, where there is one)."""
+    dtype: Annotated[str, arg(metavar="TYPE")] = "float32"
+    """float32, bfloat16, float16, float64 or auto."""
+    threads: Annotated[int, arg(metavar="N")] = 1
+    """Threads of torch."""
+    trust_remote_code: bool = False
+    """Run code that comes with the model."""
+    recompute: bool = False
+    """Evaluate whole prefixes, for models that cannot be rewound."""
+
+    def __post_init__(self) -> None:
+        whole_number("threads", self.threads, 1)
+        _require_positive(self, "batch_size", "memory")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A run: samples of each of `prompts`, those of `inputs`, by `walk`, the one that `sampling` names."""
+
+    inputs: Inputs
+    prompts: tuple[Prompt, ...]
+    walk: Any
+    rule: Rule
+    sampling: Sampling
+    destination: Destination
+    machine: Machine
+
+    def __post_init__(self) -> None:
+        if self.walk.needs_verifier and not self.rule.verifier:
+            raise InputError("verifier", None, f"the walk {self.sampling.walk} needs one")
+        if self.destination.stream and len(self.prompts) * self.sampling.n > 1:
+            mend = "one sample of one prompt can be shown: leave out --n, give one prompt"
+            raise InputError("stream", True, mend)
+        if self.sampling.resample and not self.walk.weighted:
+            mend = f"samples of the walk {self.sampling.walk} have no weights"
+            raise InputError("resample", True, mend)
         self._require_choice()
         if getattr(self.walk, "erase_prompt", False):
             # A record holds the prompt as it was given, and what the model wrote behind it.
@@ -61,19 +150,46 @@ class Settings:
         # That it draws again after a rejection is what a walk says that needs verdicts and has no weights.
         again = self.walk.needs_verifier and self.walk.needs_verdicts and not self.walk.weighted
         for name, alone in (("temperature", 0), ("top_k", 1)):
-            if again and getattr(self, name) == alone:
-                mend = f"the walk {self.walk_name} would draw the same token again after every rejection: "
-                raise InputError(name, getattr(self, name), mend + "leave more than one token to draw from")
+            value = getattr(self.sampling, name)
+            if again and value == alone:
+                mend = "would draw the same token again after every rejection: leave more than one token to draw from"
+                raise InputError(name, value, f"the walk {self.sampling.walk} {mend}")
 
-    def sampling(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """What decides the samples of a prompt, as JSON values: two runs that agree in it continue each other."""
-        chosen = {name: getattr(self, name) for name in _CHOSEN}
-        fields = {f"{self.walk_name} {name}": value for name, value in asdict(self.walk).items()}
-        values = {"walk": self.walk_name, **fields, **self.verifier.sampling(), "stop": self.stop, **chosen}
+        name, sampling = self.sampling.walk, asdict(self.sampling)
+        # How many samples there are, and what becomes of them, changes none of them.
+        del sampling["n"], sampling["resample"]
+        values = {
+            "walk": sampling.pop("walk"),
+            **{f"{name} {field}": value for field, value in asdict(self.walk).items()},
+            **self.rule.identity(),
+            "stop": sampling.pop("stop"),
+            "model": self.inputs.model,
+            "dtype": self.machine.dtype,
+            "chat": self.inputs.chat,
+            **sampling,
+        }
         plain: dict[str, Any] = json.loads(json.dumps(values))
         return plain
 
 
-def digest(sampling: dict[str, Any]) -> str:
+OPTIONS: dict[str, type] = {
+    "model and prompts": Inputs,
+    "rule": Rule,
+    "sampling": Sampling,
+    "output": Destination,
+    "machine": Machine,
+}
+"""The options of the command, by the title that they have in its help."""
+
+
+def digest(identity: dict[str, Any]) -> str:
     """A short name of what decides the samples."""
-    return hashlib.sha256(json.dumps(sampling, sort_keys=True).encode()).hexdigest()[:12]
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _require_positive(options: Any, *names: str) -> None:
+    for name in names:
+        if getattr(options, name) is not None:
+            whole_number(name, getattr(options, name), 1)

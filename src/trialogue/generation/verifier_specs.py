@@ -1,4 +1,7 @@
-"""Verifiers as the command line names them: a kind of `KINDS`, a colon, and what the kind is given."""
+"""Verifiers as the command line names them: a kind of `KINDS`, a colon, and what the kind is given.
+
+What is known of a kind without building one imports neither torch nor a verifier: `--help` waits for neither.
+"""
 
 import hashlib
 import json
@@ -6,69 +9,72 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
+
+from tyro.conf import arg
 
 from trialogue.errors import InputError
-from trialogue.generation.values import Graded
-from trialogue.inference.verifiers import (
-    GrammarVerifier,
-    ProbeVerifier,
-    Threshold,
-    python_verifier,
-)
-from trialogue.inference.verifiers.stop_strings import JudgesText
-from trialogue.models.pretrained import PretrainedOracle
-from trialogue.oracles import Verifier
 from trialogue.registry import Registry
+
+if TYPE_CHECKING:
+    from trialogue.generation.values import Graded
+    from trialogue.models.pretrained import PretrainedOracle
+    from trialogue.oracles import Verifier
 
 Scope = Literal["completion", "sequence"]
 Reads = Literal["text", "tokens"]
 
 
 @dataclass(frozen=True)
-class VerifierSpec:
-    """The verifiers that `specs` name: what is accepted, all of them accept.
+class Rule:
+    """What is accepted: what every one of the verifiers accepts."""
 
-    The other fields concern functions: `scope` says whether one is given the completion or prompt and completion,
-    `reads` whether that is text or a tuple of token ids, `whole` that it judges complete sequences only, and
-    `timeout` is the longest that one answer may take, in seconds (None: as long as it likes).
-    """
-
-    specs: tuple[str, ...] = ()
-    scope: Scope = "completion"
-    reads: Reads = "text"
-    whole: bool = False
-    timeout: float | None = 10.0
+    verifier: Annotated[tuple[str, ...], arg(metavar="SPEC ...")] = ()
+    """What accepts a text, a KIND:CONTENT of those below; several must all accept."""
+    verifier_scope: Scope = "completion"
+    """What a function is given: the completion, or prompt and completion."""
+    verifier_reads: Reads = "text"
+    """As text or as token ids."""
+    verifier_whole: bool = False
+    """A function judges complete texts only, prefixes are accepted."""
+    verifier_timeout: Annotated[float, arg(metavar="SECONDS")] = 10.0
+    """The longest that one answer of a function may take; 0: as long as it likes."""
 
     def __post_init__(self) -> None:
-        for field, choices in (("scope", get_args(Scope)), ("reads", get_args(Reads))):
+        for field, choices in (("verifier_scope", get_args(Scope)), ("verifier_reads", get_args(Reads))):
             if getattr(self, field) not in choices:
-                raise InputError(f"verifier_{field}", getattr(self, field), f"use {' or '.join(choices)}")
-        if self.timeout is not None and not 0 < self.timeout < math.inf:
+                raise InputError(field, getattr(self, field), f"use {' or '.join(choices)}")
+        if not 0 <= self.verifier_timeout < math.inf:
             mend = "use a positive number of seconds, or 0 for as long as it likes"
-            raise InputError("verifier_timeout", self.timeout, mend)
-        if not any(_split(spec)[0].is_function for spec in self.specs):
-            for field, default in (("scope", "completion"), ("reads", "text"), ("whole", False)):
+            raise InputError("verifier_timeout", self.verifier_timeout, mend)
+        if not any(_split(spec)[0].is_function for spec in self.verifier):
+            for field, default in (
+                ("verifier_scope", "completion"),
+                ("verifier_reads", "text"),
+                ("verifier_whole", False),
+            ):
                 if getattr(self, field) != default:
                     mend = "leave it out: it is for functions, and no verifier is one"
-                    raise InputError(f"verifier_{field}", getattr(self, field), mend)
-        for spec in self.specs:
+                    raise InputError(field, getattr(self, field), mend)
+        for spec in self.verifier:
             path = _path(spec)
             if path is not None:
                 _read(spec, path)
 
-    def sampling(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """What decides verdicts, as JSON values: the specs, the sha256 of their files, and what functions are given."""
         files = {}
-        for spec in self.specs:
+        for spec in self.verifier:
             path = _path(spec)
             if path is not None:
                 files[f"content of {path}"] = hashlib.sha256(_read(spec, path)).hexdigest()
-        functions = {"verifier_scope": self.scope, "verifier_reads": self.reads, "verifier_whole": self.whole}
-        return {"verifier": list(self.specs), **files, **functions}
+        functions = {
+            name: getattr(self, name) for name in ("verifier_scope", "verifier_reads", "verifier_whole")
+        }
+        return {"verifier": list(self.verifier), **files, **functions}
 
     def build(
-        self, oracle: PretrainedOracle, *, verdicts: bool, ranks: bool = False, stop: Sequence[str] = ()
+        self, oracle: "PretrainedOracle", *, verdicts: bool, ranks: bool = False, stop: Sequence[str] = ()
     ) -> list["Built"]:
         """The verifier of each spec, for `oracle`; with `verdicts` those that give probabilities say 0 or 1.
 
@@ -77,21 +83,25 @@ class VerifierSpec:
         Verifiers of text judge what comes before the first of the strings `stop`. Raises `InputError` for what does not
         compile, load, or fit the model.
         """
-        parts = []
-        for spec in self.specs:
+        from trialogue.generation.values import Graded
+        from trialogue.inference.verifiers import Threshold
+        from trialogue.inference.verifiers.stop_strings import JudgesText
+
+        built = []
+        for spec in self.verifier:
             kind, content = _split(spec)
-            part = kind.build(Wanted(spec, content, self, oracle, verdicts))
-            if stop and isinstance(part, JudgesText):
-                part = part.up_to(stop)
-            graded = part if isinstance(part, Graded) else Graded(part) if kind.graded else None
+            verifier = kind.build(Wanted(spec, content, self, oracle, verdicts))
+            if stop and isinstance(verifier, JudgesText):
+                verifier = verifier.up_to(stop)
+            graded = verifier if isinstance(verifier, Graded) else Graded(verifier) if kind.graded else None
             threshold = None if graded is None else graded.threshold
             if graded is None or threshold is None:
-                parts.append(Built(kind, graded or part, graded, None))
+                built.append(Built(kind, graded or verifier, graded, None))
             elif verdicts or (graded.written and not ranks):
-                parts.append(Built(kind, Threshold(graded, threshold), graded, None))
+                built.append(Built(kind, Threshold(graded, threshold), graded, None))
             else:
-                parts.append(Built(kind, graded, graded, threshold if ranks else None))
-        return parts
+                built.append(Built(kind, graded, graded, threshold if ranks else None))
+        return built
 
 
 class Wanted(NamedTuple):
@@ -102,8 +112,8 @@ class Wanted(NamedTuple):
 
     spec: str
     content: str
-    settings: VerifierSpec
-    oracle: PretrainedOracle
+    rule: Rule
+    oracle: "PretrainedOracle"
     verdicts: bool
 
 
@@ -111,8 +121,8 @@ class Built(NamedTuple):
     """A verifier as a walk is given it; `graded` remembers its values, which `threshold` cuts in the end."""
 
     kind: "Kind"
-    verifier: Verifier
-    graded: Graded | None
+    verifier: "Verifier"
+    graded: "Graded | None"
     threshold: float | None
 
 
@@ -128,7 +138,7 @@ class Kind:
 
     form: str
     said: str
-    build: Callable[[Wanted], Verifier]
+    build: Callable[[Wanted], "Verifier"]
     path: Callable[[str], Path | None] = Path
     judges_prompts: bool = True
     graded: bool = False
@@ -191,15 +201,21 @@ def _text(spec: str, path: Path) -> str:
         raise InputError("verifier", spec, f"the file {path} is not UTF-8 text") from None
 
 
-def _regex(wanted: Wanted) -> Verifier:
+def _regex(wanted: Wanted) -> "Verifier":
+    from trialogue.inference.verifiers import GrammarVerifier
+
     return GrammarVerifier.regex(wanted.content, wanted.oracle.tokenization)
 
 
-def _lark(wanted: Wanted) -> Verifier:
+def _lark(wanted: Wanted) -> "Verifier":
+    from trialogue.inference.verifiers import GrammarVerifier
+
     return GrammarVerifier.lark(_text(wanted.spec, Path(wanted.content)), wanted.oracle.tokenization)
 
 
-def _json_schema(wanted: Wanted) -> Verifier:
+def _json_schema(wanted: Wanted) -> "Verifier":
+    from trialogue.inference.verifiers import GrammarVerifier
+
     spec, content = wanted.spec, wanted.content
     try:
         schema = json.loads(content if _is_inline(content) else _text(spec, Path(content)))
@@ -212,19 +228,23 @@ def _json_schema(wanted: Wanted) -> Verifier:
     return GrammarVerifier.json_schema(schema, wanted.oracle.tokenization)
 
 
-def _python(wanted: Wanted) -> Verifier:
-    settings = wanted.settings
+def _python(wanted: Wanted) -> "Verifier":
+    from trialogue.inference.verifiers import python_verifier
+
+    rule = wanted.rule
     return python_verifier(
         _file_of_function(wanted.content),
         wanted.content.rpartition(":")[2],
-        scope=settings.scope,
-        whole=settings.whole,
-        timeout=settings.timeout,
-        tokenization=wanted.oracle.tokenization if settings.reads == "text" else None,
+        scope=rule.verifier_scope,
+        whole=rule.verifier_whole,
+        timeout=rule.verifier_timeout or None,
+        tokenization=wanted.oracle.tokenization if rule.verifier_reads == "text" else None,
     )
 
 
-def _probe(wanted: Wanted) -> Verifier:
+def _probe(wanted: Wanted) -> "Verifier":
+    from trialogue.generation.values import Graded
+    from trialogue.inference.verifiers import ProbeVerifier
     from trialogue.training.probe_files import load_probe
 
     saved, threshold = load_probe(_file_of_probe(wanted.content)), _threshold(wanted.content)

@@ -97,9 +97,9 @@ CATALOGUE: dict[str, Package] = {
 
 def home() -> Path:
     """The folder that holds the models of this user."""
-    own = os.environ.get("TRIALOGUE_HOME")
-    if own:
-        return Path(own).expanduser() / "models"
+    folder = os.environ.get("TRIALOGUE_HOME")
+    if folder:
+        return Path(folder).expanduser() / "models"
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "trialogue" / "models"
 
@@ -233,9 +233,9 @@ def _download(package: Package, scratch: Path) -> Path:
 
 def _require(file: Path, expected: str) -> None:
     with file.open("rb") as opened:
-        found = hashlib.file_digest(opened, "sha256").hexdigest()
-    if found != expected:
-        mend = f"its sha256 is {found[:12]}… where the catalogue expects {expected[:12]}…: fetch it again"
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    if digest != expected:
+        mend = f"its sha256 is {digest[:12]}… where the catalogue expects {expected[:12]}…: fetch it again"
         raise InputError("file", str(file), mend)
 
 

@@ -45,7 +45,7 @@ def load_checkpoint(
         place, where["gguf_file"] = str(source.parent), source.name
     else:
         where["use_safetensors"] = True
-    chosen = _dtype(dtype)
+    stored = _dtype(dtype)
     target = _device(device)
     bars = logging.is_progress_bar_enabled()
     verbosity, hub_verbosity = logging.get_verbosity(), hub_logging.get_verbosity()
@@ -55,7 +55,7 @@ def load_checkpoint(
     hub_logging.set_verbosity(logging.ERROR)
     try:
         loader = getattr(transformers, f"AutoModelFor{kind}")
-        model, loading = loader.from_pretrained(place, dtype=chosen, output_loading_info=True, **where)
+        model, loading = loader.from_pretrained(place, dtype=stored, output_loading_info=True, **where)
         _require_all_weights(loading, kind, str(name))
         where.pop("use_safetensors", None)
         tokenizer = _tokenizer(place, where)
@@ -96,25 +96,25 @@ def _tokenizer(place: str, where: dict[str, Any]) -> Any:
 def _dtype(dtype: str | torch.dtype) -> Any:
     if isinstance(dtype, torch.dtype) or dtype == "auto":
         return dtype
-    found = getattr(torch, dtype, None)
-    if not isinstance(found, torch.dtype) or not found.is_floating_point:
+    named = getattr(torch, dtype, None)
+    if not isinstance(named, torch.dtype) or not named.is_floating_point:
         raise InputError("dtype", dtype, "use auto, float32, bfloat16, float16 or float64")
-    return found
+    return named
 
 
 def _device(device: str | torch.device | None) -> torch.device:
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        found = torch.device(device)
-        torch.zeros(1, device=found).item()
+        named = torch.device(device)
+        torch.zeros(1, device=named).item()
     except (
         RuntimeError,
         AssertionError,
         ImportError,
     ) as error:  # builds without a backend assert that they have it
         raise InputError("device", str(device), f"it cannot be used here: {first_line(error)}") from error
-    return found
+    return named
 
 
 def first_line(error: BaseException) -> str:

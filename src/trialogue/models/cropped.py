@@ -33,8 +33,8 @@ class Cropped(PrefixOracle):
         kept = lengths.clamp_max(self.window)
         offsets = torch.arange(self.window)
         places = ((lengths - kept)[:, None] + offsets).clamp_max(tokens.shape[1] - 1)
-        found = tokens.gather(1, places) if tokens.shape[1] else torch.zeros_like(places)
-        cut = torch.cat((found.masked_fill(offsets >= kept[:, None], 0), kept[:, None]), 1)
+        last = tokens.gather(1, places) if tokens.shape[1] else torch.zeros_like(places)
+        cut = torch.cat((last.masked_fill(offsets >= kept[:, None], 0), kept[:, None]), 1)
         cut, which = cut.unique(dim=0, return_inverse=True)
         stop = cut[:, -1]
         context = self.base.open(len(cut), self.window)

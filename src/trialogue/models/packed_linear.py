@@ -106,7 +106,7 @@ def _mapped_weights() -> list[tuple[int, int]]:
         table = Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     addresses, weights = "", False
     for line in table.splitlines():
         name, *values = line.split()
@@ -114,8 +114,8 @@ def _mapped_weights() -> list[tuple[int, int]]:
             addresses, weights = name, line.endswith(".safetensors")
         elif name == "Anonymous:" and weights and values[0] == "0":
             first, _, end = addresses.partition("-")
-            found.append((int(first, 16), int(end, 16)))
-    return found
+            ranges.append((int(first, 16), int(end, 16)))
+    return ranges
 
 
 def _leave(weight: Tensor, files: list[tuple[int, int]]) -> None:

@@ -67,16 +67,16 @@ class PositionLayer(CacheLayerMixin):  # type: ignore[misc]
         if place.first < 0:
             store.transpose(1, 2)[place.rows[:, None], place.positions] = states.transpose(1, 2)
             return store.narrow(2, 0, place.reach).index_select(0, place.rows)
-        own = store.narrow(0, place.first, len(states))
+        written = store.narrow(0, place.first, len(states))
         if place.at >= 0:
-            own.narrow(2, place.at, 1).copy_(states)
+            written.narrow(2, place.at, 1).copy_(states)
         else:
-            own.transpose(1, 2).scatter_(
+            written.transpose(1, 2).scatter_(
                 1,
                 place.positions[:, :, None, None].expand(-1, -1, *states.shape[1::2]),
                 states.transpose(1, 2),
             )
-        return own.narrow(2, 0, place.reach)
+        return written.narrow(2, 0, place.reach)
 
     def get_seq_length(self) -> int:
         """How many positions were there before this pass."""
@@ -115,8 +115,8 @@ class PositionCache:
 
     def fork(self, rows: Tensor, positions: int) -> PositionCache:
         """An independent cache of up to `positions` tokens whose row i starts as this one's row `rows[i]`."""
-        layers, _, own = self._sizes
-        forked, kept = PositionCache(layers, len(rows), positions), min(positions, own)
+        layers, _, capacity = self._sizes
+        forked, kept = PositionCache(layers, len(rows), positions), min(positions, capacity)
         for mine, theirs in zip(self.layers, forked.layers, strict=True):
             if mine.is_initialized:
                 assert mine.keys is not None

@@ -159,8 +159,8 @@ class PretrainedOracle:
         tokens = self._probe_tokens(1)
         with torch.inference_mode():
             logits = self.model(input_ids=tokens, use_cache=False).logits
-            own = self.head(self.body(input_ids=tokens, use_cache=False).last_hidden_state)
-        return bool(torch.allclose(own.float(), logits.float(), rtol=1e-3, atol=1e-3))
+            from_body = self.head(self.body(input_ids=tokens, use_cache=False).last_hidden_state)
+        return bool(torch.allclose(from_body.float(), logits.float(), rtol=1e-3, atol=1e-3))
 
     def _probe_tokens(self, rows: int, length: int = 6) -> Tensor:
         steps = torch.arange(rows * length, device=self.device).view(rows, length)
@@ -171,14 +171,14 @@ class PretrainedOracle:
         again = "recompute=True evaluates whole prefixes instead"
         bounds = [bound for bound in (self.window, self.max_length) if bound is not None]
         try:
-            found = self._cache_error(min([_CHECKED_LENGTH, *bounds]))
+            difference = self._cache_error(min([_CHECKED_LENGTH, *bounds]))
         except (torch.OutOfMemoryError, WeightIsPackedError):
             raise
         except Exception as error:  # what a model makes of masks and positions that it does not expect
             mend = f"it takes no passes over ragged rows ({first_line(error)}); {again}"
             raise InputError("model", self.name, mend) from error
         # Of NaN `<=` is false, as it should be.
-        if not found <= _TOLERANCE.get(self.dtype, 1e-3):
+        if not difference <= _TOLERANCE.get(self.dtype, 1e-3):
             mend = f"its cached passes differ from fresh ones; {again}"
             raise InputError("model", self.name, mend)
 

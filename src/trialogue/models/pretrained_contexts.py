@@ -96,7 +96,7 @@ class PretrainedContext(ABC):
         row i, are as an earlier call or a copy left them, and no prefix is shorter. Not all that is evaluated is kept:
         the context cannot be asked for more afterwards.
         """
-        stop = torch.tensor([own[-1] for own in lengths])
+        stop = torch.tensor([prefixes[-1] for prefixes in lengths])
         self._checked(stop)
         first = torch.full_like(stop, 0 if self.recomputes else max(start - 1, 0))
         if start:
@@ -105,9 +105,9 @@ class PretrainedContext(ABC):
             ids, settings = self._whole_inputs(tokens, stop)
         self.passes += 1
         answer = self._oracle.body(input_ids=ids, output_hidden_states=True, **settings)
-        rows = [row for row, own in enumerate(lengths) for _ in own]
+        rows = [row for row, prefixes in enumerate(lengths) for _ in prefixes]
         # A prefix of i tokens ends at index i - 1; padding lies to the right, where a causal network does not look.
-        last = [length - 1 - int(first[row]) for row, own in enumerate(lengths) for length in own]
+        last = [length - 1 - int(first[row]) for row, prefixes in enumerate(lengths) for length in prefixes]
         streams = (
             answer.last_hidden_state if layer == -1 else answer.hidden_states[layer] for layer in layers
         )

@@ -74,7 +74,7 @@ class PretrainedMasked(MaskedNetwork):
         if self._padding is None and min(map(len, sequences)) < longest:
             raise InputError("texts", len(texts), f"{self.name} has no padding token: give texts one by one")
         padding = 0 if self._padding is None else self._padding
-        return torch.tensor([[*own, *[padding] * (longest - len(own))] for own in sequences])
+        return torch.tensor([[*ids, *[padding] * (longest - len(ids))] for ids in sequences])
 
     def decode(self, tokens: Tensor) -> list[str]:
         """Texts of `tokens` (rows, N) without their special tokens."""

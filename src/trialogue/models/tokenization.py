@@ -70,13 +70,13 @@ class Tokenization:
         """Ids (n,) int64 of the tokens whose bytes contain `text`."""
         wanted = text.encode()
         return torch.tensor(
-            [token for token, own in enumerate(self._bytes) if wanted in own], dtype=torch.int64
+            [token for token, spelling in enumerate(self._bytes) if wanted in spelling], dtype=torch.int64
         )
 
     def tokens_ending_with(self, text: str) -> Tensor:
         """Ids (n,) int64 of the tokens whose bytes end with `text`."""
         wanted = text.encode()
-        ending = [token for token, own in enumerate(self._bytes) if own.endswith(wanted)]
+        ending = [token for token, spelling in enumerate(self._bytes) if spelling.endswith(wanted)]
         return torch.tensor(ending, dtype=torch.int64)
 
     @cached_property

@@ -2,27 +2,25 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Literal
+from dataclasses import asdict
 
 import numpy as np
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.models.pretrained import PretrainedOracle
 from trialogue.models.probe import Probe, hidden_states_of_prefixes
-from trialogue.randomness import seed_of
 from trialogue.training.calibration import (
     Floats,
-    Method,
     check_false_rejections,
     fit_calibration,
     rejection_threshold,
     verifier_numbers,
     youden_threshold,
 )
+from trialogue.training.probe_config import ProbeTrainingConfig
 from trialogue.training.probe_examples import (
     Examples,
     LabelledText,
@@ -32,76 +30,7 @@ from trialogue.training.probe_examples import (
     split_examples,
 )
 from trialogue.training.probe_files import GridEntry, Part, ProbeFile
-from trialogue.training.probes import ProbeConfig, search_probes
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProbeTrainingConfig:
-    """How a verifier is trained; raises `InputError` where a field is out of range."""
-
-    layers: str | tuple[int, ...] = "every:4"
-    """Layers to read, counted in blocks, -1 for what the output head reads; "all", or "every:N" from the last one."""
-    depths: tuple[int, ...] = (1, 2)
-    """Depths to try: 1 is linear, more are MLPs."""
-    hidden: int = 256
-    epochs: int = 100
-    """At most; a probe stops early, and is taken from its best epoch."""
-    patience: int = 10
-    """Epochs without a better log-loss on the selection part after which a probe stops."""
-    learning_rate: float = 3e-3
-    weight_decay: float = 0.1
-    probe_batch_size: int = 64
-    """Examples per gradient step."""
-    validation: float = 0.2
-    """Share of texts held out to select by and to calibrate on, half each."""
-    test: float = 0.1
-    """Share of texts held out for the reported numbers."""
-    split_by: Literal["text", "prompt"] = "text"
-    correct_prefixes: int = 8
-    """Correct prefixes taken from each text with an error position; the thesis takes 1. With few of them a probe need
-    not tell right from wrong: it is enough to know after which kinds of tokens errors occur."""
-    chat: bool = False
-    """Put prompts into the tokenizer's chat template."""
-    eos: bool = False
-    """Texts end with the end of sequence."""
-    calibration: Method = "platt"
-    false_rejections: float = 0.05
-    """The share of new correct prefixes that the threshold may reject."""
-    threshold: float | Literal["youden"] | None = None
-    """In place of `false_rejections`: a number, or the threshold with the greatest J of Youden."""
-    batch_size: int = 16
-    """Texts per pass of the model."""
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("patience", "correct_prefixes", "batch_size", "hidden"):
-            whole_number(name, getattr(self, name), 1)
-        if not self.depths:
-            raise InputError("depths", self.depths, "name at least one")
-        for depth in self.depths:
-            whole_number("depths", depth, 1)
-        if isinstance(self.threshold, float | int):
-            usable = 0 <= self.threshold <= 1
-        else:
-            usable = self.threshold in (None, "youden")
-        if not usable:
-            raise InputError("threshold", self.threshold, "use a probability from 0 to 1, or youden")
-        if self.threshold is None and not 0 < self.false_rejections < 1:
-            raise InputError(
-                "false_rejections", self.false_rejections, "use a share strictly between 0 and 1"
-            )
-        self.probe()
-
-    def probe(self) -> ProbeConfig:
-        """How each probe is trained."""
-        return ProbeConfig(
-            hidden=self.hidden,
-            epochs=self.epochs,
-            batch_size=self.probe_batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            seed=seed_of(self.seed, "probe"),
-        )
+from trialogue.training.probes import search_probes
 
 
 def chosen_layers(layers: str | Sequence[int], blocks: int) -> tuple[int, ...]:
@@ -268,7 +197,7 @@ def _probabilities(probe: Probe, states: Tensor) -> Floats:
 def _threshold(config: ProbeTrainingConfig, probabilities: Floats, labels: np.ndarray) -> float:
     if config.threshold is None:
         return rejection_threshold(probabilities, labels, config.false_rejections)
-    return youden_threshold(probabilities, labels) if config.threshold == "youden" else config.threshold
+    return youden_threshold(probabilities, labels) if isinstance(config.threshold, str) else config.threshold
 
 
 def _parts(examples: Examples, split: Split) -> dict[str, Part]:

@@ -249,8 +249,8 @@ class Dyck(PrefixOracle):
         position, error, state, top = torch.empty(4, n, dtype=torch.int64)
         log_prob = torch.empty(n, dtype=torch.float64)
         law = (-1 if eos is None else eos, self._max_depth, self._ceiling, self._log_law)
-        found = (position.numpy(), error.numpy(), state.numpy(), top.numpy(), log_prob.numpy())
-        over_rows(scan, n, width, rows.numpy(), stops.numpy(), *law, *found)
+        outputs = (position.numpy(), error.numpy(), state.numpy(), top.numpy(), log_prob.numpy())
+        over_rows(scan, n, width, rows.numpy(), stops.numpy(), *law, *outputs)
         position, error, state, top, log_prob, stops = (
             column.to(tokens.device) for column in (position, error, state, top, log_prob, stops)
         )

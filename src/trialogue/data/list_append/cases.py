@@ -95,7 +95,7 @@ def evaluate(text: str, name: str, cases: int = 8, *, final: bool = True) -> Eva
     text may go on: what can still become right is no error yet.
     """
     error, position, right = None, -1, 0
-    found: list[Case] = []
+    read: list[Case] = []
     start = 0
     while start < len(text):
         stop = text.find("\n", start)
@@ -110,14 +110,14 @@ def evaluate(text: str, name: str, cases: int = 8, *, final: bool = True) -> Eva
             if error is None and outcome.error is not None:
                 error, position = outcome.error, start + outcome.position
             right += whole and outcome.error is None
-            if outcome.key is not None and whole and len(found) < cases:
-                found.append(Case(outcome.key, outcome.error is None, stop))
-        if error is not None and len(found) == cases:
+            if outcome.key is not None and whole and len(read) < cases:
+                read.append(Case(outcome.key, outcome.error is None, stop))
+        if error is not None and len(read) == cases:
             break
         start = stop + 1
     if error is None and final and right < cases:
         error, position = CaseError.FEWER_TEST_CASES_THAN_EXPECTED, len(text)
-    return Evaluation(error, position, tuple(found))
+    return Evaluation(error, position, tuple(read))
 
 
 def is_viable(text: str, name: str, cases: int = 8) -> bool:

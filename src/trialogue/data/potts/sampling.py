@@ -164,8 +164,8 @@ def draw_sequences(
     keys = Streams(seed_of(seed, "potts"), torch.arange(n)).keys.numpy().view(np.uint64)
     numbers = (np.uint64(messages.vocab), np.uint64(messages.states), messages.window)
     bits = map(np.uint64, word_bits(messages.vocab))
-    more = (*numbers, *bits)
+    setting = (*numbers, *bits)
     for table in tables:
-        own = (tokens, contexts, keys, *table, *more)
-        over_rows(draw_tokens, -(-n // LANES), LANES * len(table.offsets), *own)
+        arguments = (tokens, contexts, keys, *table, *setting)
+        over_rows(draw_tokens, -(-n // LANES), LANES * len(table.offsets), *arguments)
     return torch.from_numpy(tokens)

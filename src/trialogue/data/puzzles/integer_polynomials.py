@@ -103,8 +103,8 @@ class RootedPolynomials(WeightedPrefixes):
 def _coefficients(roots: NDArray[np.int64]) -> NDArray[np.int64]:
     """Coefficients (n, degree) of prod (x - root), without the leading one, for `roots` (n, degree)."""
     n, degree = roots.shape
-    found = np.zeros((n, degree + 1), dtype=np.int64)
-    found[:, 0] = 1
+    coefficients = np.zeros((n, degree + 1), dtype=np.int64)
+    coefficients[:, 0] = 1
     for place in range(degree):
-        found[:, 1 : place + 2] -= roots[:, [place]] * found[:, : place + 1].copy()
-    return found[:, 1:]
+        coefficients[:, 1 : place + 2] -= roots[:, [place]] * coefficients[:, : place + 1].copy()
+    return coefficients[:, 1:]

@@ -122,9 +122,9 @@ class Arithmetic:
 
         # sympy counts nothing, and draws the constants of its later tries itself: it gets one try at a time.
         for constant in range(1, number - 2):
-            found = pollard_rho(number, retries=0, F=lambda x, own=constant: iterate(x, own))
-            if found is not None:
-                return int(found)
+            divisor = pollard_rho(number, retries=0, F=lambda x, added=constant: iterate(x, added))
+            if divisor is not None:
+                return int(divisor)
         return None
 
 

@@ -52,8 +52,8 @@ class RandomActivations:
                 after: dict[tuple[Prefix, Activations], float] = {}
                 for (prefix, kept), probability in reached.items():
                     for value, share in self._shares(prefix, kept, draw == self.layers):
-                        own = ((*prefix, value), kept) if draw == self.layers else (prefix, (*kept, value))
-                        after[own] = probability * share
+                        pair = ((*prefix, value), kept) if draw == self.layers else (prefix, (*kept, value))
+                        after[pair] = probability * share
                     if len(after) > ENUMERABLE:
                         mend = f"what is drawn by position {place} takes more than {ENUMERABLE} values: use fewer"
                         raise InputError("length", self.length, mend)

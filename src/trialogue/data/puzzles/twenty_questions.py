@@ -71,8 +71,8 @@ class TwentyQuestions(WeightedPrefixes):
     def sample(self, n: int, seed: int = 0) -> Tensor:
         """Draw transcripts (n, rounds) int64 by fixing an object each; transcript i depends on `seed` and i alone."""
         rows = torch.arange(whole_number("n", n, 0))
-        chosen = (Streams(seed_of(seed, "objects"), rows).uniform(rows) * self.objects).long()
-        drawn = [self.transcript(number) for number in chosen.tolist()]
+        objects = (Streams(seed_of(seed, "objects"), rows).uniform(rows) * self.objects).long()
+        drawn = [self.transcript(number) for number in objects.tolist()]
         return torch.tensor(drawn, dtype=torch.int64).view(n, self.max_length)
 
     def law(self) -> Listed:

@@ -77,7 +77,7 @@ class Listed(WeightedPrefixes):
             sequences[possible].numpy(), axis=0, return_index=True, return_inverse=True
         )
         shares = (weights[possible] / weights.max()).numpy()
-        self._own = np.bincount(places.ravel(), weights=shares, minlength=len(self._rows))
+        self._row_weights = np.bincount(places.ravel(), weights=shares, minlength=len(self._rows))
         self._given = np.argsort(first)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
@@ -88,8 +88,8 @@ class Listed(WeightedPrefixes):
         for place, token in enumerate(prefix):
             low, high = np.searchsorted(self._rows[start:stop, place], (token, token + 1)).tolist()
             start, stop = start + low, start + high
-        after, own = self._rows[start:stop, len(prefix)], self._own[start:stop]
-        weights: list[float] = np.bincount(after, weights=own, minlength=self.vocab_size).tolist()
+        after, row_weights = self._rows[start:stop, len(prefix)], self._row_weights[start:stop]
+        weights: list[float] = np.bincount(after, weights=row_weights, minlength=self.vocab_size).tolist()
         return weights
 
     def states(self) -> Tensor:
@@ -98,7 +98,7 @@ class Listed(WeightedPrefixes):
 
     def probabilities(self) -> Tensor:
         """Probabilities (n,) float64 of `states`."""
-        return torch.from_numpy(self._own[self._given] / self._own.sum())
+        return torch.from_numpy(self._row_weights[self._given] / self._row_weights.sum())
 
 
 def token_rows(tokens: Tensor, length: int) -> Tensor:

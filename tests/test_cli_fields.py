@@ -1,0 +1,142 @@
+"""Dataclasses as options: what a command line may look like, and the one line for what it may not."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+import trialogue
+from trialogue.cli.fields import Group, parse
+from trialogue.errors import InputError
+
+
+@dataclass(frozen=True)
+class Plain:
+    """What is drawn."""
+
+    texts: tuple[str, ...] = ()
+    """Texts to continue."""
+    max_new_tokens: int = 5
+    top_k: int | None = None
+    top_p: float = 1.0
+    reads: Literal["text", "tokens"] = "text"
+    name: str | None = None
+    chat: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_new_tokens < 1:
+            raise InputError("max_new_tokens", self.max_new_tokens, "use at least 1")
+
+
+@dataclass(frozen=True)
+class Own:
+    quota: int | None = 4
+    lazy: bool = True
+    ids: tuple[int, ...] = (1, 2)
+    top_p: float = 0.5
+
+
+def parsed(*tokens: str, **own: Any) -> tuple[Plain, Own]:
+    groups = {"sampling": Group(Plain, "What is drawn."), "own": Group(Own(**own), terse=False)}
+    said = parse(groups, tokens, prog="draw", description="Draw.", unknown="nobody has it")
+    return said["sampling"], said["own"]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "texts"),
+    [
+        (("--texts", "a", "b"), ("a", "b")),
+        (("--texts", "a", "--texts", "b"), ("a", "b")),
+        (("--texts", "a", "--chat", "--texts", "b", "c"), ("a", "b", "c")),
+        (("--texts=-a", "--texts", "-", "-1", "-.5"), ("-a", "-", "-1", "-.5")),
+        (("--texts", "- an item", "-v is", "--chat or not"), ("- an item", "-v is", "--chat or not")),
+        (("--texts=a=b", "--texts", "", "--texts="), ("a=b", "", "")),
+        ((), ()),
+    ],
+)
+def test_texts_come_one_after_another_or_one_by_one(tokens: tuple[str, ...], texts: tuple[str, ...]) -> None:
+    assert parsed(*tokens)[0].texts == texts
+
+
+def test_values_have_the_types_of_the_fields() -> None:
+    plain, own = parsed(
+        *(
+            "--max-new-tokens",
+            "3",
+            "--max_new_tokens",
+            "7",
+            "--top-k=2",
+            "--top-p",
+            "1e-1",
+            "--reads",
+            "tokens",
+        ),
+        *("--name", "None", "--quota", "None", "--no-lazy", "--ids", "5", "-6"),
+    )
+    assert plain == Plain((), 7, 2, 0.1, "tokens", "None", False)
+    # The option of a name that both have is the first's.
+    assert own == Own(None, False, (5, -6), 0.5)
+    assert parsed(quota=9, ids=(3,))[1] == Own(9, ids=(3,))
+    assert parsed("--lazy", lazy=False)[1].lazy is True
+
+
+@pytest.mark.parametrize(
+    ("tokens", "words"),
+    [
+        (("--max-new-tokens", "x"), "max_new_tokens='x': --max-new-tokens: invalid: use a whole number"),
+        (("--top-k", "1.5"), "top_k='1.5': --top-k: invalid: use a whole number"),
+        (("--top-k", "None"), "top_k='None': --top-k: invalid: use a whole number"),
+        (("--top-p=x",), "top_p='x': --top-p: invalid: use a number"),
+        (("--reads", "both"), "reads='both': --reads: invalid: use text or tokens"),
+        (("--texts",), "texts=None: --texts: give it a value"),
+        (("--texts", "--chat"), "texts=None: --texts: give it a value"),
+        (("--top-k", "--chat"), "top_k=None: --top-k: give it a value"),
+        (("--ids", "x", "--chat"), "ids='x': --ids: invalid: "),
+        (("--max-new-tokens", "-1"), "max_new_tokens=-1: use at least 1"),
+        (("--max-new-tokens", "1", "2"), "word='2': no option takes it"),
+        (("stray", "--chat"), "word='stray': no option takes it"),
+        (("--chat=x",), "word='x': no option takes it"),
+        (("--no-chat",), "option='--no-chat': nobody has it"),
+        (("--reeds", "text"), "option='--reeds': nobody has it: did you mean --reads?"),
+        (("--zzz",), "option='--zzz': nobody has it: `draw --help` lists what there is"),
+    ],
+)
+def test_what_cannot_be_used_is_named(tokens: tuple[str, ...], words: str) -> None:
+    with pytest.raises(InputError) as told:
+        parsed(*tokens)
+    assert words in str(told.value)
+
+
+def test_help_is_that_of_the_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        parsed("--help")
+    assert left.value.code == 0
+    told = capsys.readouterr().out
+    for words in (
+        "usage: draw",
+        "sampling",
+        "What is drawn.",
+        "Texts to continue.",
+        "--max-new-tokens INT",
+        "(5)",
+    ):
+        assert words in told
+    assert "None)" not in told
+    assert "--no-chat" not in told
+    assert "--no-lazy" in told
+    assert told.count("--top-p") == 1
+
+
+def test_options_of_generate_are_known_without_torch() -> None:
+    code = (
+        "import sys; from trialogue.generation import settings, verifier_specs; "
+        "assert settings.OPTIONS and verifier_specs.KINDS; "
+        "assert not {'torch', 'numpy', 'pandas', 'transformers'} & set(sys.modules)"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(trialogue.__file__).parents[1])}
+    told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
