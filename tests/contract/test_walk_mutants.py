@@ -1,6 +1,7 @@
 """The contract of walks rejects walks, streams and judges that are broken on purpose."""
 
 import pytest
+import torch
 
 from contract import test_walks as contract
 from mutants import judges, streams
@@ -17,7 +18,8 @@ from trialogue.inference import (
     WeightedRejection,
 )
 from trialogue.inference.laws import exact_law, total_variation
-from trialogue.inference.walks import engine
+from trialogue.inference.walks.engine import groups, run
+from trialogue.inference.walks.engine.recorder import Recorder
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,7 @@ def test_frequencies_reject(mutant, walk):
 
 @pytest.mark.parametrize("broken", [streams.EqualStreams, streams.StandingStreams])
 def test_frequencies_reject_streams(monkeypatch, broken):
-    monkeypatch.setattr(engine, "Streams", broken)
+    monkeypatch.setattr(groups, "Streams", broken)
     assert contract.frequency_excess(Ancestral(), Ancestral()) > 0
 
 
@@ -62,23 +64,24 @@ def test_frequencies_reject_streams(monkeypatch, broken):
     "walk", [Rejection(), Backtracking(), BestOfN(2)], ids=lambda walk: type(walk).__name__
 )
 def test_batch_independence_rejects(monkeypatch, broken, walk):
-    monkeypatch.setattr(engine, "Streams", broken)
+    monkeypatch.setattr(groups, "Streams", broken)
     with pytest.raises(AssertionError):
         contract.test_samples_do_not_depend_on_the_batch(walk)
 
 
 def test_a_judge_that_asks_twice_is_told_apart(monkeypatch):
-    monkeypatch.setattr(engine, "Judge", judges.ForgetfulJudge)
+    monkeypatch.setattr(run, "Judge", judges.ForgetfulJudge)
     with pytest.raises(AssertionError):
         contract.test_a_verifier_judges_each_prefix_once(TokenwiseRejection())
 
 
 def test_a_trace_without_a_move_is_told_apart(monkeypatch):
-    whole = engine._Run._moved
+    def gaps(recorder, step, groups, moves):
+        rows = torch.arange(len(moves.source))
+        kept = moves._replace(token=moves.token.masked_fill(rows == 0, -1))
+        whole(recorder, step, groups, kept)
 
-    def gaps(run, moves):
-        return tuple(column[1:] for column in whole(run, moves))
-
-    monkeypatch.setattr(engine._Run, "_moved", gaps)
+    whole = Recorder.record
+    monkeypatch.setattr(Recorder, "record", gaps)
     with pytest.raises(AssertionError):
         contract.test_its_trace_replays_to_its_samples(BestOfN(2))

@@ -13,7 +13,7 @@ from inference.random_trees import TREES, VIABLE, RandomTree
 from inference.trace_replay import replayed
 from trialogue.data.table import Table
 from trialogue.errors import InputError
-from trialogue.inference import WALKS, generate
+from trialogue.inference import WALKS, as_verifier, generate
 from trialogue.inference.laws import exact_law, walk_transitions
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.walk import Walk
@@ -80,10 +80,10 @@ def test_it_has_weights_where_it_says_so(walk):
 
 def test_what_it_says_of_values_holds(walk):
     tree = VIABLE[0]
-    if walk.judges_whole:
+    if walk.judges == "outputs":
         law = exact_law(walk, tree.table(), lambda prefix: tree.complete(prefix) and tree.allows(prefix))
         assert any(law.probabilities.get(x, 0.0) > 0 for x in tree.law() if tree.allows(x))
-    if walk.needs_verdicts:
+    if walk.uses == "verdicts":
         valued, verdict = (exact_law(walk, tree.table(), rule) for rule in (ruled(tree), tree.allows))
         assert valued.probabilities == pytest.approx(verdict.probabilities, abs=1e-12)
 
@@ -240,7 +240,7 @@ RUNS = (drawn, exact_law, walk_transitions)
 
 
 def test_a_missing_verifier_is_named(walk):
-    if not walk.needs_verifier:
+    if walk.uses == "nothing":
         assert len(generate(LONG.table(), walk=walk).sequences()) == 1
         return
     for call in RUNS:
@@ -272,14 +272,14 @@ class Answering:
 
 @pytest.mark.parametrize("answer", [math.nan, math.inf, -1.0])
 def test_a_verifier_out_of_range_is_named(walk, answer):
-    if walk.needs_verifier:
+    if walk.uses != "nothing":
         with pytest.raises(InputError, match=f"verifier={answer}"):
             generate(LONG.table(), walk=walk, verifier=Answering(answer))
 
 
 def test_a_verifier_of_the_wrong_shape_is_named(walk):
-    assert isinstance(Answering(1.0, 2), Verifier)
-    if walk.needs_verifier:
+    assert isinstance(as_verifier(Answering(1.0, 2)), Verifier)
+    if walk.uses != "nothing":
         with pytest.raises(InputError, match=r"verifier=\(.*, 2\)"):
             generate(LONG.table(), walk=walk, verifier=Answering(1.0, 2))
 

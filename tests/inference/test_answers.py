@@ -17,7 +17,7 @@ from trialogue.inference import (
     generate,
     truncated,
 )
-from trialogue.inference.walks import answers, knowledge, tree
+from trialogue.inference.walks.batch import answers, knowledge, tree
 
 # A hidden state of 6 numbers is read by a head of 9 tokens.
 TREE = RandomTree(103, vocab=9, horizon=4, eos=2)

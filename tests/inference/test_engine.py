@@ -17,6 +17,8 @@ from trialogue.inference import (
     Rejection,
     TokenwiseRejection,
     ValueGuided,
+    Walk,
+    as_verifier,
     generate,
     truncated,
 )
@@ -261,7 +263,7 @@ def test_a_longest_sequence_is_needed():
 
 
 def test_a_narrow_verifier_is_a_verifier():
-    assert isinstance(Narrow(), Verifier)
+    assert isinstance(as_verifier(Narrow()), Verifier)
 
 
 @pytest.mark.parametrize("law", [exact_law, transition_matrix])
@@ -277,10 +279,10 @@ class Mark(NamedTuple):
     mark: torch.Tensor
 
 
-class Relay:
+class Relay(Walk[Mark]):
     """Rows of a group continue from the second and append what their state says: the member they began as."""
 
-    rows_per_sample, needs_verifier = 2, False
+    rows_per_sample = 2
 
     def init(self, decoding):
         return Mark(torch.arange(len(decoding.lengths)) % 2)

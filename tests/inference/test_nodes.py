@@ -15,8 +15,8 @@ from trialogue.inference import (
 )
 from trialogue.inference.verifiers.function import FunctionVerifier
 from trialogue.inference.walks.batch import Batch
+from trialogue.inference.walks.batch.tree import Memory, PrefixTree
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.tree import Memory, PrefixTree
 from trialogue.randomness import numpy_generator
 
 ROWS, CAPACITY, VOCAB = 4096, 12, 5

@@ -18,7 +18,8 @@ from torch import Tensor
 from trialogue.data.potts.patterns import StoredPatterns, pattern_tokens
 from trialogue.errors import InputError, whole_number
 from trialogue.inference import Samples, generate, truncated
-from trialogue.oracles import Autoregressive, padded
+from trialogue.oracles import Autoregressive, Tokenizing, padded
+from trialogue.prefixes import as_oracle
 
 _BYTES = 256
 
@@ -218,7 +219,8 @@ def coherence_of(
         raise InputError("patterns", patterns, "give a list of one or more patterns")
     texts = [pattern for pattern in patterns if isinstance(pattern, str)]
     sequences = [pattern_tokens(pattern) for pattern in patterns if not isinstance(pattern, str)]
-    tokenization: Any = getattr(oracle, "tokenization", None)
+    oracle = as_oracle(oracle)
+    tokenization = oracle.tokenization
     if texts and (sequences or tokenization is None):
         mend = "give all patterns as texts, and an oracle with a tokenization, or all as tokens"
         raise InputError("patterns", list(patterns), mend)
@@ -232,7 +234,7 @@ def coherence_of(
         seed=seed,
         batch_size=batch_size,
     )
-    if texts:
+    if texts and tokenization is not None:
         units: Sequence[Sequence[int] | Tensor] = [list(text.encode()) for text in texts]
         (tokens, lengths), prompted = _bytes(samples, tokenization)
     else:
@@ -246,7 +248,7 @@ def coherence_of(
     return coherence(tokens, units, window, lengths=lengths, start=prompted - window, vocab_size=vocab_size)
 
 
-def _bytes(samples: Samples, tokenization: Any) -> tuple[tuple[Tensor, Tensor], Tensor]:
+def _bytes(samples: Samples, tokenization: Tokenizing) -> tuple[tuple[Tensor, Tensor], Tensor]:
     """Prompts and completions as bytes (n, most), how many each has (n,), and how many of its prompt's (n,)."""
     sequences, starts = samples.sequences(), samples.prompt_lengths.tolist()
     prompted = [

@@ -83,7 +83,7 @@ def _settings(arguments: argparse.Namespace) -> "Settings":
         raise InputError("prompt", arguments.prompt, "give either --prompt TEXT or --prompts FILE.jsonl")
     prompts = numbered(arguments.prompt) if arguments.prompts is None else read_prompts(arguments.prompts)
     walk = _walk(arguments.walk, arguments.overrides, arguments.parser)
-    if walk.needs_verifier and not arguments.verifier:
+    if walk.uses != "nothing" and not arguments.verifier:
         raise InputError("verifier", None, f"the walk {arguments.walk} needs one")
     return Settings(
         model=arguments.model,

@@ -16,12 +16,12 @@ from trialogue.generation.records import log_weights
 from trialogue.generation.settings import Settings
 from trialogue.generation.streaming import LiveText
 from trialogue.generation.verifier_specs import Built
-from trialogue.inference import Product, generate, truncated
+from trialogue.inference import Product, generate, truncated, values
 from trialogue.inference.importance import effective_sample_size
-from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch
+from trialogue.inference.walks.batch import DEFAULT_MEMORY
 from trialogue.inference.walks.engine import rows_at_once
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
-from trialogue.oracles import Autoregressive, padded
+from trialogue.oracles import Autoregressive
 
 
 class Finished(NamedTuple):
@@ -90,12 +90,12 @@ def run(
     walk = settings.walk
     built = settings.verifier.build(
         oracle,
-        verdicts=walk.needs_verdicts,
-        # What judges complete samples and needs no verdicts compares them, or lets the verifier judge the result.
-        ranks=walk.judges_whole and not walk.needs_verdicts,
+        verdicts=walk.uses == "verdicts",
+        # A walk that uses nothing lets the verifier judge the result.
+        ranks=walk.uses in ("nothing", "ranks"),
         stop=settings.stop,
     )
-    if not walk.judges_whole:
+    if walk.judges == "prefixes":
         judging = [one for one in built if one.kind.judges_prompts]
         _require_viable(settings.prompts, prompts, oracle, judging)
     verifiers = [one.verifier for one in built]
@@ -178,9 +178,7 @@ def _require_viable(
     """Raise `InputError` where a prompt as it stands has the value zero: then no completion of it has another."""
     for kind, verifier, *_ in built:
         for prompt, own in zip(prompts, tokens, strict=True):
-            batch, (standing, length) = Batch(oracle, 1, len(own) + 1), padded([own], len(own) + 1)
-            batch.add(standing, length, length, length + 1)
-            if float(verifier.values(batch, torch.tensor([0]))[0]) > 0:
+            if float(values(verifier, oracle, [own], prompt_lengths=len(own))) > 0:
                 continue
             what = "the empty completion" if verifier.scope == "completion" else "it as it stands"
             mend = f"the verifier rejects {what}, so that no completion can be accepted"

@@ -58,8 +58,8 @@ class Settings:
 
     def _require_choice(self) -> None:
         """Raise `InputError` where a walk would draw the one token that is left for ever."""
-        # That it draws again after a rejection is what a walk says that needs verdicts and has no weights.
-        again = self.walk.needs_verifier and self.walk.needs_verdicts and not self.walk.weighted
+        # That it draws again after a rejection is what a walk says that uses verdicts and has no weights.
+        again = self.walk.uses == "verdicts" and not self.walk.weighted
         for name, alone in (("temperature", 0), ("top_k", 1)):
             if again and getattr(self, name) == alone:
                 mend = f"the walk {self.walk_name} would draw the same token again after every rejection: "

@@ -14,9 +14,9 @@ from trialogue.inference.verifiers import (
     GrammarVerifier,
     ProbeVerifier,
     Threshold,
+    as_verifier,
     python_verifier,
 )
-from trialogue.inference.verifiers.stop_strings import JudgesText
 from trialogue.models.pretrained import PretrainedOracle
 from trialogue.oracles import Verifier
 
@@ -79,8 +79,8 @@ class VerifierSpec:
         parts = []
         for spec in self.specs:
             kind, content = _split(spec)
-            part = kind.build(Wanted(spec, content, self, oracle, verdicts))
-            if stop and isinstance(part, JudgesText):
+            part = as_verifier(kind.build(Wanted(spec, content, self, oracle, verdicts)))
+            if stop:
                 part = part.up_to(stop)
             graded = part if isinstance(part, Graded) else Graded(part) if kind.graded else None
             threshold = None if graded is None else graded.threshold

@@ -22,6 +22,7 @@ from trialogue.inference.verifiers import (
     RandomVerifier,
     TextVerifier,
     Threshold,
+    as_verifier,
     python_verifier,
 )
 from trialogue.inference.walks.ancestral import Ancestral
@@ -33,7 +34,10 @@ from trialogue.inference.walks.rejection import Rejection, TokenwiseRejection
 from trialogue.inference.walks.samples import Samples, Trace
 from trialogue.inference.walks.sequential_monte_carlo import SequentialMonteCarlo
 from trialogue.inference.walks.value_guided import ValueGuided
+from trialogue.inference.walks.values import values
+from trialogue.inference.walks.walk import Walk
 from trialogue.inference.walks.weighted_rejection import WeightedRejection
+from trialogue.prefixes import next_log_probs
 
 WALKS = {
     "ancestral": Ancestral,
@@ -89,16 +93,20 @@ __all__ = [
     "Trace",
     "Truncated",
     "ValueGuided",
+    "Walk",
     "WeightedRejection",
+    "as_verifier",
     "effective_sample_size",
     "effective_sample_sizes",
     "generate",
     "hitting_times",
     "log_accepted_masses",
+    "next_log_probs",
     "python_verifier",
     "resampled",
     "run_chain",
     "run_sweeps",
     "truncated",
+    "values",
     "window_contexts",
 ]

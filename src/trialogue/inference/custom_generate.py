@@ -26,6 +26,7 @@ from transformers.generation import GenerateDecoderOnlyOutput, GenerationMode
 
 from trialogue.errors import InputError
 from trialogue.inference.truncation import truncated
+from trialogue.inference.verifiers.function import as_verifier, is_verifier
 from trialogue.inference.walks.ancestral import Ancestral
 from trialogue.inference.walks.batch import DEFAULT_MEMORY
 from trialogue.inference.walks.engine import generate
@@ -166,15 +167,15 @@ def _made(
     tokenization: Tokenization,
 ) -> Verifier | None:
     """The verifier for a tokenization."""
-    if verifier is None or isinstance(verifier, Verifier):
-        return verifier
+    if verifier is None or is_verifier(verifier):
+        return None if verifier is None else as_verifier(verifier)
     if not callable(verifier):
         mend = "give a Verifier, or a function that makes one for a Tokenization"
         raise InputError("verifier", type(verifier).__name__, mend)
     made = verifier(tokenization)
-    if not isinstance(made, Verifier):
+    if not is_verifier(made):
         raise InputError("verifier", type(made).__name__, "the function must return a Verifier")
-    return made
+    return as_verifier(made)
 
 
 def _require_honourable(
@@ -239,7 +240,7 @@ def _truncation(config: GenerationConfig, processors: Sequence[Any], walk: Walk[
         )
     if config.do_sample:
         return found
-    if walk.needs_verifier:
+    if walk.uses != "nothing":
         raise InputError(
             "do_sample", False, f"{type(walk).__name__} needs more than the likeliest token: use True"
         )

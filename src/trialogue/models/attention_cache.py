@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
+from trialogue.oracles import Context
 
 if TYPE_CHECKING:
     from trialogue.models.transformer import Transformer
@@ -67,8 +68,8 @@ def _weights(block: nn.Module) -> _Weights:
     )
 
 
-class AttentionCache:
-    """A `trialogue.oracles.Context`; position 0 of every row is BOS, position i its i-th token.
+class AttentionCache(Context):
+    """The context of a `Transformer`; position 0 of every row is BOS, position i its i-th token.
 
     Features are (n, width * (1 + len(layers))): what the head reads, then the residual stream of each of `layers`,
     in the dtype and on the device of the model, which must stay as they are while the context is open.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ _POSITIONS_AT_ONCE = 4096
 _PADDING_SHARE = 1.25
 
 
-class PretrainedContext(ABC):
+class PretrainedContext(Context):
     """What the contexts of a pretrained model share: what is kept of a pass, and what is read off it.
 
     Features are (n, width * (1 + len(layers))): the last hidden state, then those after each of `layers` blocks. A
@@ -28,7 +28,7 @@ class PretrainedContext(ABC):
     """
 
     first = 1
-    recomputes: bool
+    passes: int
 
     def __init__(self, oracle: PretrainedOracle, capacity: int, layers: tuple[int, ...]) -> None:
         self._oracle, self._capacity, self._layers = oracle, capacity, layers
@@ -132,9 +132,7 @@ class PretrainedContext(ABC):
 
 
 class CachedContext(PretrainedContext):
-    """A `trialogue.oracles.Context` over a cache by row and position; token i of a row is at its position i - 1."""
-
-    recomputes = False
+    """A context over a cache by row and position; token i of a row is at its position i - 1."""
 
     def __init__(
         self, oracle: PretrainedOracle, capacity: int, layers: tuple[int, ...], cache: PositionCache
@@ -207,7 +205,7 @@ class CachedContext(PretrainedContext):
 
 
 class RecomputedContext(PretrainedContext):
-    """A `trialogue.oracles.Context` that keeps nothing: every question evaluates its whole prefix."""
+    """A context that keeps nothing: every question evaluates its whole prefix."""
 
     recomputes = True
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Context, padded
+from trialogue.prefixes import as_context
 from trialogue.randomness import generator
 
 _ROWS_AT_ONCE = 1024
@@ -71,7 +72,9 @@ def hidden_states(
     states: list[Tensor] = []
     rows = max(1, min(_ROWS_AT_ONCE, len(tokens)))
     with torch.inference_mode():
-        context = oracle.open(rows, tokens.shape[1], tuple(layer for layer in layers if layer != -1))
+        context = as_context(
+            oracle.open(rows, tokens.shape[1], tuple(layer for layer in layers if layer != -1))
+        )
         for first in range(0, max(1, len(tokens)), rows):
             part, stop = tokens[first : first + rows], lengths[first : first + rows]
             features = context.features(part, torch.zeros_like(stop), stop, torch.arange(len(part)))
@@ -116,8 +119,8 @@ def hidden_states_of_prefixes(
         for batch, shared in _batches(cut, {index: lengths[index][0] - 1 for index in cut}, batch_size):
             tokens, _ = padded([cut[index] for index in batch])
             asked = [lengths[index] for index in batch]
-            context = oracle.open(len(batch), tokens.shape[1], recorded)
-            if min(own[0] for own in asked) < getattr(context, "first", 0):
+            context = as_context(oracle.open(len(batch), tokens.shape[1], recorded))
+            if min(own[0] for own in asked) < context.first:
                 raise InputError("lengths", 0, "this model has no state before its first token")
             for part, positions, found in _read(context, tokens, asked, layers, shared):
                 if states is None:
@@ -189,7 +192,7 @@ def _read(
     Of the first `shared` tokens, which are the same in all rows, what is evaluated in one row is copied to the others.
     """
     start = 0
-    if shared and not getattr(context, "recomputes", False):
+    if shared and not context.recomputes:
         start = shared + 1
         one, others = torch.zeros(1, dtype=torch.int64), torch.arange(1, len(tokens))
         context.features(tokens[:1], one, one + shared, one)

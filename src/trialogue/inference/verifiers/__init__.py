@@ -4,7 +4,12 @@ Structured distributions are exact verifiers of their own: `trialogue.data.Dyck`
 """
 
 from trialogue.inference.verifiers.combination import All, Product
-from trialogue.inference.verifiers.function import FunctionVerifier, TextVerifier, Threshold
+from trialogue.inference.verifiers.function import (
+    FunctionVerifier,
+    TextVerifier,
+    Threshold,
+    as_verifier,
+)
 from trialogue.inference.verifiers.grammar import GrammarVerifier
 from trialogue.inference.verifiers.probe import ProbeVerifier
 from trialogue.inference.verifiers.python_file import python_verifier
@@ -19,5 +24,6 @@ __all__ = [
     "RandomVerifier",
     "TextVerifier",
     "Threshold",
+    "as_verifier",
     "python_verifier",
 ]

@@ -5,24 +5,8 @@ A prefix may end in the beginning of a stop string, of which nobody knows yet wh
 """
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
 
 from trialogue.errors import InputError
-from trialogue.oracles import Verifier
-
-
-@runtime_checkable
-class JudgesText(Protocol):
-    """A verifier of text, which can be told to judge what comes before a stop string."""
-
-    def up_to(self, stop: str | Sequence[str]) -> Verifier:
-        """The verifier of texts up to the first of the strings `stop`, at which `generate` is to stop."""
-        ...
-
-
-def judging_up_to(stop: str | Sequence[str], verifier: Verifier) -> Verifier:
-    """`verifier`, which judges what comes before the strings `stop` where it judges text."""
-    return verifier.up_to(stop) if isinstance(verifier, JudgesText) else verifier
 
 
 class StopStrings:

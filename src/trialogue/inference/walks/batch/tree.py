@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.inference.walks import kernels
+from trialogue.inference.walks.batch import kernels
 
 _FIRST_NODES = 1024
 _FIRST_FEATURES = 64

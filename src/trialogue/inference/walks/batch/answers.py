@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.inference.walks.tree import NodeTable, PrefixTree, renumbered
+from trialogue.inference.walks.batch.tree import NodeTable, PrefixTree, renumbered
 
 MOST_BYTES = 96 << 20
 
