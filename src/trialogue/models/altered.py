@@ -5,6 +5,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from trialogue.oracles import Autoregressive, Context
+from trialogue.prefixes import as_context
 
 
 def pass_on(base: Autoregressive, oracle: Autoregressive) -> None:
@@ -21,7 +22,8 @@ class AlteredContext(Context):
     """
 
     def __init__(self, base: Context, alter: Callable[[Tensor], Tensor], *, truncates: bool = False) -> None:
-        self._base, self._alter, self._truncates = base, alter, truncates
+        self._base, self._alter, self._truncates = as_context(base), alter, truncates
+        base = self._base
         self.first, self.recomputes, self.passes = base.first, base.recomputes, base.passes
 
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:

@@ -46,9 +46,8 @@ def values(
     elif len(lengths) and int(lengths.max()) > most:
         raise InputError("sequences", int(lengths.max()), f"use sequences of at most {most} tokens")
     rows = max(1, min(len(lengths), oracle.batch_size if batch_size is None else batch_size))
-    batch = Batch(
-        oracle, rows, most if judged.layers else max(1, tokens.shape[1]), layers=tuple(judged.layers)
-    )
+    tokens = tokens[:, : max([1, *lengths.tolist()])]
+    batch = Batch(oracle, rows, tokens.shape[1], layers=tuple(judged.layers))
     judge, answers = Judge(judged, batch), [torch.zeros(0, dtype=torch.float64)]
     with torch.inference_mode():
         for places in torch.arange(len(lengths)).split(rows):
