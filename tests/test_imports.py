@@ -12,10 +12,10 @@ SOURCE = Path(trialogue.__file__).parent
 LAYERS = (
     {"__init__", "errors", "compilation"},
     {"probabilities", "randomness", "storage"},
-    {"oracles", "blocks", "ledger"},
+    {"oracles", "prefixes", "blocks", "ledger"},
     {"data", "models"},
     {"inference"},
-    {"training"},
+    {"training", "testing"},
     {"theory", "generation"},
     {"analysis"},
     {"studies"},

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from inference.chains.small_models import Conditionals, Energies, random_ising, random_law
-from inference.frequencies import l1_distance, weissman_radius
 from trialogue.data import Ising, PottsChain
 from trialogue.inference import CHAINS, ChainRule, IndependentParallel, run_chain
 from trialogue.inference.laws import transition_matrix
 from trialogue.oracles import Chain, whole_sequences
 from trialogue.randomness import generator
+from trialogue.testing.frequencies import l1_distance, weissman_radius
 
 BLOCKS = ((0, 1), (2,), (1, 3), (0, 3))
 

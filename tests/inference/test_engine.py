@@ -7,7 +7,6 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from inference.random_trees import TREES, RandomTree
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.inference import (
@@ -25,6 +24,7 @@ from trialogue.inference import (
 from trialogue.inference.laws import exact_law, target_law, transition_matrix
 from trialogue.inference.walks.moves import Moves
 from trialogue.oracles import PrefixOracle, Verifier
+from trialogue.testing.trees import TREES, RandomTree
 
 TREE = RandomTree(71, horizon=6, eos=1)
 COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=3)

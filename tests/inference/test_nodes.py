@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from inference.random_trees import RandomTree
 from trialogue.data.table import Table
 from trialogue.inference import (
     Ancestral,
@@ -18,6 +17,7 @@ from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.batch.tree import Memory, PrefixTree
 from trialogue.inference.walks.moves import Moves
 from trialogue.randomness import numpy_generator
+from trialogue.testing.trees import RandomTree
 
 ROWS, CAPACITY, VOCAB = 4096, 12, 5
 
