@@ -81,15 +81,12 @@ def check_what_it_declares(walk: Walk[Any]) -> None:
 def check_what_it_uses(walk: Walk[Any]) -> None:
     """Its law depends on no more of the verifier than it says that it uses."""
     tree = VIABLE[0]
-    if walk.uses == "nothing":
-        pairs = [(tree.value, None)]
-    elif walk.uses == "verdicts":
-        pairs = [(ruled(tree), tree.allows)]
-    elif walk.uses == "ranks":
-        pairs = [(rule, lambda prefix, rule=rule: rule(prefix) ** 3) for rule in (tree.value, ruled(tree))]
-    else:
-        pairs = []
-    for one, other in pairs:
+    pairs: dict[str, list[tuple[Rule, Rule | None]]] = {
+        "nothing": [(tree.value, None)],
+        "verdicts": [(ruled(tree), tree.allows)],
+        "ranks": [(tree.value, lambda prefix: tree.value(prefix) ** 3)],
+    }
+    for one, other in pairs.get(walk.uses, []):
         laws = [_law(walk, tree, rule).probabilities for rule in (one, other)]
         require_equal_laws(walk, laws[1], laws[0], f"it uses {walk.uses}, but more than that changes its law")
 

@@ -1,8 +1,8 @@
 """How a check says what is wrong."""
 
 import math
-from collections.abc import Hashable, Mapping
-from typing import NoReturn
+from collections.abc import Mapping
+from typing import Any, NoReturn
 
 
 def fail(subject: object, message: str) -> NoReturn:
@@ -18,8 +18,8 @@ def require(holds: bool, subject: object, message: str) -> None:
 
 def require_equal_laws(
     subject: object,
-    law: Mapping[Hashable, float],
-    expected: Mapping[Hashable, float],
+    law: Mapping[Any, float],
+    expected: Mapping[Any, float],
     what: str,
     tolerance: float = 1e-12,
 ) -> None:
