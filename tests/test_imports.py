@@ -12,7 +12,7 @@ SOURCE = Path(trialogue.__file__).parent
 LAYERS = (
     {"__init__", "errors", "compilation"},
     {"probabilities", "randomness", "storage"},
-    {"oracles", "prefixes", "blocks", "ledger"},
+    {"oracles", "blocks", "ledger"},
     {"data", "models"},
     {"inference"},
     {"training", "testing"},

@@ -24,8 +24,7 @@ from trialogue.inference.walks.engine.groups import Groups
 from trialogue.inference.walks.engine.recorder import Recorder
 from trialogue.inference.walks.engine.requests import Request, SamplesLeft
 from trialogue.inference.walks.moves import NO_TOKEN, Moves
-from trialogue.oracles import Context
-from trialogue.prefixes import as_context
+from trialogue.oracles import Context, as_context
 from trialogue.testing.trees import RandomTree
 
 TREE = RandomTree(71, horizon=3, eos=1)

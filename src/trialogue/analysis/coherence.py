@@ -18,8 +18,7 @@ from torch import Tensor
 from trialogue.data.potts.patterns import StoredPatterns, pattern_tokens
 from trialogue.errors import InputError, whole_number
 from trialogue.inference import Samples, generate, truncated
-from trialogue.oracles import Autoregressive, Tokenizing, padded
-from trialogue.prefixes import as_oracle
+from trialogue.oracles import Autoregressive, Tokenizing, as_oracle, padded
 
 _BYTES = 256
 

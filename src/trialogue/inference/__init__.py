@@ -37,7 +37,7 @@ from trialogue.inference.walks.value_guided import ValueGuided
 from trialogue.inference.walks.values import values
 from trialogue.inference.walks.walk import Walk
 from trialogue.inference.walks.weighted_rejection import WeightedRejection
-from trialogue.prefixes import next_log_probs
+from trialogue.oracles import next_log_probs
 
 WALKS = {
     "ancestral": Ancestral,

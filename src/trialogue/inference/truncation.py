@@ -9,8 +9,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.inference.nucleus import nucleus
 from trialogue.models.altered import AlteredContext, pass_on
-from trialogue.oracles import Autoregressive, Context
-from trialogue.prefixes import as_oracle
+from trialogue.oracles import Autoregressive, Context, as_oracle
 
 _FIRST = 256
 

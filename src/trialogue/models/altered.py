@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from trialogue.oracles import Autoregressive, Context
-from trialogue.prefixes import as_context
+from trialogue.oracles import Autoregressive, Context, as_context
 
 
 def pass_on(base: Autoregressive, oracle: Autoregressive) -> None:

@@ -7,8 +7,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
 from trialogue.models.altered import AlteredContext, pass_on
-from trialogue.oracles import Autoregressive, Context, PrefixOracle
-from trialogue.prefixes import as_oracle, next_log_probs
+from trialogue.oracles import Autoregressive, Context, PrefixOracle, as_oracle, next_log_probs
 
 
 class Cropped(PrefixOracle):

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
-from trialogue.oracles import Autoregressive, Context, padded
-from trialogue.prefixes import as_context
+from trialogue.oracles import Autoregressive, Context, as_context, padded
 from trialogue.randomness import generator
 
 _ROWS_AT_ONCE = 1024

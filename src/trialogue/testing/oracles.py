@@ -7,8 +7,7 @@ from torch import Tensor
 
 from trialogue.inference.walks.batch import Batch, View
 from trialogue.inference.walks.moves import Moves
-from trialogue.oracles import Autoregressive
-from trialogue.prefixes import as_context, as_oracle, next_log_probs
+from trialogue.oracles import Autoregressive, as_context, as_oracle, next_log_probs
 from trialogue.randomness import generator
 from trialogue.testing.requirements import require
 

@@ -10,8 +10,7 @@ from trialogue.inference.verifiers.function import VerifierLike, as_verifier
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.engine import generate
 from trialogue.inference.walks.prompts import limits
-from trialogue.oracles import Autoregressive, Verifier, padded
-from trialogue.prefixes import as_oracle
+from trialogue.oracles import Autoregressive, Verifier, as_oracle, padded
 from trialogue.randomness import generator
 from trialogue.testing.requirements import require
 

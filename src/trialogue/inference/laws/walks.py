@@ -26,8 +26,7 @@ from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.prompts import checked_prompts, limits
 from trialogue.inference.walks.values import values
 from trialogue.inference.walks.walk import Walk, log_weight, runnable
-from trialogue.oracles import Autoregressive, padded
-from trialogue.prefixes import as_oracle
+from trialogue.oracles import Autoregressive, as_oracle, padded
 from trialogue.randomness import Enumeration
 
 Sequence_ = tuple[int, ...]

@@ -10,8 +10,7 @@ from trialogue.inference.verifiers.function import VerifierLike, as_verifier
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.prompts import Prompts, checked_prompts, prompt_tensors
-from trialogue.oracles import Autoregressive
-from trialogue.prefixes import as_oracle
+from trialogue.oracles import Autoregressive, as_oracle
 
 
 def values(

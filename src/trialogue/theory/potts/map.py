@@ -19,8 +19,7 @@ from torch import Tensor
 
 from trialogue.data import PottsChain
 from trialogue.errors import InputError, whole_number
-from trialogue.oracles import Autoregressive, PrefixOracle, whole_sequences
-from trialogue.prefixes import next_log_probs
+from trialogue.oracles import Autoregressive, PrefixOracle, next_log_probs, whole_sequences
 
 Constant = Literal["global", "per-context"]
 """The two readings of the constant in equation 9."""

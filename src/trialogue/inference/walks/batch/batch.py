@@ -11,8 +11,7 @@ from trialogue.inference.walks.batch.knowledge import Bill, Knowledge, Meter
 from trialogue.inference.walks.batch.rows import Ends, Rows, Stop, Stopping
 from trialogue.inference.walks.batch.scores import Scores
 from trialogue.inference.walks.moves import Moves
-from trialogue.oracles import Autoregressive, Decoding
-from trialogue.prefixes import as_context, as_oracle
+from trialogue.oracles import Autoregressive, Decoding, as_context, as_oracle
 
 DEFAULT_MEMORY = 1 << 16
 

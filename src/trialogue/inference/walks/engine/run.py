@@ -31,8 +31,7 @@ from trialogue.inference.walks.prompts import (
 )
 from trialogue.inference.walks.samples import Samples
 from trialogue.inference.walks.walk import Walk, runnable
-from trialogue.oracles import Autoregressive
-from trialogue.prefixes import as_oracle
+from trialogue.oracles import Autoregressive, as_oracle
 
 _STEPS_PER_TOKEN = 1000
 _ADMIT_SHARE = 8

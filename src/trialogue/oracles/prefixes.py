@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.oracles import Autoregressive, Context, PrefixOracle
+from trialogue.oracles.autoregressive import Autoregressive, Context, PrefixOracle
 
 
 def as_oracle(thing: Any) -> Autoregressive:

@@ -1,22 +1,10 @@
-"""What a sampler may ask of a model, and what a verifier may look at: the whole contract.
-
-An `Autoregressive` oracle opens a `Context` that evaluates prefixes incrementally. Walks never see it; they see a
-`Decoding`, a batch of sequences that grow and shrink. A `Verifier` looks at the same batch. A `Masked` oracle or an
-`Energy` answers for whole sequences; a `Chain` moves them.
-
-Names of dimensions: `rows` sequences of the batch, `capacity` the longest sequence it can hold, `vocab` tokens,
-`features` whatever the oracle needs to answer for one prefix, `width` of a hidden state, `N` sites of a whole
-sequence. Logarithms are natural.
-"""
+"""Oracles of the next token: what they keep, what walks see of them, and the verifiers that judge prefixes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Literal, Protocol
 
-import torch
 from torch import Tensor
-
-from trialogue.randomness import Choose
 
 
 class Tokenizing(Protocol):
@@ -224,110 +212,3 @@ class Verifier(ABC):
         """The verifier of what comes before the first of the strings `stop`: itself, unless it judges text."""
         del stop
         return self
-
-
-@runtime_checkable
-class Masked(Protocol):
-    """An oracle that answers with the law of a token given others on both sides of it.
-
-    Its conditionals need not belong to any joint law.
-    """
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of tokens the oracle answers for."""
-        ...
-
-    def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """log p(x_i | x outside the mask) (rows, N, vocab) of each masked site i by itself.
-
-        `tokens` (rows, N) int64, `masked` (rows, N) bool. Tokens at masked sites do not matter; what the answer
-        holds at other sites means nothing.
-        """
-        ...
-
-    def site_log_probs(self, tokens: Tensor) -> Tensor:
-        """log p(x_i | all others) (rows, N, vocab) of every site i."""
-        ...
-
-
-@runtime_checkable
-class Joint(Protocol):
-    """A model whose blocks of sites can be drawn together."""
-
-    def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
-        """Tokens (rows, N) after a joint draw of x_block given the rest; `block` (rows, N) bool."""
-        ...
-
-
-@runtime_checkable
-class Energy(Protocol):
-    """A law p(x) ∝ exp(-E(x)) over whole sequences; E may be +inf where p is zero."""
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of values a site takes."""
-        ...
-
-    def energy(self, tokens: Tensor) -> Tensor:
-        """E(x) (rows,) of `tokens` (rows, N)."""
-        ...
-
-
-StateT = TypeVar("StateT", bound=tuple[Tensor, ...])
-"""What a walk or a chain keeps per row: a NamedTuple of row-leading tensors.
-
-That of a chain has a field `tokens` (rows, N).
-"""
-
-
-@runtime_checkable
-class Chain(Protocol[StateT]):
-    """A sampler on whole sequences: a Markov chain, of which every row of the batch is a copy."""
-
-    def init(self, model: Any, tokens: Tensor) -> StateT:
-        """Return the state of chains that stand at `tokens` (rows, N); it is a function of them.
-
-        Raises `InputError` where the chain cannot run on such sequences, such as for a block larger than N.
-        """
-        ...
-
-    def step(self, model: Any, state: StateT, choose: Choose) -> StateT:
-        """Return the state after one step; `state` stays as it is. Row i chooses as row i."""
-        ...
-
-
-def ends(tokens: Tensor, lengths: Tensor, limit: Tensor, eos: int | None) -> Tensor:
-    """Which sequences (n,) are complete: the limit is reached, or the last token is the end of sequence."""
-    complete = lengths >= limit
-    if eos is None:
-        return complete
-    last = tokens.gather(1, (lengths - 1).clamp_min(0)[:, None])[:, 0]
-    return complete | ((last == eos) & (lengths > 0))
-
-
-def padded(sequences: Sequence[Sequence[int]], capacity: int | None = None) -> tuple[Tensor, Tensor]:
-    """Sequences of token ids as one right-padded (n, capacity) int64 tensor, and their lengths (n,)."""
-    lengths = torch.tensor([len(sequence) for sequence in sequences], dtype=torch.int64)
-    longest = int(lengths.max()) if len(sequences) else 0
-    tokens = torch.zeros(len(sequences), longest if capacity is None else capacity, dtype=torch.int64)
-    for row, sequence in enumerate(sequences):
-        tokens[row, : len(sequence)] = torch.as_tensor(sequence, dtype=torch.int64)
-    return tokens, lengths
-
-
-def whole_sequences(vocab_size: int, sites: int, device: torch.device | str = "cpu") -> Tensor:
-    """All sequences (vocab^N, N) int64 in the order of `itertools.product`: the last site changes first."""
-    places = vocab_size ** torch.arange(sites - 1, -1, -1, device=device)
-    return torch.arange(vocab_size**sites, device=device)[:, None] // places % vocab_size
-
-
-def sites_of(block: Tensor) -> tuple[Tensor, Tensor]:
-    """Sites (rows, k) of each row of `block` (rows, N) in ascending order, and which (rows, k) only pad.
-
-    k is the size of the largest block. Padding comes first, so that a table over the last sites of a small block is
-    the beginning of the table over all k.
-    """
-    size = int(block.sum(1).max()) if len(block) else 0
-    sites = block.long().argsort(dim=1, stable=True)[:, block.shape[1] - size :]
-    return sites, ~block.gather(1, sites)
