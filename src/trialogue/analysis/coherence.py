@@ -42,11 +42,11 @@ def followed(
     label, least, before = None, None, 0
     for pattern in patterns:
         stored = StoredPatterns([pattern], window, vocab_size)
-        own, distance = stored.nearest(tokens)
+        nearest, distance = stored.nearest(tokens)
         if label is None or least is None:
-            label, least = own, distance
+            label, least = nearest, distance
         else:
-            label = torch.where(distance < least, own + before, label)
+            label = torch.where(distance < least, nearest + before, label)
             least = torch.minimum(distance, least)
         before += stored.labels
     if label is None or least is None:
@@ -74,8 +74,8 @@ class Runs(NamedTuple):
         """Probability that a run is longer than each of `lengths`; NaN beyond the longest one seen, if it went on."""
         at, curve = np.asarray(lengths, dtype=np.float64), self.curve()
         unknown = (at > self.lengths.max()) & (curve.evaluate(self.lengths.max()) > 0)
-        found: NDArray[np.float64] = np.where(unknown, np.nan, curve.evaluate(at))
-        return found
+        values: NDArray[np.float64] = np.where(unknown, np.nan, curve.evaluate(at))
+        return values
 
     def hazard(self, after: int = 0) -> float:
         """Share of the tokens behind token `after` of their run that ended it; NaN where there are none.

@@ -177,8 +177,8 @@ def _require_viable(
 ) -> None:
     """Raise `InputError` where a prompt as it stands has the value zero: then no completion of it has another."""
     for kind, verifier, *_ in built:
-        for prompt, own in zip(prompts, tokens, strict=True):
-            if float(values(verifier, oracle, [own], prompt_lengths=len(own))) > 0:
+        for prompt, prompt_tokens in zip(prompts, tokens, strict=True):
+            if float(values(verifier, oracle, [prompt_tokens], prompt_lengths=len(prompt_tokens))) > 0:
                 continue
             what = "the empty completion" if verifier.scope == "completion" else "it as it stands"
             mend = f"the verifier rejects {what}, so that no completion can be accepted"
@@ -205,7 +205,9 @@ def _named_memory(settings: Settings, rows: int, context: int) -> Iterator[None]
         if rows // 2 >= walk.rows_per_sample:
             mend += f"--batch-size {rows // 2}, or "
         elif rows > 1:
-            sizes = [own.name for own in fields(walk) if getattr(walk, own.name) == walk.rows_per_sample]
+            sizes = [
+                field.name for field in fields(walk) if getattr(walk, field.name) == walk.rows_per_sample
+            ]
             mend += f"fewer {' or '.join(sizes) or 'rows per sample'}, or "
         mend += "a smaller --max-new-tokens"
         raise InputError("batch_size", settings.batch_size, mend) from error

@@ -51,7 +51,7 @@ class Settings:
         if self.top_k is not None and self.top_k < 1:
             raise InputError("top_k", self.top_k, "keep at least 1 token, or leave it out for all")
         self._require_choice()
-        if getattr(self.walk, "erase_prompt", False):
+        if not self.walk.keeps_prompts:
             # A record holds the prompt as it was given, and what the model wrote behind it.
             mend = "leave it out: a record cannot say what became of the prompt (trialogue.inference.generate can)"
             raise InputError("erase_prompt", True, mend)
@@ -67,9 +67,9 @@ class Settings:
 
     def sampling(self) -> dict[str, Any]:
         """What decides the samples of a prompt, as JSON values: two runs that agree in it continue each other."""
-        chosen = {name: getattr(self, name) for name in _CHOSEN}
+        options = {name: getattr(self, name) for name in _CHOSEN}
         fields = {f"{self.walk_name} {name}": value for name, value in asdict(self.walk).items()}
-        values = {"walk": self.walk_name, **fields, **self.verifier.sampling(), "stop": self.stop, **chosen}
+        values = {"walk": self.walk_name, **fields, **self.verifier.sampling(), "stop": self.stop, **options}
         plain: dict[str, Any] = json.loads(json.dumps(values))
         return plain
 

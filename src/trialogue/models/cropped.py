@@ -34,8 +34,8 @@ class Cropped(PrefixOracle):
         kept = lengths.clamp_max(self.window)
         offsets = torch.arange(self.window)
         places = ((lengths - kept)[:, None] + offsets).clamp_max(tokens.shape[1] - 1)
-        found = tokens.gather(1, places) if tokens.shape[1] else torch.zeros_like(places)
-        cut = torch.cat((found.masked_fill(offsets >= kept[:, None], 0), kept[:, None]), 1)
+        window = tokens.gather(1, places) if tokens.shape[1] else torch.zeros_like(places)
+        cut = torch.cat((window.masked_fill(offsets >= kept[:, None], 0), kept[:, None]), 1)
         cut, which = cut.unique(dim=0, return_inverse=True)
         return next_log_probs(self.base, cut[:, :-1], cut[:, -1], batch_size=len(cut))[which]
 

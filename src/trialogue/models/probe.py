@@ -102,30 +102,30 @@ def hidden_states_of_prefixes(
     """
     if len(sequences) != len(lengths):
         raise InputError("lengths", len(lengths), f"name prefixes for each of {len(sequences)} sequences")
-    for sequence, own in zip(sequences, lengths, strict=True):
-        if any(shorter >= longer for shorter, longer in pairwise([-1, *own, len(sequence) + 1])):
+    for sequence, cuts in zip(sequences, lengths, strict=True):
+        if any(shorter >= longer for shorter, longer in pairwise([-1, *cuts, len(sequence) + 1])):
             mend = f"use increasing lengths from 0 to {len(sequence)}, the length of the sequence"
-            raise InputError("lengths", list(own), mend)
+            raise InputError("lengths", list(cuts), mend)
     if not layers:
         raise InputError("layers", (), "name at least one layer")
     recorded = tuple(layer for layer in layers if layer != -1)
-    cut = {index: sequences[index][: own[-1]] for index, own in enumerate(lengths) if len(own)}
+    cut = {index: sequences[index][: cuts[-1]] for index, cuts in enumerate(lengths) if len(cuts)}
     if not cut:
         raise InputError("lengths", 0, "name at least one prefix")
-    first = [0, *accumulate(len(own) for own in lengths)]
+    first = [0, *accumulate(len(cuts) for cuts in lengths)]
     states: Tensor | None = None
     with torch.inference_mode():
         for batch, shared in _batches(cut, {index: lengths[index][0] - 1 for index in cut}, batch_size):
             tokens, _ = padded([cut[index] for index in batch])
             asked = [lengths[index] for index in batch]
             context = as_context(oracle.open(len(batch), tokens.shape[1], recorded))
-            if min(own[0] for own in asked) < context.first:
+            if min(row_lengths[0] for row_lengths in asked) < context.first:
                 raise InputError("lengths", 0, "this model has no state before its first token")
-            for part, positions, found in _read(context, tokens, asked, layers, shared):
+            for part, positions, part_states in _read(context, tokens, asked, layers, shared):
                 if states is None:
                     with torch.inference_mode(False):  # a probe may be trained on them
-                        states = torch.empty(first[-1], *found.shape[1:])
-                states[[first[batch[row]] + turn for row, turn in part]] = found.float().cpu()
+                        states = torch.empty(first[-1], *part_states.shape[1:])
+                states[[first[batch[row]] + turn for row, turn in part]] = part_states.float().cpu()
                 if evaluated is not None:
                     evaluated(positions)
     assert states is not None
@@ -197,12 +197,16 @@ def _read(
         context.features(tokens[:1], one, one + shared, one)
         context.copy(torch.zeros_like(others), others, 0, shared)
     if isinstance(context, _WholePass):
-        part = [(row, turn) for row, own in enumerate(lengths) for turn in range(len(own))]
-        yield part, sum(own[-1] + 1 for own in lengths), context.prefix_states(tokens, start, lengths, layers)
+        part = [(row, turn) for row, cuts in enumerate(lengths) for turn in range(len(cuts))]
+        yield (
+            part,
+            sum(cuts[-1] + 1 for cuts in lengths),
+            context.prefix_states(tokens, start, lengths, layers),
+        )
         return
     done = torch.full((len(tokens),), start)
     for turn in range(max(map(len, lengths))):
-        part = [(row, turn) for row, own in enumerate(lengths) if turn < len(own)]
+        part = [(row, turn) for row, cuts in enumerate(lengths) if turn < len(cuts)]
         rows = torch.tensor([row for row, _ in part])
         stop = torch.tensor([lengths[row][turn] for row, _ in part])
         features = context.features(tokens[rows], done[rows], stop, rows)

@@ -90,7 +90,8 @@ def check_samples_are_complete(walk: Walk[Any]) -> None:
     laws = {prompt: LONG.law(prompt) for prompt in prompts}
     require(run.prompt_lengths.tolist() == [len(prompt) for prompt in prompts], walk, "prompt_lengths differ")
     for prompt, x, log_prob in zip(prompts, run.sequences(), run.log_prob.tolist(), strict=True):
-        require(x[: len(prompt)] == prompt, walk, f"{x} does not begin with its prompt {prompt}")
+        begins = x[: len(prompt)] == prompt or not walk.keeps_prompts
+        require(begins, walk, f"{x} does not begin with its prompt {prompt}")
         require(LONG.complete(x), walk, f"{x} is not complete")
         early = any(LONG.complete(x[:length]) for length in range(len(x)))
         require(not early, walk, f"{x} goes on behind the end of the sequence")

@@ -154,5 +154,5 @@ def _check_prompts_do_not_matter(
     for other, fits in seen[1:]:
         both = (kept & fits).nonzero()[:, 0]
         if len(both):
-            found = judged.values(other.of(both).batch(oracle, judged), torch.arange(len(both)))
-            _require_close(verifier, found, values[both], other.of(both), "behind another prompt")
+            answers = judged.values(other.of(both).batch(oracle, judged), torch.arange(len(both)))
+            _require_close(verifier, answers, values[both], other.of(both), "behind another prompt")

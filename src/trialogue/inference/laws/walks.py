@@ -230,12 +230,12 @@ class _Chain:
                     continue
                 rows = slice(group * members, (group + 1) * members)
                 index, sequences = states[group], (tokens[rows], lengths[rows])
-                own = tuple(field[rows] for field in kept)
+                group_state = tuple(field[rows] for field in kept)
                 if done[group]:
-                    self._finish(index, *sequences, type(self._state_type)(*own), weight)
+                    self._finish(index, *sequences, type(self._state_type)(*group_state), weight)
                 else:
                     self._branches.source.append(index)
-                    self._branches.target.append(self._visit(*sequences, own))
+                    self._branches.target.append(self._visit(*sequences, group_state))
                     self._branches.weight.append(weight)
         self._queries += asked.tolist()
 

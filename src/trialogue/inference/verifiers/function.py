@@ -116,8 +116,8 @@ class TextVerifier(Verifier):
                 tokens = tokens[:-1]
             text = self._tokenization.text(tokens, ended)
             if self._stops is not None:
-                own = self._tokenization.text(tokens[prompt:], ended)
-                behind = len(own) - len(self._stops.before(own, ended))
+                completion = self._tokenization.text(tokens[prompt:], ended)
+                behind = len(completion) - len(self._stops.before(completion, ended))
                 text = text[: len(text) - behind]
             values.append(_value(self._function, text, self._timeout))
         return torch.tensor(values, dtype=torch.float64)

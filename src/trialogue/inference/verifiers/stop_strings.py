@@ -35,13 +35,13 @@ class StopStrings:
         """Where the first stop string may turn out to begin that `data`, which contains none, ends within."""
         if not data.endswith(self._beginnings):
             return []
-        tail, found = data[max(0, len(data) - self._reach) :], set()
+        tail, places = data[max(0, len(data) - self._reach) :], set()
         for string in self._strings:
             for size in range(1, min(len(string), len(tail) + 1)):
                 place = len(tail) - size
                 if tail.endswith(string[:size]) and self.find(tail[:place] + string) == place:
-                    found.add(len(data) - size)
-        return sorted(found)
+                    places.add(len(data) - size)
+        return sorted(places)
 
     def before(self, text: str, final: bool) -> str:
         """`text` up to its first stop string; unless it is `final`, also without an end that may belong to one."""

@@ -51,6 +51,11 @@ class Backtracking(Walk[BacktrackingState]):
         """Without a quota the verifier is never asked."""
         return "verdicts" if self.quota else "nothing"
 
+    @property
+    def keeps_prompts(self) -> bool:
+        """Unless it may erase them."""
+        return not self.erase_prompt
+
     def init(self, decoding: Decoding) -> BacktrackingState:
         """All of the quota, nothing to redo."""
         rows = len(decoding.lengths)

@@ -58,6 +58,11 @@ class Walk(ABC, Generic[StateT]):
         """Rows that one sample moves: 1, or the size of its group."""
         return 1
 
+    @property
+    def keeps_prompts(self) -> bool:
+        """Whether samples begin with their prompts: no walk goes back into those, unless it says so."""
+        return True
+
     def init(self, decoding: Decoding) -> StateT:
         """The state of rows that stand at their prompts: a NamedTuple of tensors (rows, ...), by default without any.
 

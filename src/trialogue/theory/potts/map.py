@@ -167,8 +167,8 @@ class ChainConditionals(PrefixOracle):
         rows = (lengths >= self._context).nonzero()[:, 0]
         if len(rows):
             begin = lengths[rows, None] - self._context
-            own = tokens[rows].gather(1, begin + torch.arange(self._context))
-            windows = (own * places).sum(1)[:, None] * self.vocab_size + torch.arange(self.vocab_size)
+            context = tokens[rows].gather(1, begin + torch.arange(self._context))
+            windows = (context * places).sum(1)[:, None] * self.vocab_size + torch.arange(self.vocab_size)
             place = self._behind[self._length - 1 - lengths[rows]]
             after = self._table[place[:, None], windows % self._table.shape[1]]
             answer[rows] = (self._log_weights[windows] + after).log_softmax(1)

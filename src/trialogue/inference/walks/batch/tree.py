@@ -190,6 +190,6 @@ class Memory:
             wider[: len(self._features)] = self._features
             self._features = wider
         if kept < places.numel():
-            own = (places >= 0).nonzero()[:, 0]
-            places, features = places[own], features[own.to(features.device)]
+            placed = (places >= 0).nonzero()[:, 0]
+            places, features = places[placed], features[placed.to(features.device)]
         self._features.index_copy_(0, places.to(features.device), features)
