@@ -104,19 +104,22 @@ def next_log_probs(
     Raises `InputError` for lengths outside of 0 to capacity, for the empty prefix where the oracle has no answer for
     it, and for an answer that is NaN.
     """
+    asked = as_oracle(oracle)
     lengths = torch.full((len(tokens),), tokens.shape[1]) if lengths is None else lengths
-    if len(lengths) and not 0 <= int(lengths.min()) <= int(lengths.max()) <= tokens.shape[1]:
+    if not len(lengths):
+        return torch.zeros(0, asked.vocab_size)
+    if not 0 <= int(lengths.min()) <= int(lengths.max()) <= tokens.shape[1]:
         wrong = int(lengths.min()) if int(lengths.min()) < 0 else int(lengths.max())
         raise InputError(
             "lengths", wrong, f"use lengths from 0 to {tokens.shape[1]}, the width of the tokens"
         )
-    rows = max(1, min(batch_size, len(tokens)))
-    context = as_context(as_oracle(oracle).open(rows, tokens.shape[1]))
-    if len(lengths) and int(lengths.min()) < context.first:
+    rows = min(batch_size, len(tokens))
+    context = as_context(asked.open(rows, tokens.shape[1]))
+    if int(lengths.min()) < context.first:
         raise InputError("oracle", type(oracle).__name__, "it does not answer for the empty prefix")
     answers = []
     with torch.no_grad():
-        for begin in range(0, max(1, len(tokens)), rows):
+        for begin in range(0, len(tokens), rows):
             stop = lengths[begin : begin + rows]
             prefixes, start = tokens[begin : begin + rows], torch.zeros_like(stop)
             features = context.features(prefixes, start, stop, torch.arange(len(stop)))
