@@ -83,7 +83,7 @@ def test_the_prompt_is_no_part_of_a_completion() -> None:
         values(verifier, TREE.table(), [(0, 1)], prompt_lengths=3)
     with pytest.raises(InputError, match="sequences=4"):
         values(verifier, TREE.table(), [(0, 1, 1, 1)], max_length=3)
-    with pytest.raises(InputError, match="verifier=-1.0"):
+    with pytest.raises(InputError, match=r"verifier=-1\.0"):
         values(ReadingVerifier(lambda prefix: -1.0), StoredTree(TREE), [(0,)])
 
 
