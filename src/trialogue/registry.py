@@ -71,7 +71,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
             known = self._known[name]
             return known if isinstance(known, str) else place_of(known)
         entry = _entry_points(self.group, tuple(sys.path)).get(name)
-        return entry and entry.value
+        return None if entry is None else entry.value
 
     def find(self, name: str) -> T:
         """The object of that name; raises `InputError` that suggests the closest names where there is none."""

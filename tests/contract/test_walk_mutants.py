@@ -1,8 +1,8 @@
-"""The contract of walks rejects walks, streams and judges that are broken on purpose."""
+"""The contract of walks rejects walks, streams and judges that are broken on purpose, one call at a time."""
 
 import pytest
+import torch
 
-from contract import test_walks as contract
 from mutants import judges, streams
 from mutants import walks as mutants
 from trialogue.inference import (
@@ -17,7 +17,11 @@ from trialogue.inference import (
     WeightedRejection,
 )
 from trialogue.inference.laws import exact_law, total_variation
-from trialogue.inference.walks import engine
+from trialogue.inference.walks.engine import groups, run
+from trialogue.inference.walks.engine.recorder import Recorder
+from trialogue.testing import check_walk, runs
+from trialogue.testing.laws import check_its_weights, ruled
+from trialogue.testing.trees import VIABLE
 
 
 @pytest.mark.parametrize(
@@ -43,16 +47,18 @@ from trialogue.inference.walks import engine
     ids=lambda walk: type(walk).__name__,
 )
 def test_frequencies_reject(mutant, walk):
-    tree = contract.VIABLE[0]
-    laws = [exact_law(one, tree.table(), contract.ruled(tree)).probabilities for one in (mutant, walk)]
-    assert total_variation(*laws) > contract.RADIUS  # so that the rejection is no luck
-    assert contract.frequency_excess(mutant, walk) > 0
+    tree = VIABLE[0]
+    laws = [exact_law(one, tree.table(), ruled(tree)).probabilities for one in (mutant, walk)]
+    assert total_variation(*laws) > runs.RADIUS  # so that the rejection is no luck
+    with pytest.raises(AssertionError, match="frequencies of 20000 samples"):
+        runs.check_frequencies(mutant, walk)
 
 
 @pytest.mark.parametrize("broken", [streams.EqualStreams, streams.StandingStreams])
 def test_frequencies_reject_streams(monkeypatch, broken):
-    monkeypatch.setattr(engine, "Streams", broken)
-    assert contract.frequency_excess(Ancestral(), Ancestral()) > 0
+    monkeypatch.setattr(groups, "Streams", broken)
+    with pytest.raises(AssertionError, match="frequencies of 20000 samples"):
+        runs.check_frequencies(Ancestral())
 
 
 @pytest.mark.parametrize(
@@ -62,23 +68,117 @@ def test_frequencies_reject_streams(monkeypatch, broken):
     "walk", [Rejection(), Backtracking(), BestOfN(2)], ids=lambda walk: type(walk).__name__
 )
 def test_batch_independence_rejects(monkeypatch, broken, walk):
-    monkeypatch.setattr(engine, "Streams", broken)
-    with pytest.raises(AssertionError):
-        contract.test_samples_do_not_depend_on_the_batch(walk)
+    monkeypatch.setattr(groups, "Streams", broken)
+    with pytest.raises(AssertionError, match="a batch of"):
+        runs.check_the_batch_does_not_matter(walk)
 
 
 def test_a_judge_that_asks_twice_is_told_apart(monkeypatch):
-    monkeypatch.setattr(engine, "Judge", judges.ForgetfulJudge)
-    with pytest.raises(AssertionError):
-        contract.test_a_verifier_judges_each_prefix_once(TokenwiseRejection())
+    monkeypatch.setattr(run, "Judge", judges.ForgetfulJudge)
+    with pytest.raises(AssertionError, match="was asked again about"):
+        runs.check_prefixes_are_judged_once(TokenwiseRejection())
 
 
 def test_a_trace_without_a_move_is_told_apart(monkeypatch):
-    whole = engine._Run._moved
+    def gaps(recorder, step, groups, moves):
+        rows = torch.arange(len(moves.source))
+        kept = moves._replace(token=moves.token.masked_fill(rows == 0, -1))
+        whole(recorder, step, groups, kept)
 
-    def gaps(run, moves):
-        return tuple(column[1:] for column in whole(run, moves))
+    whole = Recorder.record
+    monkeypatch.setattr(Recorder, "record", gaps)
+    with pytest.raises(AssertionError, match=r"its trace does not lead|holds . tokens"):
+        runs.check_its_trace(BestOfN(2))
 
-    monkeypatch.setattr(engine._Run, "_moved", gaps)
-    with pytest.raises(AssertionError):
-        contract.test_its_trace_replays_to_its_samples(BestOfN(2))
+
+BROKEN = [
+    *((mutant(), Ancestral()) for mutant in (mutants.UniformAncestral, mutants.TwiceAskingAncestral)),
+    (mutants.EarlyAncestral(), Ancestral()),
+    (mutants.UniformRejection(), Rejection()),
+    (mutants.CredulousRejection(), Rejection()),
+    (mutants.ResumingRejection(), Rejection()),
+    (mutants.EarlyCheckingRejection(), Rejection()),
+    (mutants.UniformTokenwise(), TokenwiseRejection()),
+    (mutants.UniformTokenwise("mask"), TokenwiseRejection("mask")),
+    (mutants.LastUncheckedTokenwise(), TokenwiseRejection()),
+    (mutants.LastUncheckedTokenwise("mask"), TokenwiseRejection("mask")),
+    (mutants.UnweightedMask("mask"), TokenwiseRejection("mask")),
+    (mutants.InverseWeightMask("mask"), TokenwiseRejection("mask")),
+    (mutants.UnlimitedBacktracking(1, 1), Backtracking(1, 1)),
+    (mutants.ShortStrideBacktracking(1, 2), Backtracking(1, 2)),
+    (mutants.ShortRedoBacktracking(1, 2), Backtracking(1, 2)),
+    (mutants.RedoVerifyingBacktracking(2, 2), Backtracking(2, 2)),
+    (mutants.CompletionSparingBacktracking(1, 1), Backtracking(1, 1)),
+    (mutants.ContraryRedoBacktracking(1, 2), Backtracking(1, 2)),
+    (mutants.HighestTieBacktracking(1, 1), Backtracking(1, 1)),
+    (mutants.IndifferentBestOfN(2), BestOfN(2)),
+    (mutants.WorstOfN(2), BestOfN(2)),
+    *(
+        (mutant(2, block_tokens=2), BlockBestOfN(2, block_tokens=2))
+        for mutant in (mutants.ShorterBlocks, mutants.FirstCandidateBlocks, mutants.WorstCandidateBlocks)
+    ),
+    (mutants.EarlyScoringBlocks(2, (0,)), BlockBestOfN(2, (0,))),
+    (mutants.EndlessFirstBlock(2, block_tokens=1), BlockBestOfN(2, block_tokens=1)),
+    (mutants.ShortLineBlocks(2, (0,), min_tokens=2), BlockBestOfN(2, (0,), min_tokens=2)),
+    *(
+        (mutant(2, 1.0), SequentialMonteCarlo(2, 1.0))
+        for mutant in (mutants.ForgetfulMonteCarlo, mutants.LosingMeanMonteCarlo, mutants.SumWeightMonteCarlo)
+    ),
+    (mutants.FirstParticleMonteCarlo(2), SequentialMonteCarlo(2)),
+    *(
+        (mutant(2, 1.0, "mask"), SequentialMonteCarlo(2, 1.0, "mask"))
+        for mutant in (mutants.DraggedMonteCarlo, mutants.UnweighedDrawMonteCarlo, mutants.OwnLawMonteCarlo)
+    ),
+    (mutants.CountingMonteCarlo(1, 1.0, "rejection"), SequentialMonteCarlo(1, 1.0, "rejection")),
+    (
+        mutants.MiddleMonteCarlo(2, 1.0, resampling="systematic"),
+        SequentialMonteCarlo(2, 1.0, resampling="systematic"),
+    ),
+    *(
+        (mutant(), WeightedRejection())
+        for mutant in (
+            mutants.CountingRejection,
+            mutants.FirstLoopRejection,
+            mutants.ReplacingRejection,
+            mutants.LateCountingRejection,
+            mutants.UniformWeightedRejection,
+            mutants.MasslessRejection,
+            mutants.UnvaluedRejection,
+        )
+    ),
+    *(
+        (mutant(), ValueGuided())
+        for mutant in (
+            mutants.ActionLevelGuided,
+            mutants.HalfParentGuided,
+            mutants.BlindChildrenGuided,
+            mutants.UniformGuided,
+        )
+    ),
+]
+"""All but those that only take the last of equal candidates, whose law is the same, and what concerns prompts."""
+
+
+@pytest.mark.parametrize(("mutant", "walk"), BROKEN, ids=lambda walk: type(walk).__name__)
+def test_one_call_rejects_a_broken_walk_by_the_law_of_the_right_one(mutant, walk):
+    with pytest.raises(
+        AssertionError, match=r" in place of | is not properly weighted|changes its law|cannot run"
+    ):
+        check_walk(mutant, walk)
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        mutants.UnweightedMask("mask"),
+        mutants.InverseWeightMask("mask"),
+        mutants.LosingMeanMonteCarlo(2, 1.0),
+        mutants.SumWeightMonteCarlo(2),
+        mutants.CountingRejection(),
+        mutants.MasslessRejection(),
+    ],
+    ids=lambda walk: type(walk).__name__,
+)
+def test_wrong_weights_need_no_other_walk_to_be_told_apart(mutant):
+    with pytest.raises(AssertionError, match="not properly weighted"):
+        check_its_weights(mutant)

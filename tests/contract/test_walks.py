@@ -8,17 +8,14 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import pytest
 import torch
 
-from inference.frequencies import l1_distance, weissman_radius
-from inference.random_trees import TREES, VIABLE, RandomTree
-from inference.trace_replay import replayed
-from trialogue.data.table import Table
 from trialogue.errors import InputError
-from trialogue.inference import WALKS, generate
+from trialogue.inference import WALKS, SequentialMonteCarlo, Walk, as_verifier, generate
 from trialogue.inference.laws import exact_law, walk_transitions
-from trialogue.inference.walks.batch import Batch
-from trialogue.inference.walks.walk import Walk
 from trialogue.oracles import Verifier
-from trialogue.randomness import generator
+from trialogue.testing.laws import check_its_law_sums_to_one
+from trialogue.testing.runs import LONG
+from trialogue.testing.trees import TREES
+from trialogue.testing.walks import WALK_CHECKS
 
 REQUIRED = {"block-best-of-n": {"block_tokens": 2}}
 """Fields without which a walk cannot be."""
@@ -48,25 +45,6 @@ def walk(request) -> Walk:
     return build(name, **options)
 
 
-def ruled(tree: RandomTree):
-    """A verifier that forbids what the tree's rule forbids and values the rest unequally."""
-    return lambda prefix: tree.value(prefix) * tree.allows(prefix)
-
-
-LONG = RandomTree(61, horizon=6, eos=1)
-RAGGED = [(), (0,), (0, 0), (0, 0, 0), (), (0, 0), (0, 0, 0, 0)]
-EVENTS = ("max_queries", "max_steps", "failed", "")
-
-
-def assert_same(first, second, order=None) -> None:
-    """Samples of two runs are equal bit by bit; `order` says where the second has those of the first."""
-    order = torch.arange(len(first.lengths)) if order is None else order
-    for name in ("lengths", "prompt_lengths", "accepted", "log_weight", "queries"):
-        assert torch.equal(getattr(first, name), getattr(second, name)[order]), name
-    assert first.sequences() == [second.sequences()[place] for place in order.tolist()]
-    assert first.stopped == [second.stopped[place] for place in order.tolist()]
-
-
 def test_it_is_a_walk(walk):
     assert isinstance(walk, Walk)
     assert type(walk).__doc__
@@ -74,162 +52,16 @@ def test_it_is_a_walk(walk):
     assert isinstance(type(walk)(), Walk)
 
 
-def test_it_has_weights_where_it_says_so(walk):
-    assert hasattr(walk.init(Batch(LONG.table(), 2, 3)), "log_weight") == walk.weighted
-
-
-def test_what_it_says_of_values_holds(walk):
-    tree = VIABLE[0]
-    if walk.judges_whole:
-        law = exact_law(walk, tree.table(), lambda prefix: tree.complete(prefix) and tree.allows(prefix))
-        assert any(law.probabilities.get(x, 0.0) > 0 for x in tree.law() if tree.allows(x))
-    if walk.needs_verdicts:
-        valued, verdict = (exact_law(walk, tree.table(), rule) for rule in (ruled(tree), tree.allows))
-        assert valued.probabilities == pytest.approx(verdict.probabilities, abs=1e-12)
+@pytest.mark.parametrize("check", WALK_CHECKS.values(), ids=WALK_CHECKS)
+def test_it_keeps_the_contract(walk, check):
+    check(walk)
 
 
 @pytest.mark.parametrize("tree", [tree for tree in TREES if len(tree.law()) <= 16], ids=str)
 def test_its_law_sums_to_one(walk, tree):
-    if tree.vocab > 2 and getattr(walk, "proposal", None) == "rejection":
+    if tree.vocab > 2 and isinstance(walk, SequentialMonteCarlo) and walk.proposal == "rejection":
         walk = replace(walk, particles=1)  # two rows, each of several draws a token, have too many branches
-    for verifier in (tree.allows, tree.judges, tree.value, lambda prefix: False):
-        law = exact_law(walk, tree.table(), verifier)
-        total = math.fsum(law.probabilities.values()) + law.failed + law.never_halts
-        assert total == pytest.approx(1, abs=1e-12)
-        assert set(law.weights) == set(law.probabilities) <= set(tree.law())
-        assert (law.expected_queries == math.inf) <= (law.never_halts > 0)
-
-
-def test_samples_do_not_depend_on_the_batch(walk):
-    settings = {"walk": walk, "verifier": ruled(LONG), "num_samples": 10, "seed": 3, "max_steps": 300}
-    whole = generate(LONG.table(), RAGGED, **settings)
-    for batch_size in (1, 3, 64):
-        part = generate(LONG.table(), RAGGED, batch_size=batch_size, **settings)
-        assert_same(whole, part)
-        # Which row asks first about a prefix that rows share depends on the batch; how many there are does not.
-        assert int(whole.distinct_queries.sum()) == int(part.distinct_queries.sum())
-        assert int(whole.verifier_calls.sum()) == int(part.verifier_calls.sum())
-
-
-def test_what_a_sample_shares_with_no_other_is_counted_as_its_own(walk):
-    prompts = [(), (0,), (0, 0), (0, 0, 0)]
-    settings = {"walk": walk, "verifier": LONG.value, "seed": 6}
-    whole = generate(LONG.table(), prompts, **settings)
-    for place, prompt in enumerate(prompts):
-        alone = generate(LONG.table(), [prompt], sample_ids=[place], **settings)
-        for name in ("queries", "distinct_queries", "verifier_calls"):
-            assert int(getattr(alone, name)[0]) == int(getattr(whole, name)[place]), name
-
-
-def test_samples_follow_their_ids_in_any_order(walk):
-    prompts = [prompt for prompt in RAGGED for _ in range(5)]
-    order = torch.randperm(len(prompts), generator=generator(4, "order of the samples"))
-    settings = {"walk": walk, "verifier": ruled(LONG), "batch_size": 8, "seed": 4, "max_steps": 300}
-    straight = generate(LONG.table(), prompts, **settings)
-    inverse = torch.argsort(order)
-    permuted = generate(
-        LONG.table(), [prompts[place] for place in order.tolist()], sample_ids=order.tolist(), **settings
-    )
-    assert_same(straight, permuted, inverse)
-
-
-def test_single_rows_give_the_same_samples(walk):
-    settings = {"walk": walk, "verifier": ruled(LONG), "seed": 5, "max_steps": 300}
-    whole = generate(LONG.table(), RAGGED, **settings)
-    for place, prompt in enumerate(RAGGED):
-        alone = generate(LONG.table(), [prompt], sample_ids=[place], **settings)
-        assert alone.sequences() == [whole.sequences()[place]]
-        assert int(alone.queries[0]) == int(whole.queries[place])
-        assert float(alone.log_weight[0]) == float(whole.log_weight[place])
-
-
-def test_samples_keep_their_prompts_and_are_complete(walk):
-    run = generate(LONG.table(), RAGGED, walk=walk, verifier=LONG.value, num_samples=5)
-    prompts = [prompt for prompt in RAGGED for _ in range(5)]
-    assert run.prompt_lengths.tolist() == [len(prompt) for prompt in prompts]
-    for prompt, sequence in zip(prompts, run.sequences(), strict=True):
-        assert sequence[: len(prompt)] == prompt
-        assert LONG.complete(sequence)
-        assert not any(LONG.complete(sequence[:length]) for length in range(len(sequence)))
-    assert set(run.stopped) == {""}
-    assert bool(run.accepted.all())
-
-
-def test_a_complete_prompt_weighs_what_it_would_had_its_last_token_been_certain(walk):
-    certain = Table(lambda prefix: [0.0, 1.0] if prefix else [1.0, 0.0], 2, max_length=2)
-    for value in (0.5, 0.0) if walk.weighted else (0.5,):
-        grown, given = (
-            exact_law(
-                walk, certain, lambda prefix, value=value: value if len(prefix) == 2 else 1.0, prompt=prompt
-            )
-            for prompt in ((0,), (0, 1))
-        )
-        assert given.weights[0, 1] == pytest.approx(grown.weights.get((0, 1), 0.0), abs=1e-12)
-        assert given.expected_queries == 0
-
-
-def test_log_probabilities_are_those_of_the_oracle(walk):
-    prompts = [(), (0,), (0, 0)]
-    run = generate(LONG.table(), prompts, walk=walk, verifier=LONG.value, num_samples=8, batch_size=10)
-    laws = {prompt: LONG.law(prompt) for prompt in prompts}
-    for index, x, log_prob in zip(run.prompt.tolist(), run.sequences(), run.log_prob.tolist(), strict=True):
-        assert log_prob == pytest.approx(math.log(laws[prompts[index]][x]), abs=1e-12)
-
-
-SAMPLES = 20_000
-RADIUS = weissman_radius(cells=9, samples=SAMPLES)
-"""A law further than twice this in L1, 0.052 in total variation, is rejected but for one seed in 10^9."""
-
-
-def frequency_excess(walk, reference) -> float:
-    """By how much the L1 distance of the samples of `walk` from the exact law of `reference` exceeds its bound."""
-    tree = VIABLE[0]
-    law = exact_law(reference, tree.table(), ruled(tree)).probabilities
-    assert len(law) < 9
-    run = generate(tree.table(), walk=walk, verifier=ruled(tree), num_samples=SAMPLES, batch_size=4096)
-    return l1_distance((x if tree.complete(x) else () for x in run.sequences()), law) - RADIUS
-
-
-def test_frequencies_agree_with_the_exact_law(walk):
-    assert frequency_excess(walk, walk) < 0
-
-
-def test_its_trace_replays_to_its_samples(walk):
-    run = generate(
-        LONG.table(),
-        RAGGED,
-        walk=walk,
-        verifier=ruled(LONG),
-        num_samples=4,
-        batch_size=6,
-        max_steps=300,
-        trace=True,
-    )
-    prompts = [prompt for prompt in RAGGED for _ in range(4)]
-    assert replayed(run.trace, prompts, walk.rows_per_sample) == run.sequences()
-
-
-@pytest.mark.parametrize("budget", ["max_queries", "max_steps"])
-def test_no_run_outlives_its_budget(walk, budget):
-    def never(prefix):
-        return False
-
-    run = generate(LONG.table(), walk=walk, verifier=never, num_samples=8, batch_size=4, **{budget: 7})
-    assert set(run.stopped) <= set(EVENTS)
-    assert not bool(run.accepted.any())
-    if budget == "max_queries":
-        assert int(run.queries.max()) < 7 + walk.rows_per_sample
-    else:
-        assert int(run.queries.max()) <= 7 * walk.rows_per_sample
-    for stopped, sequence in zip(run.stopped, run.sequences(), strict=True):
-        assert stopped or LONG.complete(sequence)
-
-
-def test_the_default_budget_ends_what_never_halts(walk):
-    tree = TREES[0]
-    run = generate(tree.table(), walk=walk, verifier=lambda prefix: False, max_new_tokens=1)
-    assert not bool(run.accepted.any())
-    assert int(run.queries[0]) <= 1000 * walk.rows_per_sample
+    check_its_law_sums_to_one(walk, tree)
 
 
 def drawn(walk, table, verifier=None):
@@ -240,7 +72,7 @@ RUNS = (drawn, exact_law, walk_transitions)
 
 
 def test_a_missing_verifier_is_named(walk):
-    if not walk.needs_verifier:
+    if walk.uses == "nothing":
         assert len(generate(LONG.table(), walk=walk).sequences()) == 1
         return
     for call in RUNS:
@@ -272,27 +104,16 @@ class Answering:
 
 @pytest.mark.parametrize("answer", [math.nan, math.inf, -1.0])
 def test_a_verifier_out_of_range_is_named(walk, answer):
-    if walk.needs_verifier:
+    if walk.uses != "nothing":
         with pytest.raises(InputError, match=f"verifier={answer}"):
             generate(LONG.table(), walk=walk, verifier=Answering(answer))
 
 
 def test_a_verifier_of_the_wrong_shape_is_named(walk):
-    assert isinstance(Answering(1.0, 2), Verifier)
-    if walk.needs_verifier:
+    assert isinstance(as_verifier(Answering(1.0, 2)), Verifier)
+    if walk.uses != "nothing":
         with pytest.raises(InputError, match=r"verifier=\(.*, 2\)"):
             generate(LONG.table(), walk=walk, verifier=Answering(1.0, 2))
-
-
-def test_a_verifier_judges_each_prefix_once(walk):
-    judged = []
-
-    def verifier(prefix):
-        judged.append(prefix)
-        return LONG.value(prefix)
-
-    run = generate(LONG.table(), walk=walk, verifier=verifier, num_samples=20, batch_size=8)
-    assert len(judged) == len(set(judged)) == int(run.verifier_calls.sum())
 
 
 def test_an_oracle_without_a_next_token_is_named(walk):

@@ -3,14 +3,14 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 
 from generation.command import Say
 from trialogue.generation.verifier_specs import KINDS, Kind, Wanted
-from trialogue.inference import WALKS, FunctionVerifier
+from trialogue.inference import WALKS, FunctionVerifier, Walk
 from trialogue.inference.walks.moves import Moves
 
 
@@ -19,7 +19,7 @@ class Halved(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Halving:
+class Halving(Walk[Halved]):
     """Ancestral sampling, 50% of whose weight is lost at a token out of reach.
 
     The tokens are those that contain `reached`.
@@ -27,11 +27,8 @@ class Halving:
 
     reached: str = "a"
     ids: tuple[int, ...] = ()
-    rows_per_sample: ClassVar[int] = 1
-    needs_verifier: ClassVar[bool] = True
-    judges_whole: ClassVar[bool] = False
-    needs_verdicts: ClassVar[bool] = True
-    weighted: ClassVar[bool] = True
+    uses = "verdicts"
+    weighted = True
 
     def in_tokens(self, tokenization: Any) -> "Halving":
         return Halving(self.reached, tuple(tokenization.tokens_containing(self.reached).tolist()))

@@ -5,7 +5,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 
-from inference.random_trees import Law, Prefix, RandomTree
+from trialogue.testing.trees import Law, Prefix, RandomTree
 
 Rule = Callable[[Prefix], float | bool]
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from inference.random_trees import RandomTree
+from trialogue.testing.trees import RandomTree
 
 EMPTY, START = -9, -1
 

@@ -6,7 +6,6 @@ from typing import ClassVar
 import pytest
 import torch
 
-from inference.random_trees import RandomTree
 from inference.stored_tree import StoredContext, StoredTree, prefix_of
 from trialogue.inference import (
     Backtracking,
@@ -17,7 +16,8 @@ from trialogue.inference import (
     generate,
     truncated,
 )
-from trialogue.inference.walks import answers, knowledge, tree
+from trialogue.inference.walks.batch import answers, knowledge, tree
+from trialogue.testing.trees import RandomTree
 
 # A hidden state of 6 numbers is read by a head of 9 tokens.
 TREE = RandomTree(103, vocab=9, horizon=4, eos=2)

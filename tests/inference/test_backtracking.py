@@ -4,13 +4,13 @@ from itertools import product
 
 import pytest
 
-from inference.random_trees import TREES, RandomTree
 from inference.reference_laws import backtracking, largest_difference
 from mutants import walks as mutants
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.inference import Ancestral, Backtracking, generate
 from trialogue.inference.laws import exact_law
+from trialogue.testing.trees import TREES, RandomTree
 
 SETTINGS = [
     {"quota": quota, "stride": stride, "argmax_redo": argmax_redo}

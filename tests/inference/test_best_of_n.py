@@ -2,12 +2,12 @@
 
 import pytest
 
-from inference.random_trees import TREES, VIABLE
 from inference.reference_laws import best_of, best_of_closed_form, largest_difference
 from mutants import walks as mutants
 from trialogue.errors import InputError
 from trialogue.inference import BestOfN, generate
 from trialogue.inference.laws import exact_law
+from trialogue.testing.trees import TREES, VIABLE
 
 SMALL = [tree for tree in TREES if len(tree.law()) <= 20]
 

@@ -7,13 +7,13 @@ from collections import defaultdict
 import pytest
 import torch
 
-from inference.random_trees import TREES, VIABLE, RandomTree
 from inference.reference_laws import best_of, largest_difference
 from models.tiny_pretrained import tiny_oracle
 from mutants import walks as mutants
 from trialogue.errors import InputError
 from trialogue.inference import BestOfN, BlockBestOfN, generate
 from trialogue.inference.laws import exact_law
+from trialogue.testing.trees import TREES, VIABLE, RandomTree
 
 LINES = RandomTree(31, vocab=3, horizon=4, eos=1)
 SETTINGS = [

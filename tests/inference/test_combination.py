@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from inference.random_trees import TREES
 from inference.reference_laws import largest_difference
 from inference.test_verifiers import Masking, batch_of
 from mutants import verifiers as mutants
@@ -23,6 +22,7 @@ from trialogue.inference import (
 from trialogue.inference.laws import exact_law
 from trialogue.models.probe import Probe
 from trialogue.oracles import Verifier
+from trialogue.testing.trees import TREES
 
 
 class BoolMasking(Masking):

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from inference.random_trees import TREES, RandomTree
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.inference import (
@@ -17,12 +16,15 @@ from trialogue.inference import (
     Rejection,
     TokenwiseRejection,
     ValueGuided,
+    Walk,
+    as_verifier,
     generate,
     truncated,
 )
 from trialogue.inference.laws import exact_law, target_law, transition_matrix
 from trialogue.inference.walks.moves import Moves
 from trialogue.oracles import PrefixOracle, Verifier
+from trialogue.testing.trees import TREES, RandomTree
 
 TREE = RandomTree(71, horizon=6, eos=1)
 COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=3)
@@ -261,7 +263,7 @@ def test_a_longest_sequence_is_needed():
 
 
 def test_a_narrow_verifier_is_a_verifier():
-    assert isinstance(Narrow(), Verifier)
+    assert isinstance(as_verifier(Narrow()), Verifier)
 
 
 @pytest.mark.parametrize("law", [exact_law, transition_matrix])
@@ -277,10 +279,10 @@ class Mark(NamedTuple):
     mark: torch.Tensor
 
 
-class Relay:
+class Relay(Walk[Mark]):
     """Rows of a group continue from the second and append what their state says: the member they began as."""
 
-    rows_per_sample, needs_verifier = 2, False
+    rows_per_sample = 2
 
     def init(self, decoding):
         return Mark(torch.arange(len(decoding.lengths)) % 2)

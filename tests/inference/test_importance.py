@@ -6,8 +6,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from inference.frequencies import l1_distance, weissman_radius
-from inference.random_trees import VIABLE, RandomTree, viable
 from inference.reference_laws import largest_difference, restricted
 from trialogue.data.table import Table
 from trialogue.errors import InputError
@@ -22,6 +20,8 @@ from trialogue.inference import (
     resampled,
 )
 from trialogue.inference.laws import exact_law
+from trialogue.testing.frequencies import l1_distance, weissman_radius
+from trialogue.testing.trees import VIABLE, RandomTree, viable
 
 TREE = viable(RandomTree(95, vocab=3, horizon=3, eos=1))
 

@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from inference.random_trees import TREES, RandomTree
 from inference.reference_laws import largest_difference
 from inference.stored_tree import ReadingVerifier, StoredContext, StoredTree
 from mutants import judges as mutants
@@ -17,6 +16,7 @@ from trialogue.inference.verifiers.function import FunctionVerifier
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.judge import Judge
 from trialogue.oracles import padded
+from trialogue.testing.trees import TREES, RandomTree
 
 TREE = RandomTree(97, vocab=3, horizon=4, eos=2)
 OTHER = RandomTree(98, vocab=3, horizon=4, eos=2)

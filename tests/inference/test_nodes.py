@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from inference.random_trees import RandomTree
 from trialogue.data.table import Table
 from trialogue.inference import (
     Ancestral,
@@ -15,9 +14,10 @@ from trialogue.inference import (
 )
 from trialogue.inference.verifiers.function import FunctionVerifier
 from trialogue.inference.walks.batch import Batch
+from trialogue.inference.walks.batch.tree import Memory, PrefixTree
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.tree import Memory, PrefixTree
 from trialogue.randomness import numpy_generator
+from trialogue.testing.trees import RandomTree
 
 ROWS, CAPACITY, VOCAB = 4096, 12, 5
 

@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from inference.random_trees import TREES, VIABLE, RandomTree, viable
 from inference.reference_laws import largest_difference, rejection_queries, restricted
 from mutants import walks as mutants
 from trialogue.data.table import Table
 from trialogue.inference import Ancestral, Rejection, generate
 from trialogue.inference.laws import exact_law, target_law, total_variation
+from trialogue.testing.trees import TREES, VIABLE, RandomTree, viable
 
 
 def ancestral_error(walk, tree: RandomTree) -> float:

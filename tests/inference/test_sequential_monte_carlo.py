@@ -5,13 +5,13 @@ import math
 import pytest
 import torch
 
-from inference.random_trees import TREES, VIABLE, RandomTree
 from inference.reference_laws import expected_value, largest_difference, restricted
 from mutants import walks as mutants
 from trialogue.errors import InputError
 from trialogue.inference import SequentialMonteCarlo
 from trialogue.inference.laws import exact_law
 from trialogue.randomness import Streams
+from trialogue.testing.trees import TREES, VIABLE, RandomTree
 
 SMALL = RandomTree(41, vocab=2, horizon=2)
 SPARSE = RandomTree(42, vocab=3, horizon=2, eos=1, sparse=True)

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from inference.random_trees import RandomTree
 from inference.stored_tree import ReadingVerifier, StoredTree
 from mutants import storage as mutants
 from trialogue.inference import (
@@ -20,6 +19,7 @@ from trialogue.inference import (
 from trialogue.inference.laws import exact_law
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.moves import Moves
+from trialogue.testing.trees import RandomTree
 
 TREE = RandomTree(101, vocab=3, horizon=6, eos=2)
 PROMPTS = [(), (0, 1), (1,), (0, 0, 1), (0, 1)]

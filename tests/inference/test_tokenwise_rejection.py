@@ -5,12 +5,12 @@ from itertools import product
 
 import pytest
 
-from inference.random_trees import VIABLE, RandomTree, viable
 from inference.reference_laws import largest_difference, restricted, tokenwise
 from mutants import walks as mutants
 from trialogue.data.table import Table
 from trialogue.inference import Rejection, TokenwiseRejection
 from trialogue.inference.laws import exact_law, target_law, total_variation
+from trialogue.testing.trees import VIABLE, RandomTree, viable
 
 
 def coins(length: int) -> Table:

@@ -6,7 +6,6 @@ from itertools import product
 import pytest
 import torch
 
-from inference.random_trees import TREES, RandomTree
 from inference.reference_laws import backtracking, largest_difference, tokenwise
 from mutants import truncation as mutants
 from trialogue.data.table import Table
@@ -15,6 +14,7 @@ from trialogue.inference import Ancestral, Backtracking, TokenwiseRejection, Tru
 from trialogue.inference.laws import exact_law
 from trialogue.models.cropped import Endless
 from trialogue.randomness import numpy_generator
+from trialogue.testing.trees import TREES, RandomTree
 
 COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=3)
 

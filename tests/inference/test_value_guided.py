@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from inference.random_trees import TREES, VIABLE, RandomTree
 from inference.reference_laws import expected_value, first_leaf, largest_difference, restricted
 from mutants import walks as mutants
 from trialogue.inference import ValueGuided
 from trialogue.inference.laws import exact_law, transition_matrix
+from trialogue.testing.trees import TREES, VIABLE, RandomTree
 
 FIXED = [tree for tree in VIABLE if tree.eos is None]
 

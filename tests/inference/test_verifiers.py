@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from inference.random_trees import TREES, RandomTree
 from inference.reference_laws import largest_difference
 from mutants.verifiers import ForgetfulRandomVerifier, LengthKeyedRandomVerifier, StrictThreshold
 from trialogue.data.table import Table
@@ -16,6 +15,7 @@ from trialogue.inference.verifiers.function import FunctionVerifier, Threshold, 
 from trialogue.inference.verifiers.random import RandomVerifier
 from trialogue.inference.walks.batch import Batch
 from trialogue.oracles import Verifier, padded
+from trialogue.testing.trees import TREES, RandomTree
 
 COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=4)
 

@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 import pytest
 import torch
 
-from inference.random_trees import TREES, VIABLE, RandomTree
 from inference.reference_laws import expected_value, largest_difference, tokenwise
 from mutants import walks as mutants
 from trialogue.data.table import Table
@@ -16,6 +15,7 @@ from trialogue.inference.laws import exact_law
 from trialogue.inference.walks import weighted_rejection
 from trialogue.inference.walks.weighted_rejection import draw_accepted
 from trialogue.randomness import Enumeration, generator
+from trialogue.testing.trees import TREES, VIABLE, RandomTree
 
 SETS = [accepted for size in range(4) for accepted in itertools.combinations(range(4), size)]
 PAIRS = [(0, 1), (2, 3)]

@@ -120,7 +120,7 @@ def test_what_generation_asks_for_is_passed_on() -> None:
     base = Known(lambda _: [0.5, 0.3, 0.2], 3, eos=2)
     for oracle in (Cropped(base, 2), Endless(base), Endless(Cropped(base, 2)), Cropped(Endless(base), 2)):
         assert (oracle.tokenization, oracle.batch_size) == (base.tokenization, 7)
-    assert not hasattr(Endless(MODEL), "tokenization")
+    assert Endless(MODEL).tokenization is None
 
 
 def test_every_pass_of_the_model_is_counted() -> None:

@@ -45,7 +45,7 @@ def largest_error(seed, *, memory, corrupt=False) -> float:
         token = torch.where((integers(6, rows) > 0) & (length < CAPACITY), integers(3, rows), -1)
         batch.apply(Moves(source, length, token, torch.zeros(rows, dtype=torch.bool)))
         if corrupt:
-            batch._evaluated[:, 1:3] = batch.path[:1, 1:3]
+            batch._evaluations.evaluated[:, 1:3] = batch._rows.path[:1, 1:3]
         asked = (integers(3, rows) > 0).nonzero()[:, 0]
         if len(asked):
             for row, answer in zip(asked.tolist(), batch.log_probs(asked), strict=True):

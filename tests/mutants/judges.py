@@ -8,7 +8,7 @@ class ForgetfulJudge(Judge):
 
     def _values(self, batch, rows):
         batch.count_verifier_calls(rows)
-        return self._verifier.values(batch, rows)
+        return self._parts[0].values(batch, rows)
 
 
 class UnnarrowedJudge(Judge):

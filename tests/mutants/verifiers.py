@@ -8,6 +8,7 @@ from trialogue.inference.verifiers.combination import Product
 from trialogue.inference.verifiers.function import TextVerifier, Threshold
 from trialogue.inference.verifiers.grammar import GrammarVerifier
 from trialogue.inference.verifiers.random import RandomVerifier
+from trialogue.oracles import Verifier
 from trialogue.randomness import Streams
 
 
@@ -157,17 +158,12 @@ class Sum(Product):
         self.parts = (_Summing(self.parts),)
 
 
-class _Summing:
-    scope, layers = "sequence", ()
-
+class _Summing(Verifier):
     def __init__(self, verifiers):
         self._verifiers = verifiers
 
     def values(self, decoding, rows):
         return sum(verifier.values(decoding, rows) for verifier in self._verifiers)
-
-    def children(self, decoding, rows):
-        return None
 
 
 class FirstOnly(Product):

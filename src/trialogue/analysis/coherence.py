@@ -18,7 +18,7 @@ from torch import Tensor
 from trialogue.data.potts.patterns import StoredPatterns, pattern_tokens
 from trialogue.errors import InputError, whole_number
 from trialogue.inference import Samples, generate, truncated
-from trialogue.oracles import Autoregressive, padded
+from trialogue.oracles import Autoregressive, Tokenizing, as_oracle, padded
 
 _BYTES = 256
 
@@ -42,11 +42,11 @@ def followed(
     label, least, before = None, None, 0
     for pattern in patterns:
         stored = StoredPatterns([pattern], window, vocab_size)
-        own, distance = stored.nearest(tokens)
+        nearest, distance = stored.nearest(tokens)
         if label is None or least is None:
-            label, least = own, distance
+            label, least = nearest, distance
         else:
-            label = torch.where(distance < least, own + before, label)
+            label = torch.where(distance < least, nearest + before, label)
             least = torch.minimum(distance, least)
         before += stored.labels
     if label is None or least is None:
@@ -74,8 +74,8 @@ class Runs(NamedTuple):
         """Probability that a run is longer than each of `lengths`; NaN beyond the longest one seen, if it went on."""
         at, curve = np.asarray(lengths, dtype=np.float64), self.curve()
         unknown = (at > self.lengths.max()) & (curve.evaluate(self.lengths.max()) > 0)
-        found: NDArray[np.float64] = np.where(unknown, np.nan, curve.evaluate(at))
-        return found
+        values: NDArray[np.float64] = np.where(unknown, np.nan, curve.evaluate(at))
+        return values
 
     def hazard(self, after: int = 0) -> float:
         """Share of the tokens behind token `after` of their run that ended it; NaN where there are none.
@@ -218,7 +218,8 @@ def coherence_of(
         raise InputError("patterns", patterns, "give a list of one or more patterns")
     texts = [pattern for pattern in patterns if isinstance(pattern, str)]
     sequences = [pattern_tokens(pattern) for pattern in patterns if not isinstance(pattern, str)]
-    tokenization: Any = getattr(oracle, "tokenization", None)
+    oracle = as_oracle(oracle)
+    tokenization = oracle.tokenization
     if texts and (sequences or tokenization is None):
         mend = "give all patterns as texts, and an oracle with a tokenization, or all as tokens"
         raise InputError("patterns", list(patterns), mend)
@@ -232,7 +233,7 @@ def coherence_of(
         seed=seed,
         batch_size=batch_size,
     )
-    if texts:
+    if texts and tokenization is not None:
         units: Sequence[Sequence[int] | Tensor] = [list(text.encode()) for text in texts]
         (tokens, lengths), prompted = _bytes(samples, tokenization)
     else:
@@ -246,7 +247,7 @@ def coherence_of(
     return coherence(tokens, units, window, lengths=lengths, start=prompted - window, vocab_size=vocab_size)
 
 
-def _bytes(samples: Samples, tokenization: Any) -> tuple[tuple[Tensor, Tensor], Tensor]:
+def _bytes(samples: Samples, tokenization: Tokenizing) -> tuple[tuple[Tensor, Tensor], Tensor]:
     """Prompts and completions as bytes (n, most), how many each has (n,), and how many of its prompt's (n,)."""
     sequences, starts = samples.sequences(), samples.prompt_lengths.tolist()
     prompted = [

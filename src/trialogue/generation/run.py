@@ -16,12 +16,12 @@ from trialogue.generation.records import log_weights
 from trialogue.generation.settings import Settings
 from trialogue.generation.streaming import LiveText
 from trialogue.generation.verifier_specs import Built
-from trialogue.inference import Product, generate, truncated
+from trialogue.inference import Product, generate, truncated, values
 from trialogue.inference.importance import effective_sample_size
-from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch
+from trialogue.inference.walks.batch import DEFAULT_MEMORY
 from trialogue.inference.walks.engine import rows_at_once
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
-from trialogue.oracles import Autoregressive, padded
+from trialogue.oracles import Autoregressive
 
 
 class Finished(NamedTuple):
@@ -90,12 +90,12 @@ def run(
     prompts = [_encoded(oracle, prompt, inputs.chat) for prompt in settings.prompts]
     built = settings.rule.build(
         oracle,
-        verdicts=walk.needs_verdicts,
-        # What judges complete samples and needs no verdicts compares them, or lets the verifier judge the result.
-        ranks=walk.judges_whole and not walk.needs_verdicts,
+        verdicts=walk.uses == "verdicts",
+        # A walk that uses nothing lets the verifier judge the result.
+        ranks=walk.uses in ("nothing", "ranks"),
         stop=sampling.stop,
     )
-    if not walk.judges_whole:
+    if walk.judges == "prefixes":
         judging = [one for one in built if one.kind.judges_prompts]
         _require_viable(settings.prompts, prompts, oracle, judging)
     verifiers = [one.verifier for one in built]
@@ -178,10 +178,7 @@ def _require_viable(
     """Raise `InputError` where a prompt as it stands has the value zero: then no completion of it has another."""
     for kind, verifier, *_ in built:
         for prompt, encoded in zip(prompts, tokens, strict=True):
-            batch = Batch(oracle, 1, len(encoded) + 1)
-            standing, length = padded([encoded], len(encoded) + 1)
-            batch.add(standing, length, length, length + 1)
-            if float(verifier.values(batch, torch.tensor([0]))[0]) > 0:
+            if float(values(verifier, oracle, [encoded], prompt_lengths=len(encoded))) > 0:
                 continue
             what = "the empty completion" if verifier.scope == "completion" else "it as it stands"
             mend = f"the verifier rejects {what}, so that no completion can be accepted"
@@ -208,7 +205,9 @@ def _named_memory(settings: Settings, rows: int, context: int) -> Iterator[None]
         if rows // 2 >= walk.rows_per_sample:
             mend += f"--batch-size {rows // 2}, or "
         elif rows > 1:
-            sizes = [size.name for size in fields(walk) if getattr(walk, size.name) == walk.rows_per_sample]
+            sizes = [
+                field.name for field in fields(walk) if getattr(walk, field.name) == walk.rows_per_sample
+            ]
             mend += f"fewer {' or '.join(sizes) or 'rows per sample'}, or "
         mend += "a smaller --max-new-tokens"
         raise InputError("batch_size", settings.machine.batch_size, mend) from error

@@ -131,7 +131,7 @@ class Settings:
     machine: Machine
 
     def __post_init__(self) -> None:
-        if self.walk.needs_verifier and not self.rule.verifier:
+        if self.walk.uses != "nothing" and not self.rule.verifier:
             raise InputError("verifier", None, f"the walk {self.sampling.walk} needs one")
         if self.destination.stream and len(self.prompts) * self.sampling.n > 1:
             mend = "one sample of one prompt can be shown: leave out --n, give one prompt"
@@ -140,15 +140,15 @@ class Settings:
             mend = f"samples of the walk {self.sampling.walk} have no weights"
             raise InputError("resample", True, mend)
         self._require_choice()
-        if getattr(self.walk, "erase_prompt", False):
+        if not self.walk.keeps_prompts:
             # A record holds the prompt as it was given, and what the model wrote behind it.
             mend = "leave it out: a record cannot say what became of the prompt (trialogue.inference.generate can)"
             raise InputError("erase_prompt", True, mend)
 
     def _require_choice(self) -> None:
         """Raise `InputError` where a walk would draw the one token that is left for ever."""
-        # That it draws again after a rejection is what a walk says that needs verdicts and has no weights.
-        again = self.walk.needs_verifier and self.walk.needs_verdicts and not self.walk.weighted
+        # That it draws again after a rejection is what a walk says that uses verdicts and has no weights.
+        again = self.walk.uses == "verdicts" and not self.walk.weighted
         for name, alone in (("temperature", 0), ("top_k", 1)):
             value = getattr(self.sampling, name)
             if again and value == alone:

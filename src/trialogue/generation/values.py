@@ -1,8 +1,7 @@
 """Values of finished samples: what a graded verifier said, and whether that passes its threshold."""
 
 import hashlib
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable
 
 from torch import Tensor
 
@@ -10,7 +9,7 @@ from trialogue.inference import Samples
 from trialogue.oracles import Decoding, Verifier
 
 
-class Graded:
+class Graded(Verifier):
     """`verifier`, whose values are degrees, as a walk sees it; the values of complete sequences are remembered.
 
     `threshold` is where acceptance begins, if not above zero. A walk that is given the values themselves asks once per
@@ -20,8 +19,7 @@ class Graded:
 
     def __init__(self, verifier: Verifier, threshold: float | None = None, *, written: bool = False) -> None:
         self._verifier, self.threshold, self.written = verifier, threshold, written
-        self.scope: Literal["sequence", "completion"] = verifier.scope
-        self.layers: Sequence[int] = verifier.layers
+        self.scope, self.layers = verifier.scope, verifier.layers
         self.each: Callable[[], None] | None = None
         self._values: dict[bytes, float] = {}
 

@@ -84,14 +84,13 @@ class Rule:
         compile, load, or fit the model.
         """
         from trialogue.generation.values import Graded
-        from trialogue.inference.verifiers import Threshold
-        from trialogue.inference.verifiers.stop_strings import JudgesText
+        from trialogue.inference.verifiers import Threshold, as_verifier
 
         built = []
         for spec in self.verifier:
             kind, content = _split(spec)
-            verifier = kind.build(Wanted(spec, content, self, oracle, verdicts))
-            if stop and isinstance(verifier, JudgesText):
+            verifier = as_verifier(kind.build(Wanted(spec, content, self, oracle, verdicts)))
+            if stop:
                 verifier = verifier.up_to(stop)
             graded = verifier if isinstance(verifier, Graded) else Graded(verifier) if kind.graded else None
             threshold = None if graded is None else graded.threshold

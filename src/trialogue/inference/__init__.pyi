@@ -26,6 +26,7 @@ from .verifiers import Product as Product
 from .verifiers import RandomVerifier as RandomVerifier
 from .verifiers import TextVerifier as TextVerifier
 from .verifiers import Threshold as Threshold
+from .verifiers import as_verifier as as_verifier
 from .verifiers import python_verifier as python_verifier
 from .walks.ancestral import Ancestral as Ancestral
 from .walks.backtracking import Backtracking as Backtracking
@@ -38,4 +39,6 @@ from .walks.samples import Samples as Samples
 from .walks.samples import Trace as Trace
 from .walks.sequential_monte_carlo import SequentialMonteCarlo as SequentialMonteCarlo
 from .walks.value_guided import ValueGuided as ValueGuided
+from .walks.values import values as values
+from .walks.walk import Walk as Walk
 from .walks.weighted_rejection import WeightedRejection as WeightedRejection

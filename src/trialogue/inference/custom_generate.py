@@ -26,6 +26,7 @@ from transformers.generation import GenerateDecoderOnlyOutput, GenerationMode
 
 from trialogue.errors import InputError
 from trialogue.inference.truncation import truncated
+from trialogue.inference.verifiers.function import as_verifier, is_verifier
 from trialogue.inference.walks.ancestral import Ancestral
 from trialogue.inference.walks.batch import DEFAULT_MEMORY
 from trialogue.inference.walks.engine import generate
@@ -111,7 +112,7 @@ def decoding(
         generation_config: GenerationConfig,
         model_kwargs: dict[str, Any],
     ) -> Samples:
-        chosen = Ancestral() if walk is None else walk
+        sampler = Ancestral() if walk is None else walk
         _require_honourable(generation_config, stopping_criteria, input_ids, model_kwargs)
         num_samples = generation_config.num_return_sequences or 1
         training = model.training
@@ -119,12 +120,12 @@ def decoding(
             if not oracles or oracles[0].model is not model:
                 oracles[:] = [PretrainedOracle(model, tokenizer, recompute=recompute)]
             oracle = _ending(oracles[0], generation_config)
-            law = truncated(oracle, **_truncation(generation_config, logits_processor, chosen))
+            law = truncated(oracle, **_truncation(generation_config, logits_processor, sampler))
             return generate(
                 law,
                 _prompts(input_ids, model_kwargs.get("attention_mask"))[::num_samples],
                 num_samples=num_samples,
-                walk=chosen,
+                walk=sampler,
                 verifier=_made(verifier, oracle.tokenization),
                 max_new_tokens=generation_config.max_length - input_ids.shape[1],
                 seed=int(torch.randint(1 << 62, ())) if seed is None else seed,
@@ -166,15 +167,15 @@ def _made(
     tokenization: Tokenization,
 ) -> Verifier | None:
     """The verifier for a tokenization."""
-    if verifier is None or isinstance(verifier, Verifier):
-        return verifier
+    if verifier is None or is_verifier(verifier):
+        return None if verifier is None else as_verifier(verifier)
     if not callable(verifier):
         mend = "give a Verifier, or a function that makes one for a Tokenization"
         raise InputError("verifier", type(verifier).__name__, mend)
     made = verifier(tokenization)
-    if not isinstance(made, Verifier):
+    if not is_verifier(made):
         raise InputError("verifier", type(made).__name__, "the function must return a Verifier")
-    return made
+    return as_verifier(made)
 
 
 def _require_honourable(
@@ -222,7 +223,7 @@ def _require_honourable(
 def _truncation(config: GenerationConfig, processors: Sequence[Any], walk: Walk[Any]) -> dict[str, Any]:
     """Temperature, top-k and top-p as the logits processors of the call have them."""
     order = []
-    found: dict[str, Any] = {}
+    truncation: dict[str, Any] = {}
     for processor in processors:
         if isinstance(processor, LogitNormalization):
             continue
@@ -232,14 +233,14 @@ def _truncation(config: GenerationConfig, processors: Sequence[Any], walk: Walk[
             )
         order.append(_WARPERS.index(type(processor)))
         name = ("temperature", "top_k", "top_p")[order[-1]]
-        found[name] = getattr(processor, name)
+        truncation[name] = getattr(processor, name)
     if order != sorted(set(order)):
         raise InputError(
-            "logits_processor", found, "give temperature, top_k and top_p as arguments of generate"
+            "logits_processor", truncation, "give temperature, top_k and top_p as arguments of generate"
         )
     if config.do_sample:
-        return found
-    if walk.needs_verifier:
+        return truncation
+    if walk.uses != "nothing":
         raise InputError(
             "do_sample", False, f"{type(walk).__name__} needs more than the likeliest token: use True"
         )
@@ -248,8 +249,8 @@ def _truncation(config: GenerationConfig, processors: Sequence[Any], walk: Walk[
 
 def _ending(oracle: PretrainedOracle, config: GenerationConfig) -> PretrainedOracle:
     """The oracle with the ends of sequence that the call asks for."""
-    own, ends = oracle.tokenization.eos, _ends(config, oracle.vocab_size)
-    oracle.eos = own if own in ends else next(iter(ends), None)
+    stated, ends = oracle.tokenization.eos, _ends(config, oracle.vocab_size)
+    oracle.eos = stated if stated in ends else next(iter(ends), None)
     oracle.other_ends = tuple(sorted({end for end in ends if end != oracle.eos}))
     return oracle
 

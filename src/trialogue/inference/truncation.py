@@ -9,12 +9,12 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.inference.nucleus import nucleus
 from trialogue.models.altered import AlteredContext, pass_on
-from trialogue.oracles import Autoregressive, Context
+from trialogue.oracles import Autoregressive, Context, as_oracle
 
 _FIRST = 256
 
 
-class Truncated:
+class Truncated(Autoregressive):
     """An oracle whose next-token law is sharpened by `temperature` and cut to its `top_k` and `top_p` tokens.
 
     Temperature comes first, then top-k, then top-p: the smallest set of most probable tokens whose probability
@@ -32,7 +32,7 @@ class Truncated:
             raise InputError("top_p", top_p, "use a probability in (0, 1]; temperature=0 decodes greedily")
         if top_k is not None and top_k < 1:
             raise InputError("top_k", top_k, "keep at least 1 token, or use None for all")
-        self.base = base
+        self.base = base = as_oracle(base)
         self.vocab_size, self.eos, self.max_length = base.vocab_size, base.eos, base.max_length
         pass_on(base, self)
         self.temperature, self.top_p = temperature, top_p

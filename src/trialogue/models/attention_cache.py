@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from trialogue.errors import InputError
 from trialogue.models.causal_network import CausalNetwork
+from trialogue.oracles import Context
 
 # One query per row, on a CPU: the fused kernel has the least overhead; from this many rows on, one matrix product
 # per row over all heads at once is faster. It multiplies by zeros, which pays while heads are few.
@@ -65,8 +66,8 @@ def _weights(block: nn.Module) -> _Weights:
     )
 
 
-class AttentionCache:
-    """A `trialogue.oracles.Context`; position 0 of every row is BOS, position i its i-th token.
+class AttentionCache(Context):
+    """The context of a `Transformer`; position 0 of every row is BOS, position i its i-th token.
 
     Features are (n, width * (1 + len(layers))): what the head reads, then the residual stream of each of `layers`,
     in the dtype and on the device of the model, which must stay as they are while the context is open.

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
 from trialogue.models.altered import AlteredContext, pass_on
-from trialogue.oracles import Autoregressive, Context, PrefixOracle
+from trialogue.oracles import Autoregressive, Context, PrefixOracle, as_oracle, next_log_probs
 
 
 class Cropped(PrefixOracle):
@@ -22,7 +22,8 @@ class Cropped(PrefixOracle):
     """
 
     def __init__(self, base: Autoregressive, window: int) -> None:
-        self.base, self.window = base, whole_number("window", window, 1)
+        self.base, self.window = as_oracle(base), whole_number("window", window, 1)
+        base = self.base
         if base.max_length is not None and window > base.max_length:
             raise InputError("window", window, f"the oracle reads at most {base.max_length} tokens")
         self.vocab_size, self.eos = base.vocab_size, base.eos
@@ -33,24 +34,20 @@ class Cropped(PrefixOracle):
         kept = lengths.clamp_max(self.window)
         offsets = torch.arange(self.window)
         places = ((lengths - kept)[:, None] + offsets).clamp_max(tokens.shape[1] - 1)
-        last = tokens.gather(1, places) if tokens.shape[1] else torch.zeros_like(places)
-        cut = torch.cat((last.masked_fill(offsets >= kept[:, None], 0), kept[:, None]), 1)
+        window = tokens.gather(1, places) if tokens.shape[1] else torch.zeros_like(places)
+        cut = torch.cat((window.masked_fill(offsets >= kept[:, None], 0), kept[:, None]), 1)
         cut, which = cut.unique(dim=0, return_inverse=True)
-        stop = cut[:, -1]
-        context = self.base.open(len(cut), self.window)
-        features = context.features(cut[:, :-1], torch.zeros_like(stop), stop, torch.arange(len(cut)))
-        return context.log_probs(features)[which]
+        return next_log_probs(self.base, cut[:, :-1], cut[:, -1], batch_size=len(cut))[which]
 
 
-class Endless:
+class Endless(Autoregressive):
     """The oracle `base` without its last token, the end of sequence: the law of sequences that go on.
 
     Raises `InputError` where the end of sequence is not the last token.
     """
 
-    eos = None
-
     def __init__(self, base: Autoregressive) -> None:
+        base = as_oracle(base)
         if base.eos is None or base.eos != base.vocab_size - 1:
             mend = f"it must be the last of {base.vocab_size} tokens to be left out"
             raise InputError("eos", base.eos, mend)

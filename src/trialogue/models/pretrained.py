@@ -20,7 +20,7 @@ from trialogue.models.packed_linear import WeightIsPackedError, pack_linear_laye
 from trialogue.models.position_cache import PositionCache
 from trialogue.models.pretrained_contexts import CachedContext, RecomputedContext
 from trialogue.models.tokenization import Tokenization
-from trialogue.oracles import Context
+from trialogue.oracles import Autoregressive, Context
 
 _BATCH_SIZE = 16
 _CHECKED_LENGTH = 6
@@ -67,7 +67,7 @@ def load_pretrained(
     return oracle(*load())
 
 
-class PretrainedOracle:
+class PretrainedOracle(Autoregressive):
     """The causal Hugging Face model `model` with its `tokenizer` as a `trialogue.oracles.Autoregressive`.
 
     Prefixes are token ids as the tokenizer gives them: nothing is put before them, so a prompt holds at least one
@@ -79,6 +79,8 @@ class PretrainedOracle:
     then every question evaluates the whole prefix. `batch_size` is how many rows `generate` moves at once by default.
     Raises `InputError` so, and for a tokenizer that is not fast.
     """
+
+    prompts_go_on = True  # GPT-2 begins every text with the token that ends it
 
     def __init__(
         self,
@@ -99,11 +101,10 @@ class PretrainedOracle:
             raise InputError("model", self.name, "it is no causal language model")
         self.body = model.base_model
         self.vocab_size: int = getattr(self.head, "out_features", None) or self.head.weight.shape[0]
-        self.tokenization = (
+        self.tokenization: Tokenization = (
             tokenizer if isinstance(tokenizer, Tokenization) else Tokenization(tokenizer, self.vocab_size)
         )
         self.eos, self.other_ends = self._ends()
-        self.prompts_go_on = True  # GPT-2 begins every text with the token that ends it
         self.max_length: int | None = getattr(config, "max_position_embeddings", None)
         self.layers: int = config.num_hidden_layers
         self.width: int = config.hidden_size

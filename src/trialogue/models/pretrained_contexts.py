@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -36,7 +36,7 @@ class CausalModel(Protocol):
     dtype: torch.dtype
 
 
-class PretrainedContext(ABC):
+class PretrainedContext(Context):
     """What the contexts of a pretrained model share: what is kept of a pass, and what is read off it.
 
     Features are (n, width * (1 + len(layers))): the last hidden state, then those after each of `layers` blocks. A
@@ -44,7 +44,7 @@ class PretrainedContext(ABC):
     """
 
     first = 1
-    recomputes: bool
+    passes: int
 
     def __init__(self, oracle: CausalModel, capacity: int, layers: tuple[int, ...]) -> None:
         self._oracle, self._capacity, self._layers = oracle, capacity, layers
@@ -148,9 +148,7 @@ class PretrainedContext(ABC):
 
 
 class CachedContext(PretrainedContext):
-    """A `trialogue.oracles.Context` over a cache by row and position; token i of a row is at its position i - 1."""
-
-    recomputes = False
+    """A context over a cache by row and position; token i of a row is at its position i - 1."""
 
     def __init__(
         self, oracle: CausalModel, capacity: int, layers: tuple[int, ...], cache: PositionCache
@@ -223,7 +221,7 @@ class CachedContext(PretrainedContext):
 
 
 class RecomputedContext(PretrainedContext):
-    """A `trialogue.oracles.Context` that keeps nothing: every question evaluates its whole prefix."""
+    """A context that keeps nothing: every question evaluates its whole prefix."""
 
     recomputes = True
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
-from trialogue.oracles import Autoregressive, Context, padded
+from trialogue.oracles import Autoregressive, Context, as_context, padded
 from trialogue.randomness import generator
 
 _ROWS_AT_ONCE = 1024
@@ -71,7 +71,9 @@ def hidden_states(
     states: list[Tensor] = []
     rows = max(1, min(_ROWS_AT_ONCE, len(tokens)))
     with torch.inference_mode():
-        context = oracle.open(rows, tokens.shape[1], tuple(layer for layer in layers if layer != -1))
+        context = as_context(
+            oracle.open(rows, tokens.shape[1], tuple(layer for layer in layers if layer != -1))
+        )
         for first in range(0, max(1, len(tokens)), rows):
             part, stop = tokens[first : first + rows], lengths[first : first + rows]
             features = context.features(part, torch.zeros_like(stop), stop, torch.arange(len(part)))
@@ -100,30 +102,30 @@ def hidden_states_of_prefixes(
     """
     if len(sequences) != len(lengths):
         raise InputError("lengths", len(lengths), f"name prefixes for each of {len(sequences)} sequences")
-    for sequence, asked in zip(sequences, lengths, strict=True):
-        if any(shorter >= longer for shorter, longer in pairwise([-1, *asked, len(sequence) + 1])):
+    for sequence, cuts in zip(sequences, lengths, strict=True):
+        if any(shorter >= longer for shorter, longer in pairwise([-1, *cuts, len(sequence) + 1])):
             mend = f"use increasing lengths from 0 to {len(sequence)}, the length of the sequence"
-            raise InputError("lengths", list(asked), mend)
+            raise InputError("lengths", list(cuts), mend)
     if not layers:
         raise InputError("layers", (), "name at least one layer")
     recorded = tuple(layer for layer in layers if layer != -1)
-    cut = {index: sequences[index][: asked[-1]] for index, asked in enumerate(lengths) if len(asked)}
+    cut = {index: sequences[index][: cuts[-1]] for index, cuts in enumerate(lengths) if len(cuts)}
     if not cut:
         raise InputError("lengths", 0, "name at least one prefix")
-    first = [0, *accumulate(map(len, lengths))]
+    first = [0, *accumulate(len(cuts) for cuts in lengths)]
     states: Tensor | None = None
     with torch.inference_mode():
         for batch, shared in _batches(cut, {index: lengths[index][0] - 1 for index in cut}, batch_size):
             tokens, _ = padded([cut[index] for index in batch])
-            prefixes = [lengths[index] for index in batch]
-            context = oracle.open(len(batch), tokens.shape[1], recorded)
-            if min(asked[0] for asked in prefixes) < getattr(context, "first", 0):
+            asked = [lengths[index] for index in batch]
+            context = as_context(oracle.open(len(batch), tokens.shape[1], recorded))
+            if min(row_lengths[0] for row_lengths in asked) < context.first:
                 raise InputError("lengths", 0, "this model has no state before its first token")
-            for part, positions, read in _read(context, tokens, prefixes, layers, shared):
+            for part, positions, part_states in _read(context, tokens, asked, layers, shared):
                 if states is None:
                     with torch.inference_mode(False):  # a probe may be trained on them
-                        states = torch.empty(first[-1], *read.shape[1:])
-                states[[first[batch[row]] + turn for row, turn in part]] = read.float().cpu()
+                        states = torch.empty(first[-1], *part_states.shape[1:])
+                states[[first[batch[row]] + turn for row, turn in part]] = part_states.float().cpu()
                 if evaluated is not None:
                     evaluated(positions)
     assert states is not None
@@ -189,22 +191,22 @@ def _read(
     Of the first `shared` tokens, which are the same in all rows, what is evaluated in one row is copied to the others.
     """
     start = 0
-    if shared and not getattr(context, "recomputes", False):
+    if shared and not context.recomputes:
         start = shared + 1
         one, others = torch.zeros(1, dtype=torch.int64), torch.arange(1, len(tokens))
         context.features(tokens[:1], one, one + shared, one)
         context.copy(torch.zeros_like(others), others, 0, shared)
     if isinstance(context, _WholePass):
-        part = [(row, turn) for row, asked in enumerate(lengths) for turn in range(len(asked))]
+        part = [(row, turn) for row, cuts in enumerate(lengths) for turn in range(len(cuts))]
         yield (
             part,
-            sum(asked[-1] + 1 for asked in lengths),
+            sum(cuts[-1] + 1 for cuts in lengths),
             context.prefix_states(tokens, start, lengths, layers),
         )
         return
     done = torch.full((len(tokens),), start)
     for turn in range(max(map(len, lengths))):
-        part = [(row, turn) for row, asked in enumerate(lengths) if turn < len(asked)]
+        part = [(row, turn) for row, cuts in enumerate(lengths) if turn < len(cuts)]
         rows = torch.tensor([row for row, _ in part])
         stop = torch.tensor([lengths[row][turn] for row, _ in part])
         features = context.features(tokens[rows], done[rows], stop, rows)

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from trialogue.errors import InputError, whole_number
 from trialogue.models.attention_cache import AttentionCache, attended_positions
 from trialogue.models.networks import register_network
+from trialogue.oracles import Autoregressive
 from trialogue.randomness import generator
 
 Positions = Literal["learned", "linear", "none"]
@@ -97,10 +98,10 @@ class TransformerBlock(nn.Module):
 
 
 @register_network("transformer", TransformerConfig)
-class Transformer(nn.Module):
+class Transformer(nn.Module, Autoregressive):
     """The network of `config`, initialised as GPT-2 is, from the stream of `seed`.
 
-    A causal one satisfies `trialogue.oracles.Autoregressive`: there `vocab_size` counts the data's tokens and EOS,
+    A causal one answers as an oracle: there `vocab_size` counts the data's tokens and EOS,
     and `max_length` (None where positions have no bound) counts the longest sequence with its EOS.
     """
 
@@ -108,7 +109,7 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         self.vocab_size = config.vocab_size + 1
-        self.eos = config.vocab_size
+        self.eos: int = config.vocab_size
         self.bos = config.vocab_size + 1
         self.mask = None if config.causal else config.vocab_size + 2
         self.max_length = config.max_length + 1 if config.positions == "learned" else None

@@ -207,7 +207,7 @@ def _places(rows: Sequence[tuple[int, ...]], prefixes: Sequence[tuple[int, ...]]
     return places
 
 
-class Lumped(PrefixOracle):
+class Lumped(PrefixOracle, Verifier):
     """The model seen through the rule, oracle and verifier: allowed continuations one by one, the rest as one token.
 
     A walk that never goes beyond a rejected token has the same law on it as on the model, at a small vocabulary. Token

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from trialogue.data.list_append.cases import CaseError, evaluate
-from trialogue.oracles import Decoding
+from trialogue.oracles import Decoding, Verifier
 
 Kind = Literal["token", "block"]
 
@@ -119,7 +119,7 @@ def _blockwise(
     return [(correct, 1), (wrong, 0)] if correct < wrong else []
 
 
-class GroundTruth:
+class GroundTruth(Verifier):
     """Whether a completion is free of errors so far: the evaluator as a verifier (thesis Table 3.12).
 
     `names` maps the tokens of each prompt to the name of its target function.

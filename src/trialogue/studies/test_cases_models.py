@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -13,14 +12,13 @@ from trialogue.data.list_append.prompts import OOD_NAMES, TRAINING_NAMES, Task, 
 from trialogue.errors import InputError, whole_number
 from trialogue.inference import ProbeVerifier, generate, truncated
 from trialogue.ledger.study import require_seeds
-from trialogue.models.pretrained import load_pretrained
+from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.probe import hidden_states_of_prefixes
-from trialogue.oracles import Autoregressive
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.storage import atomic_write
 from trialogue.studies.test_cases_decodings import MAIN, Decoding, block_best_of, grids
-from trialogue.studies.test_cases_examples import Completion, Kind, Tokens, examples_of
-from trialogue.studies.test_cases_surrogate import surrogate_prompt, trained_surrogate
+from trialogue.studies.test_cases_examples import Completion, Kind, examples_of
+from trialogue.studies.test_cases_surrogate import Surrogate, surrogate_prompt, trained_surrogate
 from trialogue.training.probes import ProbeConfig, TrainedProbe, train_probe
 from trialogue.training.tensor_files import read_tensors, write_tensors
 
@@ -28,13 +26,8 @@ SURROGATE = "surrogate"
 _STATES = "test-cases states 1"
 
 
-class TextOracle(Autoregressive, Protocol):
-    """An oracle whose tokens are text."""
-
-    @property
-    def tokenization(self) -> Tokens:
-        """What its tokens stand for."""
-        ...
+TextOracle = Surrogate | PretrainedOracle
+"""An oracle whose tokens are text."""
 
 
 @dataclass(frozen=True, kw_only=True)

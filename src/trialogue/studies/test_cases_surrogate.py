@@ -17,7 +17,7 @@ from torch import Tensor
 
 from trialogue.data.list_append.prompts import TRAINING_NAMES, random_names
 from trialogue.models.transformer import Transformer, TransformerConfig
-from trialogue.oracles import Context, padded
+from trialogue.oracles import Autoregressive, Context, padded
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.training.checkpoints import load_model, save_model
 from trialogue.training.config import TrainingConfig
@@ -62,8 +62,10 @@ class PieceTokens:
         return torch.tensor([token for token, piece in enumerate(_PIECES) if piece.endswith(text)])
 
 
-class Surrogate:
+class Surrogate(Autoregressive):
     """The trained transformer as an oracle that has a tokenization."""
+
+    tokenization: Any
 
     def __init__(self, model: Transformer) -> None:
         self.model, self.tokenization = model, PieceTokens()

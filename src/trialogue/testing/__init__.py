@@ -1,9 +1,25 @@
-"""The laws that chains and models are held to, each by one call in pytest.
+"""The contracts of the package as checks: hold what is your own to them, each by one call in pytest.
+
+    from trialogue.testing import check_walk
+
+    def test_my_walk():
+        check_walk(MyWalk())
 
 What breaks a law raises `AssertionError` that says which, and where. Nothing here needs pytest.
 """
 
 from trialogue.testing.chains import check_chain
 from trialogue.testing.models import check_energy, check_joint, check_masked
+from trialogue.testing.oracles import check_oracle
+from trialogue.testing.verifiers import check_verifier
+from trialogue.testing.walks import check_walk
 
-__all__ = ["check_chain", "check_energy", "check_joint", "check_masked"]
+__all__ = [
+    "check_chain",
+    "check_energy",
+    "check_joint",
+    "check_masked",
+    "check_oracle",
+    "check_verifier",
+    "check_walk",
+]

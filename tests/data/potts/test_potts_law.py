@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from data.potts import potts_enumeration as by_hand
-from inference.frequencies import l1_distance, weissman_radius
 from trialogue.data import PottsChain
 from trialogue.errors import InputError
 from trialogue.inference import BlockGibbs, Gibbs, run_chain
@@ -12,6 +11,7 @@ from trialogue.inference.laws import transition_matrix
 from trialogue.inference.simulation.heat_bath import HeatBath
 from trialogue.oracles import Energy, Joint, Masked
 from trialogue.randomness import Enumeration, Streams, generator
+from trialogue.testing.frequencies import l1_distance, weissman_radius
 
 CHAINS = {
     "neighbours": (PottsChain(by_hand.random_table(1, 3, 2)), 4),

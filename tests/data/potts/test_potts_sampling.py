@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from data.potts import potts_enumeration as by_hand
-from inference.frequencies import l1_distance, weissman_radius
 from mutants import potts as mutants
 from trialogue.data import PottsChain, alias
 from trialogue.data.potts import sampling as potts_sampling
 from trialogue.data.potts.messages import Messages
 from trialogue.data.potts.sampling import LANES, alias_tables, word_bits
 from trialogue.randomness import GAMMA, Streams, mix, numpy_generator, seed_of
+from trialogue.testing.frequencies import l1_distance, weissman_radius
 
 CHAINS = {
     "neighbours": PottsChain(by_hand.random_table(1, 3, 2)),

@@ -8,7 +8,7 @@ balanced strings, of bounded depth if `max_depth` is given: equation 2.39.
 
 import math
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor
 from trialogue.compilation import over_rows
 from trialogue.data.dyck.kernels import DyckError, State, draw, match, scan, thresholds
 from trialogue.errors import InputError
-from trialogue.oracles import Decoding, PrefixOracle
+from trialogue.oracles import Decoding, PrefixOracle, Verifier
 from trialogue.randomness import seed_of
 
 
@@ -36,7 +36,7 @@ class _Scan(NamedTuple):
     lengths: Tensor  # (n,) int64
 
 
-class Dyck(PrefixOracle):
+class Dyck(PrefixOracle, Verifier):
     """A law on bracket strings: sampler, exact autoregressive oracle and perfect process verifier at once.
 
     Token 2t opens a bracket of type t and token 2t+1 closes it. At depth 0 a bracket opens; at `max_depth`,
@@ -46,9 +46,6 @@ class Dyck(PrefixOracle):
     Tensors of tokens are (n, width) integers; `lengths` (n,) says how many of a row count (all, if left out).
     Results are on the device of the tokens; the work is done on the CPU by compiled passes over the rows.
     """
-
-    scope: Literal["sequence", "completion"] = "sequence"
-    layers: Sequence[int] = ()
 
     def __init__(
         self,

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.oracles import Energy, Joint, Masked, SequenceModel, as_model, sites_of
+from trialogue.oracles.whole import answered, checked_energy, every_row, listed
 from trialogue.randomness import Choose
-from trialogue.sequence_oracles import answered, checked_energy, every_row, listed
 
 Tilt = Callable[[Tensor, Tensor], Tensor]
 """`tilt(sequences (n, N), rows (n,)) -> (n,)`: what the row adds to the log-weight of a sequence."""

@@ -18,15 +18,15 @@ from scipy.sparse.linalg import splu
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
-from trialogue.inference.verifiers.function import as_verifier
+from trialogue.inference.verifiers.function import VerifierLike, as_verifier
 from trialogue.inference.walks.ancestral import Ancestral
 from trialogue.inference.walks.batch import Batch
-from trialogue.inference.walks.engine import VerifierLike
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.prompts import checked_prompts, limits
-from trialogue.inference.walks.walk import Walk, runnable
-from trialogue.oracles import Autoregressive, padded
+from trialogue.inference.walks.values import values
+from trialogue.inference.walks.walk import Walk, log_weight, runnable
+from trialogue.oracles import Autoregressive, as_oracle, padded
 from trialogue.randomness import Enumeration
 
 Sequence_ = tuple[int, ...]
@@ -114,13 +114,9 @@ def target_law(
     free = exact_law(
         Ancestral(), oracle, prompt=prompt, max_new_tokens=max_new_tokens, max_states=max_states
     ).probabilities
-    sequences = list(free)
-    tokens, lengths = padded(sequences)
-    start = torch.full((len(sequences),), len(prompt))
-    batch = Batch(oracle, len(sequences), tokens.shape[1], layers=tuple(as_verifier(verifier).layers))
-    batch.add(tokens, lengths, start, limits(oracle, start, max_new_tokens))
-    values = Judge(as_verifier(verifier), batch).values(torch.arange(len(sequences))).tolist()
-    tilted = {x: free[x] * value for x, value in zip(sequences, values, strict=True) if value > 0}
+    sequences, longest = list(free), int(limits(oracle, torch.tensor([len(prompt)]), max_new_tokens))
+    judged = values(verifier, oracle, sequences, prompt_lengths=len(prompt), max_length=longest).tolist()
+    tilted = {x: free[x] * value for x, value in zip(sequences, judged, strict=True) if value > 0}
     total = math.fsum(tilted.values())
     if total == 0:
         raise InputError("verifier", 0.0, "accept at least one sequence that the oracle can give")
@@ -144,6 +140,7 @@ class _Chain:
         max_new_tokens: int | None,
         max_states: int,
     ) -> None:
+        oracle = as_oracle(oracle)
         walk = runnable(walk, oracle, verifier)
         self._walk, self._members = walk, walk.rows_per_sample
         self._max_states = whole_number("max_states", max_states, 1)
@@ -233,12 +230,12 @@ class _Chain:
                     continue
                 rows = slice(group * members, (group + 1) * members)
                 index, sequences = states[group], (tokens[rows], lengths[rows])
-                own = tuple(field[rows] for field in kept)
+                group_state = tuple(field[rows] for field in kept)
                 if done[group]:
-                    self._finish(index, *sequences, type(self._state_type)(*own), weight)
+                    self._finish(index, *sequences, type(self._state_type)(*group_state), weight)
                 else:
                     self._branches.source.append(index)
-                    self._branches.target.append(self._visit(*sequences, own))
+                    self._branches.target.append(self._visit(*sequences, group_state))
                     self._branches.weight.append(weight)
         self._queries += asked.tolist()
 
@@ -246,8 +243,7 @@ class _Chain:
         self, index: int, tokens: Tensor, lengths: Tensor, state: tuple[Tensor, ...], weight: float
     ) -> None:
         output = tuple(tokens[0, : int(lengths[0])].tolist())
-        log_weight = getattr(state, "log_weight", None)
-        value = 0.0 if log_weight is None else float(log_weight[0])
+        value = float(log_weight(state)[0]) if self._walk.weighted else 0.0
         ended = self._batch.eos is not None and output[-1:] == (self._batch.eos,)
         if len(output) < self._limit and not ended:
             self._branches.failures[index] = self._branches.failures.get(index, 0.0) + weight
@@ -273,10 +269,10 @@ class _Chain:
         asks_for_ever = never_halts > 0 and bool(np.any(np.asarray(self._queries)[~halting] > 0))
         probabilities: dict[Sequence_, float] = {}
         weights: dict[Sequence_, float] = {}
-        for (index, output, log_weight), weight in branches.outputs.items():
+        for (index, output, log_value), weight in branches.outputs.items():
             mass = float(visits[index]) * weight
             probabilities[output] = probabilities.get(output, 0.0) + mass
-            weights[output] = weights.get(output, 0.0) + mass * math.exp(log_weight)
+            weights[output] = weights.get(output, 0.0) + mass * math.exp(log_value)
         return Law(
             probabilities=probabilities,
             failed=math.fsum(visits[index] * weight for index, weight in branches.failures.items()),

@@ -3,6 +3,7 @@ from .combination import Product as Product
 from .function import FunctionVerifier as FunctionVerifier
 from .function import TextVerifier as TextVerifier
 from .function import Threshold as Threshold
+from .function import as_verifier as as_verifier
 from .grammar import GrammarVerifier as GrammarVerifier
 from .probe import ProbeVerifier as ProbeVerifier
 from .python_file import python_verifier as python_verifier

@@ -1,19 +1,18 @@
 """Verifiers combined: the product of their values, and whether all of them are positive."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
-from typing import Literal, Self
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.inference.verifiers.function import as_verifier
-from trialogue.inference.verifiers.stop_strings import judging_up_to
+from trialogue.inference.verifiers.function import VerifierLike, as_verifier
 from trialogue.oracles import Decoding, Verifier
 
 
-class Product:
+class Product(Verifier):
     """The product of the values of `verifiers`, each a verifier or a function of a prefix.
 
     A part is asked only about what the parts before it give a positive value, so put the cheap ones first. Walks that
@@ -21,20 +20,18 @@ class Product:
     others are asked about.
     """
 
-    def __init__(self, *verifiers: Verifier | Callable[[tuple[int, ...]], float | bool]) -> None:
+    def __init__(self, *verifiers: VerifierLike) -> None:
         if not verifiers:
             raise InputError("verifiers", (), "give at least one")
-        self.parts: tuple[Verifier, ...] = tuple(as_verifier(verifier) for verifier in verifiers)
+        self.parts = tuple(as_verifier(verifier) for verifier in verifiers)
         whole = any(part.scope == "sequence" for part in self.parts)
-        self.scope: Literal["sequence", "completion"] = "sequence" if whole else "completion"
-        self.layers: Sequence[int] = tuple(
-            dict.fromkeys(layer for part in self.parts for layer in part.layers)
-        )
+        self.scope = "sequence" if whole else "completion"
+        self.layers = tuple(dict.fromkeys(layer for part in self.parts for layer in part.layers))
 
     def up_to(self, stop: str | Sequence[str]) -> Self:
         """The same of parts that judge, where they judge text, what comes before the first of the strings `stop`."""
         stopped = copy(self)
-        stopped.parts = tuple(judging_up_to(stop, part) for part in self.parts)
+        stopped.parts = tuple(part.up_to(stop) for part in self.parts)
         return stopped
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
@@ -62,21 +59,20 @@ class Product:
 class All(Product):
     """1 where every one of `verifiers` gives a positive value, else 0."""
 
-    def __init__(self, *verifiers: Verifier | Callable[[tuple[int, ...]], float | bool]) -> None:
+    def __init__(self, *verifiers: VerifierLike) -> None:
         super().__init__(*verifiers)
-        self.parts = tuple(factor for part in self.parts for factor in _positive(part))
+        self.parts = tuple(_Positive(factor) for factor in factors(self))
 
 
-class _Positive:
+class _Positive(Verifier):
     """1 where `verifier` gives a positive value, else 0."""
 
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier
-        self.scope: Literal["sequence", "completion"] = verifier.scope
-        self.layers: Sequence[int] = verifier.layers
+        self.scope, self.layers = verifier.scope, verifier.layers
 
     def up_to(self, stop: str | Sequence[str]) -> "_Positive":
-        return _Positive(judging_up_to(stop, self._verifier))
+        return _Positive(self._verifier.up_to(stop))
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         return self._verdicts(self._verifier.values(decoding, rows))
@@ -91,9 +87,8 @@ class _Positive:
         return torch.where(values > 0, torch.ones_like(values), values)
 
 
-def _positive(verifier: Verifier) -> list[_Positive]:
-    """Verdicts of the verifiers whose product `verifier` is: the product is positive where all of them are."""
-    parts: Sequence[Verifier] | None = getattr(verifier, "parts", None)
-    if parts is None:
-        return [_Positive(verifier)]
-    return [factor for part in parts for factor in _positive(part)]
+def factors(verifier: Verifier) -> list[Verifier]:
+    """The verifiers that are no products themselves whose product `verifier` is: itself, unless it has parts."""
+    if not verifier.parts:
+        return [verifier]
+    return [factor for part in verifier.parts for factor in factors(part)]

@@ -13,13 +13,16 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.inference.verifiers.stop_strings import StopStrings, judging_up_to
+from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.inference.verifiers.timeout import Overdue, call_within
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
 
 Argument = TypeVar("Argument")
 Scope = Literal["sequence", "completion"]
+
+VerifierLike = Verifier | Callable[[tuple[int, ...]], float | bool]
+"""A verifier, or a function of a prefix: prompt and completion."""
 
 CRASHES = (Exception, SystemExit, GeneratorExit)
 """What a user's code may raise that is its own fault: all but an interruption from outside."""
@@ -38,7 +41,7 @@ def printing_aside() -> AbstractContextManager[object]:
     return nullcontext()
 
 
-class FunctionVerifier:
+class FunctionVerifier(Verifier):
     """Calls `function` row by row with the prefix as a tuple of ints: prompt and completion, no BOS.
 
     With `scope="completion"` it is given the completion alone. The function returns a truth value, a probability or any
@@ -48,8 +51,6 @@ class FunctionVerifier:
     Raises `InputError`, when asked for values, that names the function, what it was given and what is wrong, where
     the function raises, takes too long, or returns something else.
     """
-
-    layers: Sequence[int] = ()
 
     def __init__(
         self,
@@ -72,20 +73,14 @@ class FunctionVerifier:
             dtype=torch.float64,
         )
 
-    def children(self, decoding: Decoding, rows: Tensor) -> None:
-        """Only `values` can tell."""
-        del decoding, rows
 
-
-class TextVerifier:
+class TextVerifier(Verifier):
     """As `FunctionVerifier`, for a function of text: that of the completion, or of prompt and completion.
 
     The bytes of a prefix's last character are held back while it is not complete, so that the text of a prefix is a
     prefix of the text; special tokens and the end of sequence are no part of it, and neither is a stop string for the
     verifier that `up_to` returns.
     """
-
-    layers: Sequence[int] = ()
 
     def __init__(
         self,
@@ -121,15 +116,11 @@ class TextVerifier:
                 tokens = tokens[:-1]
             text = self._tokenization.text(tokens, ended)
             if self._stops is not None:
-                own = self._tokenization.text(tokens[prompt:], ended)
-                behind = len(own) - len(self._stops.before(own, ended))
+                completion = self._tokenization.text(tokens[prompt:], ended)
+                behind = len(completion) - len(self._stops.before(completion, ended))
                 text = text[: len(text) - behind]
             values.append(_value(self._function, text, self._timeout))
         return torch.tensor(values, dtype=torch.float64)
-
-    def children(self, decoding: Decoding, rows: Tensor) -> None:
-        """Only `values` can tell."""
-        del decoding, rows
 
 
 def _judged(decoding: Decoding, rows: Tensor, scope: Scope) -> Iterator[tuple[list[int], bool]]:
@@ -187,19 +178,19 @@ def _checked_timeout(timeout: float | None) -> float | None:
     return timeout
 
 
-class Threshold:
+class Threshold(Verifier):
     """1 where the value of `verifier` is at least `threshold`, else 0."""
 
     def __init__(self, verifier: Verifier, threshold: float) -> None:
+        verifier = as_verifier(verifier)
         if not 0 <= threshold < math.inf:
             raise InputError("threshold", threshold, "use a finite number of at least 0")
         self._verifier, self._threshold = verifier, threshold
-        self.scope: Literal["sequence", "completion"] = verifier.scope
-        self.layers: Sequence[int] = verifier.layers
+        self.scope, self.layers = verifier.scope, verifier.layers
 
     def up_to(self, stop: str | Sequence[str]) -> "Threshold":
         """The same of a verifier that judges, where it judges text, what comes before the first string of `stop`."""
-        return Threshold(judging_up_to(stop, self._verifier), self._threshold)
+        return Threshold(self._verifier.up_to(stop), self._threshold)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Verdicts (n,) float64 on the sequences in `rows` (n,)."""
@@ -215,13 +206,46 @@ class Threshold:
         return torch.where(values.isnan(), values, (values >= self._threshold).to(values.dtype))
 
 
-def as_verifier(verifier: Verifier | Callable[[tuple[int, ...]], float | bool]) -> Verifier:
-    """Return a verifier as it is, and a plain function of a prefix as a `FunctionVerifier`."""
+def is_verifier(thing: Any) -> bool:
+    """Whether `thing` is a verifier, by name or by having a method `values`."""
+    return hasattr(thing, "values") and not isinstance(thing, type)
+
+
+def as_verifier(verifier: Any) -> Verifier:
+    """A verifier as it is; a function of a prefix (a tuple of ints), or an object with a method `values`, as one.
+
+    What such an object does not say of itself has the default that `Verifier` states. Raises `InputError` for anything
+    else.
+    """
     if isinstance(verifier, Verifier):
         return verifier
-    if hasattr(verifier, "values"):
-        missing = [name for name in ("scope", "layers", "children") if not hasattr(verifier, name)]
-        raise InputError("verifier", type(verifier).__name__, f"a Verifier also needs {', '.join(missing)}")
+    if is_verifier(verifier):
+        return _Judging(verifier)
+    if isinstance(verifier, type) and hasattr(verifier, "values"):
+        raise InputError("verifier", verifier.__name__, f"give an instance: {verifier.__name__}()")
     if callable(verifier):
         return FunctionVerifier(verifier)
     raise InputError("verifier", verifier, "give a Verifier or a function of a prefix (tuple of ints)")
+
+
+class _Judging(Verifier):
+    """An object with a method `values`, as a verifier."""
+
+    def __init__(self, thing: Any) -> None:
+        self._thing = thing
+        self.scope = getattr(thing, "scope", Verifier.scope)
+        self.layers = getattr(thing, "layers", Verifier.layers)
+        self.parts = tuple(as_verifier(part) for part in getattr(thing, "parts", Verifier.parts))
+
+    def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        values: Tensor = self._thing.values(decoding, rows)
+        return values
+
+    def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
+        if not hasattr(self._thing, "children"):
+            return super().children(decoding, rows)
+        values: Tensor | None = self._thing.children(decoding, rows)
+        return values
+
+    def up_to(self, stop: str | Sequence[str]) -> Verifier:
+        return as_verifier(self._thing.up_to(stop)) if hasattr(self._thing, "up_to") else self

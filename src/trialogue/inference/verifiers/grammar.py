@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.inference.verifiers.stopped_language import StoppedLanguage
 from trialogue.inference.verifiers.vocabularies import END_MARK, marking_tokenizer
 from trialogue.models.tokenization import Tokenization
-from trialogue.oracles import Decoding
+from trialogue.oracles import Decoding, Verifier
 
 _NO_FORCING = '\n%llguidance {"no_forcing": true}\n'
 _LEAST_MATCHERS = 64
@@ -46,7 +46,7 @@ class _Prefix:
     members: Bits | None = None
 
 
-class GrammarVerifier:
+class GrammarVerifier(Verifier):
     """1 where a text is in a language (complete) or can still be continued to one that is (prefix), else 0.
 
     Made by `regex`, `json_schema` or `lark`. The text is the completion; the prompt is not judged. An end of sequence
@@ -59,8 +59,7 @@ class GrammarVerifier:
     verifier may serve several threads.
     """
 
-    scope: Literal["sequence", "completion"] = "completion"
-    layers: Sequence[int] = ()
+    scope = "completion"
 
     def __init__(
         self, grammar: str, tokenization: Tokenization, memory: int, field: str, source: str

@@ -1,20 +1,14 @@
 """A verifier that knows nothing: the control for every claim that a verifier helps."""
 
-from collections.abc import Sequence
-from typing import Literal
-
 import torch
 from torch import Tensor
 
-from trialogue.oracles import Decoding
+from trialogue.oracles import Decoding, Verifier
 from trialogue.randomness import Streams, seed_of
 
 
-class RandomVerifier:
+class RandomVerifier(Verifier):
     """A uniform number in [0, 1) per prefix: a random function, so that a prefix keeps its value."""
-
-    scope: Literal["sequence", "completion"] = "sequence"
-    layers: Sequence[int] = ()
 
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed_of(seed, "random verifier")
@@ -25,7 +19,3 @@ class RandomVerifier:
         prefixes = [tuple(row[:length]) for row, length in zip(tokens, lengths, strict=True)]
         keys = torch.tensor([seed_of(self._seed, prefix) for prefix in prefixes], dtype=torch.int64)
         return Streams(self._seed, keys).uniform(torch.arange(len(rows)))
-
-    def children(self, decoding: Decoding, rows: Tensor) -> None:
-        """Only `values` can tell."""
-        del decoding, rows

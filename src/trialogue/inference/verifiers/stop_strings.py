@@ -5,24 +5,8 @@ A prefix may end in the beginning of a stop string, of which nobody knows yet wh
 """
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
 
 from trialogue.errors import InputError
-from trialogue.oracles import Verifier
-
-
-@runtime_checkable
-class JudgesText(Protocol):
-    """A verifier of text, which can be told to judge what comes before a stop string."""
-
-    def up_to(self, stop: str | Sequence[str]) -> Verifier:
-        """The verifier of texts up to the first of the strings `stop`, at which `generate` is to stop."""
-        ...
-
-
-def judging_up_to(stop: str | Sequence[str], verifier: Verifier) -> Verifier:
-    """`verifier`, which judges what comes before the strings `stop` where it judges text."""
-    return verifier.up_to(stop) if isinstance(verifier, JudgesText) else verifier
 
 
 class StopStrings:
@@ -51,13 +35,13 @@ class StopStrings:
         """Where the first stop string may turn out to begin that `data`, which contains none, ends within."""
         if not data.endswith(self._beginnings):
             return []
-        tail, found = data[max(0, len(data) - self._reach) :], set()
+        tail, places = data[max(0, len(data) - self._reach) :], set()
         for string in self._strings:
             for size in range(1, min(len(string), len(tail) + 1)):
                 place = len(tail) - size
                 if tail.endswith(string[:size]) and self.find(tail[:place] + string) == place:
-                    found.add(len(data) - size)
-        return sorted(found)
+                    places.add(len(data) - size)
+        return sorted(places)
 
     def before(self, text: str, final: bool) -> str:
         """`text` up to its first stop string; unless it is `final`, also without an end that may belong to one."""

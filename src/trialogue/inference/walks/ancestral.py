@@ -1,24 +1,19 @@
 """Ancestral sampling: append a token drawn from the oracle until the sequence is complete."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.walk import Memoryless, NoState
+from trialogue.inference.walks.walk import NoState, Walk
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 
 
 @dataclass(frozen=True)
-class Ancestral(Memoryless):
+class Ancestral(Walk[NoState]):
     """Sample from the oracle as it is; a verifier, if given, only judges the result."""
 
-    rows_per_sample: ClassVar[int] = 1
-    needs_verifier: ClassVar[bool] = False
-    judges_whole: ClassVar[bool] = True
-    needs_verdicts: ClassVar[bool] = False
-    weighted: ClassVar[bool] = False
+    judges = "outputs"
 
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose

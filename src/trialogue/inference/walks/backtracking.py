@@ -1,7 +1,7 @@
 """Tokenwise rejection sampling with backtracking (thesis Algorithm 1)."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -9,6 +9,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
+from trialogue.inference.walks.walk import Uses, Walk
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 
@@ -22,7 +23,7 @@ class BacktrackingState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Backtracking:
+class Backtracking(Walk[BacktrackingState]):
     """Where the verifier rejects a sampled token, erase the last `stride` tokens, then append `stride` greedily.
 
     At most `quota` times per sample. The greedy redo is not verified, takes the lowest index among ties, and ends
@@ -38,10 +39,6 @@ class Backtracking:
     argmax_redo: bool = True
     erase_prompt: bool = False
     redo_erased_only: bool = False
-    rows_per_sample: ClassVar[int] = 1
-    judges_whole: ClassVar[bool] = False
-    needs_verdicts: ClassVar[bool] = True
-    weighted: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.quota < 0:
@@ -50,9 +47,14 @@ class Backtracking:
             raise InputError("stride", self.stride, "erase at least 1 token")
 
     @property
-    def needs_verifier(self) -> bool:
+    def uses(self) -> Uses:
         """Without a quota the verifier is never asked."""
-        return self.quota > 0
+        return "verdicts" if self.quota else "nothing"
+
+    @property
+    def keeps_prompts(self) -> bool:
+        """Unless it may erase them."""
+        return not self.erase_prompt
 
     def init(self, decoding: Decoding) -> BacktrackingState:
         """All of the quota, nothing to redo."""

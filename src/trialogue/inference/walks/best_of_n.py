@@ -1,27 +1,24 @@
 """Best of n: complete n rows and keep the one that the verifier values most."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 
 from trialogue.errors import InputError
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.walk import Memoryless, NoState
+from trialogue.inference.walks.walk import NoState, Walk
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 
 
 @dataclass(frozen=True)
-class BestOfN(Memoryless):
+class BestOfN(Walk[NoState]):
     """Draw `candidates` completions of each prompt and return the first of those with the greatest value."""
 
     candidates: int = 4
-    needs_verifier: ClassVar[bool] = True
-    judges_whole: ClassVar[bool] = True
-    needs_verdicts: ClassVar[bool] = False
-    weighted: ClassVar[bool] = False
+    uses = "ranks"
+    judges = "outputs"
 
     def __post_init__(self) -> None:
         if self.candidates < 1:

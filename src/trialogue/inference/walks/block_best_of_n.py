@@ -1,7 +1,7 @@
 """Block best of n: grow n candidates of the next block and go on from the one that the verifier values most."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -9,8 +9,8 @@ from torch import Tensor
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.models.tokenization import Tokenization
-from trialogue.oracles import Decoding
+from trialogue.inference.walks.walk import Walk
+from trialogue.oracles import Decoding, Tokenizing
 from trialogue.randomness import Choose
 
 
@@ -21,7 +21,7 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BlockBestOfN:
+class BlockBestOfN(Walk[Block]):
     """Grow `candidates` of the next block; all go on from the first with the greatest value (thesis 3.2.2).
 
     A block ends at a token of `delimiters` once it has at least `min_tokens` tokens, or after `block_tokens` tokens.
@@ -36,10 +36,8 @@ class BlockBestOfN:
     block_tokens: int | None = None
     min_tokens: int = 1
     block_delimiter: str | None = None
-    needs_verifier: ClassVar[bool] = True
-    judges_whole: ClassVar[bool] = True
-    needs_verdicts: ClassVar[bool] = False
-    weighted: ClassVar[bool] = False
+    uses = "ranks"
+    judges = "outputs"
 
     def __post_init__(self) -> None:
         whole_number("candidates", self.candidates, 1)
@@ -63,7 +61,7 @@ class BlockBestOfN:
         """One row per candidate."""
         return self.candidates
 
-    def in_tokens(self, tokenization: Tokenization | None) -> "BlockBestOfN":
+    def in_tokens(self, tokenization: Tokenizing | None) -> "BlockBestOfN":
         """Return the walk with the tokens that end a block, unless it counts tokens or has them already.
 
         Raises `InputError` where there is no tokenization, and where no token contains the text.

@@ -6,7 +6,9 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.inference.walks.batch import Batch
+from trialogue.inference.verifiers.combination import factors
+from trialogue.inference.verifiers.function import as_verifier
+from trialogue.inference.walks.batch import View
 from trialogue.oracles import Verifier
 
 # Children that nothing is evaluated for take their tokens and nodes only.
@@ -18,14 +20,12 @@ class Judge:
 
     A value is asked for once per node of the run's tree. A verifier that gives the values of all children at once is
     asked for them at every visit, which counts as one call; others are asked about some children at a time, as each may
-    need keys of its own. A verifier with an attribute `parts` is the product of those verifiers: a part is asked only
-    about what the parts before it give a positive value, and of children first those that answer for all of them at
-    once.
+    need keys of its own. Of a product a part is asked only about what the parts before it give a positive value, and of
+    children first those that answer for all of them at once.
     """
 
-    def __init__(self, verifier: Verifier, batch: Batch) -> None:
-        self._verifier, self._batch = verifier, batch
-        self._parts = _factors(verifier)
+    def __init__(self, verifier: Verifier, batch: View) -> None:
+        self._batch, self._parts = batch, factors(as_verifier(verifier))
 
     def values(self, rows: Tensor) -> Tensor:
         """Values (n,) float64 of the sequences in `rows` (n,)."""
@@ -61,13 +61,13 @@ class Judge:
 
     def _values(
         self,
-        batch: Batch,
+        batch: View,
         rows: Tensor,
         parts: Sequence[Verifier] | None = None,
         others: Tensor | None = None,
     ) -> Tensor:
         """Values (n,) of `rows` (n,), asked of `parts` where they are not known; `others` (n,) of the other parts."""
-        nodes = batch.path[rows, batch.lengths[rows]]
+        nodes = batch.nodes(rows)
         verified = batch.knowledge.verified.values
         unknown = verified[nodes].isnan()
         if bool(unknown.any()):
@@ -81,12 +81,6 @@ class Judge:
             verified[nodes[fresh]] = values
             batch.count_verifier_calls(rows[fresh])
         return verified[nodes]
-
-
-def _factors(verifier: Verifier) -> list[Verifier]:
-    """The verifiers whose product `verifier` is: itself, unless it has `parts`."""
-    parts: Sequence[Verifier] | None = getattr(verifier, "parts", None)
-    return [verifier] if parts is None else [factor for part in parts for factor in _factors(part)]
 
 
 def _first_of_each(nodes: Tensor, among: Tensor) -> Tensor:

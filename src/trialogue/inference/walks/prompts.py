@@ -10,8 +10,7 @@ from torch import Tensor
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.inference.walks.batch import Stop
-from trialogue.models.tokenization import Tokenization
-from trialogue.oracles import Autoregressive, padded
+from trialogue.oracles import Autoregressive, Tokenizing, padded
 
 Prompts = Tensor | tuple[Tensor, Tensor] | Sequence[Sequence[int]]
 
@@ -42,26 +41,24 @@ def decoder(
     oracle: Autoregressive, stop: str | Sequence[str] | Stop | None
 ) -> Callable[[Sequence[int]], str] | None:
     """The function from a completion's token ids to its text up to the first stop string, if there are texts."""
-    tokenization = getattr(oracle, "tokenization", None)
+    tokenization = oracle.tokenization
     if tokenization is None:
         return None
     strings = None if stop is None or callable(stop) else StopStrings(stop)
 
     def decode(completion: Sequence[int]) -> str:
         if strings is None:
-            text: str = tokenization.text(completion)
-            return text
-        content: bytes = tokenization.bytes(completion)
+            return tokenization.text(completion)
+        content = tokenization.bytes(completion)
         return content[: strings.find(content)].decode(errors="replace")
 
     return decode
 
 
-def _tokenization(oracle: Autoregressive, field: str, value: str) -> Tokenization:
-    tokenization: Tokenization | None = getattr(oracle, "tokenization", None)
-    if tokenization is None:
+def _tokenization(oracle: Autoregressive, field: str, value: str) -> Tokenizing:
+    if oracle.tokenization is None:
         raise InputError(field, value, "the oracle has no tokenization: give token ids")
-    return tokenization
+    return oracle.tokenization
 
 
 def limits(oracle: Autoregressive, lengths: Tensor, max_new_tokens: int | None) -> Tensor:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,20 +10,17 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.walk import Memoryless, NoState, log_values_as_given, require_support
+from trialogue.inference.walks.walk import NoState, Walk, log_values_as_given, require_support
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 
 
 @dataclass(frozen=True)
-class Rejection(Memoryless):
+class Rejection(Walk[NoState]):
     """Draw whole completions until the verifier accepts one: exactly the oracle's law restricted to the rule."""
 
-    rows_per_sample: ClassVar[int] = 1
-    needs_verifier: ClassVar[bool] = True
-    judges_whole: ClassVar[bool] = True
-    needs_verdicts: ClassVar[bool] = True
-    weighted: ClassVar[bool] = False
+    uses = "verdicts"
+    judges = "outputs"
 
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose
@@ -51,7 +48,7 @@ class AcceptedMass(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TokenwiseRejection:
+class TokenwiseRejection(Walk[NoState | AcceptedMass]):
     """Draw each token until the verifier accepts the prefix it makes.
 
     `method="redraw"` asks the oracle once per draw, as the definition counts; `method="mask"` asks once per
@@ -61,10 +58,7 @@ class TokenwiseRejection:
     """
 
     method: Literal["redraw", "mask"] = "redraw"
-    rows_per_sample: ClassVar[int] = 1
-    needs_verifier: ClassVar[bool] = True
-    judges_whole: ClassVar[bool] = False
-    needs_verdicts: ClassVar[bool] = True
+    uses = "verdicts"
 
     def __post_init__(self) -> None:
         if self.method not in ("redraw", "mask"):

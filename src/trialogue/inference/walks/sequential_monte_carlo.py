@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.walk import log_values_as_given, require_support
+from trialogue.inference.walks.walk import Walk, log_values_as_given, require_support
 from trialogue.inference.walks.weighted_rejection import draw_accepted
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
@@ -45,7 +45,7 @@ class Outlook(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SequentialMonteCarlo:
+class SequentialMonteCarlo(Walk[Particles]):
     """`particles` rows per sample, weighted by the verifier's values and resampled when the weights degenerate.
 
     `proposal` draws the next token a of a prefix y: "oracle" from p(a|y), weight V(ya)/V(y); "mask" from p(a|y) V(ya),
@@ -62,10 +62,8 @@ class SequentialMonteCarlo:
     ess_threshold: float = 0.5
     proposal: Literal["oracle", "mask", "rejection"] = "oracle"
     resampling: Literal["multinomial", "systematic"] = "multinomial"
-    needs_verifier: ClassVar[bool] = True
-    judges_whole: ClassVar[bool] = False
-    needs_verdicts: ClassVar[bool] = False
-    weighted: ClassVar[bool] = True
+    uses = "weights"
+    weighted = True
 
     def __post_init__(self) -> None:
         if self.particles < 1:

@@ -2,19 +2,18 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.walk import Memoryless, NoState, require_support
+from trialogue.inference.walks.walk import NoState, Walk, require_support
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 
 
 @dataclass(frozen=True)
-class ValueGuided(Memoryless):
+class ValueGuided(Walk[NoState]):
     """Walk on the tree of completions: up with weight V(y), down to a with weight p(a|y) V(ya).
 
     `lazy` waits with probability 1/2 before each move, which makes the walk aperiodic. By default the walk stops at the
@@ -26,11 +25,7 @@ class ValueGuided(Memoryless):
 
     lazy: bool = True
     stop_at_leaf: bool = True
-    rows_per_sample: ClassVar[int] = 1
-    needs_verifier: ClassVar[bool] = True
-    judges_whole: ClassVar[bool] = False
-    needs_verdicts: ClassVar[bool] = False
-    weighted: ClassVar[bool] = False
+    uses = "weights"
 
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose

@@ -5,7 +5,8 @@ an ancestor, continue from another row of its group, wait, or stop. `step` says 
 engine applies it, counts, and comes back. A walk contains no loop over tokens, no counting and no printing.
 """
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from typing import Any, Generic, Literal, NamedTuple, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -13,8 +14,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.models.tokenization import Tokenization
-from trialogue.oracles import Autoregressive, Decoding, StateT
+from trialogue.oracles import Autoregressive, Decoding, StateT, Tokenizing
 from trialogue.randomness import Choose, no_choice
 
 
@@ -22,70 +22,68 @@ class NoState(NamedTuple):
     """The state of a walk that needs none."""
 
 
-class Memoryless:
-    """A walk that keeps nothing between its steps."""
-
-    def init(self, decoding: Decoding) -> NoState:
-        """Nothing to keep."""
-        del decoding
-        return NoState()
+Uses = Literal["nothing", "verdicts", "ranks", "weights"]
+Judges = Literal["prefixes", "outputs"]
 
 
-@runtime_checkable
-class Walk(Protocol[StateT]):
+class Walk(ABC, Generic[StateT]):
     """A sampler on the tree of prefixes.
 
-    The engine gathers its state along `Moves.source`, and reports a field `log_weight` of it as that of the sample.
-    What a run must know of a walk beforehand the walk says itself. One that is registered in `WALKS` is a frozen
-    dataclass that can be made without arguments, its fields named like no option of `trialogue generate`.
+    What a run must know of a walk beforehand the walk says itself: a subclass states what differs from the defaults, as
+    attributes of the class or as properties. One that is registered in `WALKS` is a frozen dataclass that can be made
+    without arguments, its fields named like no option of `trialogue generate`.
     """
 
     @property
-    def rows_per_sample(self) -> int:
-        """Rows that one sample moves: 1, or the size of its group."""
-        ...
+    def uses(self) -> Uses:
+        """What `step` uses of the verifier.
+
+        "nothing": it needs none. "verdicts": whether a value is positive; how great it is makes no difference to what
+        is drawn. "ranks": which of several values is greatest. "weights": the values themselves.
+        """
+        return "nothing"
 
     @property
-    def needs_verifier(self) -> bool:
-        """Whether `step` consults the verifier."""
-        ...
-
-    @property
-    def judges_whole(self) -> bool:
-        """Whether a sample may be accepted although prefixes of it have the value zero."""
-        ...
-
-    @property
-    def needs_verdicts(self) -> bool:
-        """Whether a value of zero rejects, and how great others are makes no difference to what is drawn."""
-        ...
+    def judges(self) -> Judges:
+        """What has to have a positive value: "prefixes" of a sample as well, or its "outputs" alone."""
+        return "prefixes"
 
     @property
     def weighted(self) -> bool:
         """Whether samples have weights: the state has a field `log_weight` (rows,), log of target over proposal."""
-        ...
+        return False
+
+    @property
+    def rows_per_sample(self) -> int:
+        """Rows that one sample moves: 1, or the size of its group."""
+        return 1
+
+    @property
+    def keeps_prompts(self) -> bool:
+        """Whether samples begin with their prompts: no walk goes back into those, unless it says so."""
+        return True
 
     def init(self, decoding: Decoding) -> StateT:
-        """Return the state of rows that stand at their prompts."""
-        ...
+        """The state of rows that stand at their prompts: a NamedTuple of tensors (rows, ...), by default without any.
 
+        The engine gathers it along `Moves.source`.
+        """
+        del decoding
+        return cast(StateT, NoState())
+
+    @abstractmethod
     def step(
         self, decoding: Decoding, state: StateT, verifier: Judge, choose: Choose
     ) -> tuple[Moves, StateT]:
         """Decide what each row does next, and the state it keeps (before the gathering along `source`)."""
-        ...
 
-
-@runtime_checkable
-class Worded(Protocol):
-    """A walk some of whose fields are texts, which stand for tokens of whichever oracle it runs on."""
-
-    def in_tokens(self, tokenization: Tokenization | None) -> Walk[Any]:
-        """Return the walk with tokens in place of texts.
+    def in_tokens(self, tokenization: Tokenizing | None) -> "Walk[Any]":
+        """The walk with tokens in place of the texts among its fields, by default itself: it has none.
 
         Raises `InputError` where there is no tokenization, or no such tokens.
         """
-        ...
+        del tokenization
+        return self
 
 
 def runnable(walk: Walk[Any], oracle: Autoregressive, verifier: object | None) -> Walk[Any]:
@@ -96,9 +94,25 @@ def runnable(walk: Walk[Any], oracle: Autoregressive, verifier: object | None) -
     """
     if isinstance(walk, type):
         raise InputError("walk", walk.__name__, f"give an instance: {walk.__name__}()")
-    if walk.needs_verifier and verifier is None:
+    if not isinstance(walk, Walk):
+        raise InputError("walk", walk, "give an instance of a subclass of Walk, such as Ancestral()")
+    if walk.uses != "nothing" and verifier is None:
         raise InputError("verifier", None, f"{type(walk).__name__} needs one")
-    return walk.in_tokens(getattr(oracle, "tokenization", None)) if isinstance(walk, Worded) else walk
+    return walk.in_tokens(oracle.tokenization)
+
+
+class Weighted(Protocol):
+    """The state of a walk that is weighted."""
+
+    @property
+    def log_weight(self) -> Tensor:
+        """Logarithms (rows,) float64 of target over proposal."""
+        ...
+
+
+def log_weight(state: tuple[Tensor, ...]) -> Tensor:
+    """Log-weights (rows,) float64 by the `state` of a walk that is weighted."""
+    return cast(Weighted, state).log_weight
 
 
 def take(state: StateT, rows: Tensor) -> StateT:

@@ -17,7 +17,7 @@ that E[Z'] = P(j = 0) = Z: Z' is the indicator "the first draw is accepted", Rao
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,7 +25,7 @@ from torch.nn.functional import pad
 
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import NO_TOKEN, Moves
-from trialogue.inference.walks.walk import log_values_as_given
+from trialogue.inference.walks.walk import Walk, log_values_as_given
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 
@@ -51,7 +51,7 @@ class Draw(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WeightedRejection:
+class WeightedRejection(Walk[Valued]):
     """Draw each token by rejection without replacement; weigh it by an unbiased estimate of the accepted mass.
 
     The law of outputs is that of `TokenwiseRejection` with one query per token, and the verifier judges the tokens
@@ -61,11 +61,8 @@ class WeightedRejection:
     fails with weight zero.
     """
 
-    rows_per_sample: ClassVar[int] = 1
-    needs_verifier: ClassVar[bool] = True
-    judges_whole: ClassVar[bool] = False
-    needs_verdicts: ClassVar[bool] = True
-    weighted: ClassVar[bool] = True
+    uses = "verdicts"
+    weighted = True
 
     def init(self, decoding: Decoding) -> Valued:
         """Weight one."""

@@ -19,14 +19,13 @@ from torch import Tensor
 
 from trialogue.data import PottsChain
 from trialogue.errors import InputError, whole_number
-from trialogue.oracles import Autoregressive, PrefixOracle, whole_sequences
+from trialogue.oracles import Autoregressive, PrefixOracle, next_log_probs, whole_sequences
 
 Constant = Literal["global", "per-context"]
 """The two readings of the constant in equation 9."""
 
 MAX_CONTEXTS = 2**20
 """An oracle is asked about at most so many prefixes."""
-_ROWS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -168,8 +167,8 @@ class ChainConditionals(PrefixOracle):
         rows = (lengths >= self._context).nonzero()[:, 0]
         if len(rows):
             begin = lengths[rows, None] - self._context
-            own = tokens[rows].gather(1, begin + torch.arange(self._context))
-            windows = (own * places).sum(1)[:, None] * self.vocab_size + torch.arange(self.vocab_size)
+            context = tokens[rows].gather(1, begin + torch.arange(self._context))
+            windows = (context * places).sum(1)[:, None] * self.vocab_size + torch.arange(self.vocab_size)
             place = self._behind[self._length - 1 - lengths[rows]]
             after = self._table[place[:, None], windows % self._table.shape[1]]
             answer[rows] = (self._log_weights[windows] + after).log_softmax(1)
@@ -204,26 +203,4 @@ def _weights_of_beginnings(
 
 def _prefix_log_probs(oracle: Autoregressive, length: int) -> Tensor:
     """log p(c | prefix) (V^length, V) of all prefixes of so many tokens, in the type of the oracle's answers."""
-    return torch.cat(
-        [
-            _answers(oracle, prefixes)
-            for prefixes in whole_sequences(oracle.vocab_size, length).split(_ROWS_AT_ONCE)
-        ]
-    )
-
-
-def _answers(oracle: Autoregressive, prefixes: Tensor) -> Tensor:
-    """log p(c | prefix) (n, V) of `prefixes` (n, length)."""
-    rows, length = torch.arange(len(prefixes)), prefixes.shape[1]
-    context = oracle.open(len(prefixes), length)
-    first = getattr(context, "first", 0)
-    if length < first:
-        raise InputError("oracle", type(oracle).__name__, "it does not answer for the empty prefix")
-    with torch.no_grad():
-        features = context.features(
-            prefixes, torch.full_like(rows, first), torch.full_like(rows, length), rows
-        )
-        answer = context.log_probs(features)
-    if bool(torch.isnan(answer).any()):
-        raise InputError("oracle", math.nan, "it answers with NaN")
-    return answer.log_softmax(1)
+    return next_log_probs(oracle, whole_sequences(oracle.vocab_size, length)).log_softmax(1)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.inference.walks.tree import NodeTable, PrefixTree, renumbered
+from trialogue.inference.walks.batch.tree import NodeTable, PrefixTree, renumbered
 
 MOST_BYTES = 96 << 20
 
@@ -30,12 +30,12 @@ class Answers:
     def of(self, nodes: Tensor, answer: Callable[[Tensor], Laws]) -> Laws:
         """Laws of `nodes` (n,); `answer` gives those of the nodes at some indices (m,), and is asked once for each."""
         places = self._place_of.values[nodes]
-        found = places >= 0
-        if bool(found.any()):
-            found[found.clone()] = self._nodes[places[found]] == nodes[found]
-        if bool(found.all()):
+        remembered = places >= 0
+        if bool(remembered.any()):
+            remembered[remembered.clone()] = self._nodes[places[remembered]] == nodes[remembered]
+        if bool(remembered.all()):
             return tuple(laws[places] for laws in self._laws)
-        missing = (~found).nonzero()[:, 0]
+        missing = (~remembered).nonzero()[:, 0]
         first, inverse = (
             torch.from_numpy(index)
             for index in np.unique(nodes[missing].numpy(), return_index=True, return_inverse=True)[1:]
@@ -46,7 +46,7 @@ class Answers:
             self._keep(nodes, answered)
             return answered
         # What is remembered is read first: keeping the others may make it be forgotten.
-        recalled = found.nonzero()[:, 0]
+        recalled = remembered.nonzero()[:, 0]
         whole = []
         for number, laws in enumerate(answered):
             joined = laws.new_empty(len(nodes), laws.shape[1])

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.inference.walks import kernels
+from trialogue.inference.walks.batch import kernels
 
 _FIRST_NODES = 1024
 _FIRST_FEATURES = 64
@@ -190,6 +190,6 @@ class Memory:
             wider[: len(self._features)] = self._features
             self._features = wider
         if kept < places.numel():
-            own = (places >= 0).nonzero()[:, 0]
-            places, features = places[own], features[own.to(features.device)]
+            placed = (places >= 0).nonzero()[:, 0]
+            places, features = places[placed], features[placed.to(features.device)]
         self._features.index_copy_(0, places.to(features.device), features)

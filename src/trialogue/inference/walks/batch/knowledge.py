@@ -1,12 +1,13 @@
 """What a run knows: of every prefix, shared over all its rows, and of every row, what it has cost."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
-from trialogue.inference.walks.answers import Answers
-from trialogue.inference.walks.tree import Memory, NodeTable, PrefixTree
-
-UNKNOWN = -1
+from trialogue.inference.walks.batch.answers import Answers
+from trialogue.inference.walks.batch.tree import Memory, NodeTable, PrefixTree
 
 
 class Meter:
@@ -20,16 +21,30 @@ class Meter:
         self.forward_passes, self.positions = zeros.clone(), zeros.clone()
         self.passes = 0
 
+    def items(self) -> Iterator[tuple[str, Tensor]]:
+        """The counts (rows,) by name."""
+        return ((name, vars(self)[name]) for name in self.counts)
+
     def select(self, rows: Tensor) -> None:
         """Keep the counts of `rows`."""
-        for name in self.counts:
-            setattr(self, name, getattr(self, name)[rows])
+        vars(self).update({name: counts[rows] for name, counts in self.items()})
 
     def extend(self, rows: int) -> None:
         """Append `rows` rows that have counted nothing."""
         zeros = torch.zeros(rows, dtype=torch.int64)
-        for name in self.counts:
-            setattr(self, name, torch.cat((getattr(self, name), zeros)))
+        vars(self).update({name: torch.cat((counts, zeros)) for name, counts in self.items()})
+
+
+@dataclass
+class Bill:
+    """Who pays for what rows ask: of each row its `owner` (rows,), a row of `meter`."""
+
+    meter: Meter
+    owner: Tensor
+
+    def of(self, rows: Tensor) -> "Bill":
+        """That of children of `rows` (n,): the same pay."""
+        return Bill(self.meter, self.owner[rows])
 
 
 class Knowledge:
@@ -41,5 +56,4 @@ class Knowledge:
         self.answers = Answers(self.tree, memory)
         self.leaders = NodeTable(self.tree, -1, torch.int64)
         self.asked = NodeTable(self.tree, False, torch.bool)
-        self.stopped = NodeTable(self.tree, UNKNOWN, torch.int8)
         self.verified = NodeTable(self.tree, float("nan"), torch.float64)

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from inference.random_trees import Prefix
 from trialogue.inference import Trace
+from trialogue.testing.trees import Prefix
 
 
 def replayed(trace: Trace, prompts: Sequence[Prefix], members: int) -> list[Prefix]:
@@ -16,6 +16,10 @@ def replayed(trace: Trace, prompts: Sequence[Prefix], members: int) -> list[Pref
     ):
         if step != now:
             now, before = step, [list(group) for group in groups]
-        assert len(before[sample][member]) == length
+        held = len(before[sample][member])
+        if held != length:
+            raise AssertionError(
+                f"step {step}: row {member} of sample {sample} holds {held} tokens, not {length}"
+            )
         groups[sample][member] = before[sample][source][:kept] + ((token,) if token >= 0 else ())
     return [group[0] for group in groups]

@@ -1,7 +1,7 @@
-"""Random asymmetric laws on small trees of prefixes, in plain Python, and the same law as an oracle."""
+"""Random asymmetric laws on small trees of prefixes, in plain Python, and the same laws as oracles."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from trialogue.data.table import Table
@@ -15,7 +15,8 @@ Law = dict[Prefix, float]
 class RandomTree:
     """Sequences over `vocab` tokens that end at `eos` (if given) or after `horizon` tokens.
 
-    Every prefix has its own next-token law, drawn under `seed`; with `sparse` some tokens have probability zero.
+    Every prefix has its own next-token law, drawn under `seed`; with `sparse` some tokens have probability zero, with
+    `tied` all have the same. A tree states its laws, values and rules in plain Python, to hold samplers against.
     """
 
     seed: int
@@ -23,13 +24,17 @@ class RandomTree:
     horizon: int = 3
     eos: int | None = None
     sparse: bool = False
+    tied: bool = False
 
     def __str__(self) -> str:
-        return f"tree{self.seed}-{self.vocab}^{self.horizon}-eos={self.eos}{'-sparse' * self.sparse}"
+        kind = "-sparse" * self.sparse + "-tied" * self.tied
+        return f"tree{self.seed}-{self.vocab}^{self.horizon}-eos={self.eos}{kind}"
 
     @cache  # noqa: B019 (trees are few and small)
     def conditional(self, prefix: Prefix) -> tuple[float, ...]:
         """Probabilities of the next token after `prefix`."""
+        if self.tied:
+            return (1 / self.vocab,) * self.vocab
         generator = numpy_generator(self.seed, "conditional", prefix)
         weights = 0.1 + generator.random(self.vocab)
         if self.sparse and generator.random() < 0.4:
@@ -37,6 +42,7 @@ class RandomTree:
         return tuple((weights / weights.sum()).tolist())
 
     def complete(self, prefix: Prefix) -> bool:
+        """Whether `prefix` is a whole sequence."""
         return len(prefix) >= self.horizon or (self.eos is not None and prefix[-1:] == (self.eos,))
 
     def children(self, prefix: Prefix) -> Iterator[tuple[Prefix, float]]:
@@ -62,6 +68,7 @@ class RandomTree:
         return law
 
     def table(self) -> Table:
+        """The tree as an oracle."""
         return Table(self.conditional, self.vocab, eos=self.eos, max_length=self.horizon)
 
     def value(self, prefix: Prefix) -> float:
@@ -83,7 +90,7 @@ class RandomTree:
 def viable(tree: RandomTree) -> RandomTree:
     """`tree`, or the next one by seed whose rule allows something and forbids something."""
     while not 0 < sum(map(tree.allows, tree.law())) < len(tree.law()):
-        tree = RandomTree(tree.seed + 1000, tree.vocab, tree.horizon, tree.eos, tree.sparse)
+        tree = replace(tree, seed=tree.seed + 1000)
     return tree
 
 

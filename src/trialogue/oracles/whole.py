@@ -1,6 +1,6 @@
 """What a Markov chain may ask of a model of whole sequences, and what a chain is: that half of the contract.
 
-Import these names from `trialogue.oracles`, where all of the contract can be had. A model of whole sequences is
+A model of whole sequences is
 `Masked`, an `Energy` or `Joint`, or several of them; each states what it must and inherits what follows from that.
 Objects that have the methods without the base classes are taken for such models too (`as_model`, `as_chain`).
 
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
+from trialogue.oracles.sequences import whole_sequences
 from trialogue.randomness import Choose
 
 TABLE_STATES = 2**16
@@ -232,23 +233,6 @@ def checked_energy(model: Energy, sequences: Tensor) -> Tensor:
 def every_row(tokens: Tensor) -> Tensor:
     """The numbers (rows,) of the rows of `tokens`, where these lie."""
     return torch.arange(len(tokens), device=tokens.device)
-
-
-def whole_sequences(vocab_size: int, sites: int, device: torch.device | str = "cpu") -> Tensor:
-    """All sequences (vocab^N, N) int64 in the order of `itertools.product`: the last site changes first."""
-    places = vocab_size ** torch.arange(sites - 1, -1, -1, device=device)
-    return torch.arange(vocab_size**sites, device=device)[:, None] // places % vocab_size
-
-
-def sites_of(block: Tensor) -> tuple[Tensor, Tensor]:
-    """Sites (rows, k) of each row of `block` (rows, N) in ascending order, and which (rows, k) only pad.
-
-    k is the size of the largest block. Padding comes first, so that a table over the last sites of a small block is
-    the beginning of the table over all k.
-    """
-    size = int(block.sum(1).max()) if len(block) else 0
-    sites = block.long().argsort(dim=1, stable=True)[:, block.shape[1] - size :]
-    return sites, ~block.gather(1, sites)
 
 
 def listed(

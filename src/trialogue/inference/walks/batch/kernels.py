@@ -207,9 +207,9 @@ def settle(
     for index in range(len(rows)):
         node = path[rows[index], stop[index]]
         place = place_of[node]
-        own = remembered[place] == node
-        places[index] = place if own else -1
-        kept += own
+        holds = remembered[place] == node
+        places[index] = place if holds else -1
+        kept += holds
     return kept, free
 
 

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 
-from inference.random_trees import Law, Prefix
+from trialogue.testing.trees import Law, Prefix
 
 ALPHA = 1e-9
 

@@ -1,0 +1,195 @@
+"""The batch of sequences that the engine moves: what the walks see of it, and what only the engine may do to it."""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from trialogue.inference.walks.batch.answers import Laws
+from trialogue.inference.walks.batch.evaluations import Evaluations
+from trialogue.inference.walks.batch.knowledge import Bill, Knowledge, Meter
+from trialogue.inference.walks.batch.rows import Ends, Rows, Stop, Stopping
+from trialogue.inference.walks.batch.scores import Scores
+from trialogue.inference.walks.moves import Moves
+from trialogue.oracles import Autoregressive, Decoding, as_context, as_oracle
+
+DEFAULT_MEMORY = 1 << 16
+
+
+class View(Decoding):
+    """A decoding as walks and verifiers see it: `rows`, what is evaluated of them, and what the run knows.
+
+    `scratch_rows` are as many children as it is wise to evaluate at once. `scores` are told the laws that are answered.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        rows: Rows,
+        evaluations: Evaluations,
+        knowledge: Knowledge,
+        bill: Bill,
+        scratch_rows: int,
+        scores: Scores | None = None,
+    ) -> None:
+        self.vocab_size, self.eos, self.scratch_rows = vocab_size, rows.ends.eos, scratch_rows
+        self._rows, self._evaluations, self._scores = rows, evaluations, scores
+        self.knowledge, self._bill = knowledge, bill
+
+    @property
+    def tokens(self) -> Tensor:
+        """Prompts and completions (rows, capacity) int64."""
+        return self._rows.tokens
+
+    @property
+    def lengths(self) -> Tensor:
+        """Lengths (rows,) int64."""
+        return self._rows.lengths
+
+    @property
+    def start(self) -> Tensor:
+        """Lengths (rows,) int64 of the prompts."""
+        return self._rows.start
+
+    @property
+    def limit(self) -> Tensor:
+        """Lengths (rows,) int64 at which rows are complete."""
+        return self._rows.limit
+
+    @property
+    def complete(self) -> Tensor:
+        """Which rows (rows,) are complete."""
+        return self._rows.complete
+
+    @property
+    def node(self) -> Tensor:
+        """Node ids (rows,) of the rows' prefixes."""
+        return self._rows.node
+
+    def nodes(self, rows: Tensor) -> Tensor:
+        """Node ids (n,) of the prefixes of `rows` (n,)."""
+        return self._rows.path[rows, self._rows.lengths[rows]]
+
+    @property
+    def growing(self) -> Tensor:
+        """The rows (n,) that are not complete."""
+        return self._rows.growing
+
+    @property
+    def meter(self) -> Meter:
+        """What the rows of the run have cost."""
+        return self._bill.meter
+
+    def log_probs(self, rows: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Ask for the next-token law (n, vocab) of each row, cut to `lengths` (n,): one query per row asked."""
+        lengths = self._rows.of(self._rows.lengths, rows) if lengths is None else lengths
+        features = self._evaluations.features(rows, lengths, counting=True)
+        if features.shape[1] < self.vocab_size:
+            nodes = self._rows.of(self._rows.path, rows).gather(1, lengths[:, None])[:, 0]
+            laws = self.knowledge.answers.of(nodes, lambda asked: self._laws(features[asked]))
+        else:
+            # A head that is no larger than what it reads, or none, is applied as fast as its answers are copied.
+            laws = self._laws(features)
+        if self._scores is not None:
+            self._scores.answered(rows, lengths, laws[-1])
+        return laws[0]
+
+    def _laws(self, features: Tensor) -> Laws:
+        answers, untruncated = self._evaluations.context.laws(features)
+        different = (answers,) if untruncated is answers else (answers, untruncated)
+        return tuple(laws.to(self._rows.tokens.device) for laws in different)
+
+    def hidden(self, layer: int, rows: Tensor) -> Tensor:
+        """Hidden state (n, width) after `layer` blocks at the last position of each row."""
+        features = self._evaluations.features(rows, self._rows.of(self._rows.lengths, rows))
+        return self._evaluations.context.hidden(features, layer)
+
+    def count_verifier_calls(self, rows: Tensor) -> None:
+        """Count one verifier call per row in `rows` (n,)."""
+        self.meter.verifier_calls.index_add_(0, self._bill.owner[rows], torch.ones_like(rows))
+
+    def peek(self, tokens: Tensor, rows: Tensor) -> "View":
+        """Children on scratch rows: row i continues `rows[i]` with `tokens[i]` (both (n,)).
+
+        They share the tree, what is remembered and the meter; their keys are copied when first needed.
+        """
+        children, bill = self._rows.children(tokens, rows), self._bill.of(rows)
+        evaluations = self._evaluations.children(rows, children, bill)
+        return View(self.vocab_size, children, evaluations, self.knowledge, bill, self.scratch_rows)
+
+
+class Batch(View):
+    """Rows that the engine adds, moves and removes, on up to `slots` storage rows of `capacity` tokens.
+
+    `layers` are those whose hidden states are asked for, `memory` the number of nodes that are remembered. With
+    `scored` the oracle's log-probabilities, before truncation, are accumulated along each completion.
+    """
+
+    def __init__(
+        self,
+        oracle: Autoregressive,
+        slots: int,
+        capacity: int,
+        *,
+        layers: tuple[int, ...] = (),
+        memory: int = DEFAULT_MEMORY,
+        stop: Stop | None = None,
+        scored: bool = False,
+    ) -> None:
+        oracle = as_oracle(oracle)
+        knowledge, bill = Knowledge(oracle.vocab_size, memory), Bill(Meter(0), torch.arange(0))
+        stopping = None if stop is None else Stopping(stop, knowledge.tree)
+        rows = Rows(knowledge.tree, capacity, Ends(oracle.eos, oracle.prompts_go_on, stopping))
+        context = as_context(oracle.open(slots, capacity, layers))
+        evaluated = torch.full((slots, capacity + 1), -1)
+        evaluations = Evaluations(lambda: context, evaluated, rows.lengths, rows, knowledge, bill)
+        scores = Scores(capacity) if scored else None
+        scratch_rows = max(slots, oracle.batch_size)
+        super().__init__(oracle.vocab_size, rows, evaluations, knowledge, bill, scratch_rows, scores)
+
+    @property
+    def log_prob(self) -> Tensor:
+        """Log-probabilities (rows,) of the completions, before truncation; NaN where they were not asked for."""
+        assert self._scores is not None, "open the batch with scored=True"
+        return self._scores.values.gather(1, self._rows.lengths[:, None])[:, 0]
+
+    def add(self, tokens: Tensor, lengths: Tensor, start: Tensor, limit: Tensor) -> None:
+        """Append rows: sequences `tokens` (n, capacity) of `lengths` (n,) whose first `start` are the prompt."""
+        self._rows.add(tokens, lengths, start, limit)
+        self._evaluations.add(len(tokens))
+        if self._scores is not None:
+            self._scores.add(len(tokens))
+        self.meter.extend(len(tokens))
+        self._bill.owner = self._rows.everything
+
+    def select(self, rows: Tensor) -> None:
+        """Keep `rows`, in that order; the storage of the others is free for new ones."""
+        self._rows.select(rows)
+        self._evaluations.select(rows)
+        if self._scores is not None:
+            self._scores.select(rows)
+        self.meter.select(rows)
+        self._bill.owner = self._rows.everything
+
+    def forget(self, prompts: Iterable[tuple[int, ...]]) -> None:
+        """Forget all that is known below `prompts`, of which there are no rows and will be none."""
+        new = self.knowledge.tree.forget(prompts)
+        if new is not None:
+            for part in (self.knowledge.memory, self.knowledge.answers, self._rows, self._evaluations):
+                part.renumber(new)
+
+    def apply(self, moves: Moves) -> None:
+        """Move the rows: continue from their sources, cut, append."""
+        source, held = moves.source, self._rows.lengths
+        if not torch.equal(source, self._rows.everything):
+            moved, held = (source != self._rows.everything).nonzero()[:, 0], held[source]
+            self._continue_from(source[moved], moved, moves.length[moved])
+        self._rows.advance(held, moves.length, moves.token)
+        if self._scores is not None:
+            self._scores.apply(moves)
+
+    def _continue_from(self, source: Tensor, rows: Tensor, lengths: Tensor) -> None:
+        self._rows.continue_from(source, rows)
+        if self._scores is not None:
+            self._scores.continue_from(source, rows)
+        self._evaluations.continue_from(source, rows, lengths)

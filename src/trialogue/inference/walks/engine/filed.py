@@ -1,0 +1,86 @@
+"""The samples of a run, filed as they finish and returned together."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from trialogue.inference.walks.batch.knowledge import Meter
+from trialogue.inference.walks.engine.groups import Groups
+from trialogue.inference.walks.engine.requests import Request
+from trialogue.inference.walks.judge import Judge
+from trialogue.inference.walks.samples import Cost, Samples
+
+_STOPPED = ("", "failed", "max_steps", "max_queries")
+
+
+class Filed:
+    """Room for the samples of `request`, in their order; `decode` turns completions into texts, if there are any."""
+
+    def __init__(self, request: Request, decode: Callable[[Sequence[int]], str] | None = None) -> None:
+        self._request, self._decode = request, decode
+        samples, zeros = len(request.ids), torch.zeros_like(request.lengths)
+        self._tokens = torch.zeros(samples, request.capacity, dtype=torch.int64)
+        self._lengths, self._stopped = zeros, zeros.clone()
+        self._accepted = torch.zeros(samples, dtype=torch.bool)
+        self._log_weight, self._log_prob, self._seconds = torch.zeros(
+            3, samples, dtype=torch.float64
+        ).unbind()
+        self._counts = {name: zeros.clone() for name in Meter.counts}
+
+    def file(
+        self,
+        groups: Groups,
+        stopped: Tensor,
+        finished: Tensor,
+        judge: Judge | None,
+        *,
+        seconds: float,
+        out_of_steps: Tensor,
+    ) -> Tensor:
+        """File the samples of the groups `stopped` (n,), and return their places (n,).
+
+        `finished` (groups,) are those that ended by themselves; of the others `out_of_steps` (groups,) used up their
+        steps. The clock shows `seconds`. The verifier behind `judge` has the last word on what is accepted.
+        """
+        batch, samples, first = groups.batch, groups.sample[stopped], groups.first[stopped]
+        complete, ended = batch.complete[first], finished[stopped]
+        if (log_weight := groups.log_weight) is not None:
+            self._log_weight[samples] = log_weight[first]
+        # A group that was stopped has not chosen its output yet.
+        accepted = complete & (ended | (groups.members == 1)) & (self._log_weight[samples] > -math.inf)
+        judged = accepted.nonzero()[:, 0]
+        if judge is not None and len(judged):
+            accepted[judged] = judge.values(first[judged]) > 0
+        self._tokens[samples], self._lengths[samples] = batch.tokens[first], batch.lengths[first]
+        self._tokens[samples] *= torch.arange(self._tokens.shape[1]) < self._lengths[samples, None]
+        self._accepted[samples] = accepted
+        for name, counts in batch.meter.items():
+            self._counts[name][samples] = groups.total(counts)[stopped]
+        self._log_prob[samples] = batch.log_prob[first]
+        self._seconds[samples] = seconds - groups.charged[stopped]
+        bounded = torch.where(accepted, 0, torch.where(out_of_steps[stopped], 2, 3))
+        self._stopped[samples] = torch.where(ended, torch.where(complete, 0, 1), bounded)
+        return samples
+
+    def samples(self, places: Tensor) -> Samples:
+        """The samples at `places` (n,), which must be filed; their cost in all is what their own add up to."""
+        counts = {name: count[places].clone() for name, count in self._counts.items()}
+        seconds = self._seconds[places].clone()
+        total = {name: int(count.sum()) for name, count in counts.items()}
+        return Samples(
+            tokens=self._tokens[places].clone(),
+            lengths=self._lengths[places].clone(),
+            prompt=self._request.prompt[places].clone(),
+            prompt_lengths=self._request.lengths[places].clone(),
+            accepted=self._accepted[places].clone(),
+            log_prob=self._log_prob[places].clone(),
+            log_weight=self._log_weight[places].clone(),
+            seconds=seconds,
+            stopped=[_STOPPED[reason] for reason in self._stopped[places].tolist()],
+            total=Cost(**total, seconds=float(seconds.sum())),
+            trace=None,
+            decode=self._decode,
+            **counts,
+        )

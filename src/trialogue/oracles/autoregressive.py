@@ -1,0 +1,214 @@
+"""Oracles of the next token: what they keep, what walks see of them, and the verifiers that judge prefixes."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Literal, Protocol
+
+from torch import Tensor
+
+
+class Tokenizing(Protocol):
+    """What walks and verifiers ask of a tokenization: texts as token ids, and token ids as texts."""
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of `text` as a prompt."""
+        ...
+
+    def bytes(self, tokens: Iterable[int]) -> bytes:
+        """The bytes that `tokens` stand for."""
+        ...
+
+    def text(self, tokens: Iterable[int], final: bool = True) -> str:
+        """The text of `tokens`; unless it is `final`, without the bytes of an unfinished character at its end."""
+        ...
+
+    def tokens_containing(self, text: str) -> Tensor:
+        """Ids (n,) int64 of the tokens whose bytes contain `text`."""
+        ...
+
+
+class Context(ABC):
+    """Evaluations an oracle keeps per row and position, so that a sequence can grow, shrink and be copied."""
+
+    first: int = 0
+    """The shortest prefix that is an input of the oracle: 1 where it has no answer for the empty one"""
+    recomputes: bool = False
+    """Whether nothing is kept, so that every call evaluates positions from the first on"""
+    passes: int | None = None
+    """How often the network has run, where one call of `features` may run it several times; None: once a call"""
+
+    @abstractmethod
+    def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
+        """Evaluate positions `start..stop` of each row and return what answers for the prefix of length `stop`.
+
+        `tokens` (n, capacity) int64 holds whole prefixes, `start` and `stop` (n,) count tokens: position 0 is the
+        empty prefix, position i the prefix of i tokens, and positions below `start` are as an earlier call or a
+        copy left them. `rows` (n,) are the storage rows. Returns (n, features).
+        """
+
+    @abstractmethod
+    def log_probs(self, features: Tensor) -> Tensor:
+        """Log-probabilities (n, vocab) of the next token."""
+
+    def laws(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """The answers of `log_probs`, and what they were before truncation: by default the same tensor."""
+        answers = self.log_probs(features)
+        return answers, answers
+
+    def hidden(self, features: Tensor, layer: int) -> Tensor:
+        """Hidden state (n, width) after `layer` blocks at the last position; -1 is what the output head reads."""
+        del features, layer
+        raise TypeError(f"{type(self).__name__} has no hidden states")
+
+    @abstractmethod
+    def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
+        """Make positions `start..stop` (inclusive) of storage rows `rows` those of `source` (both (n,))."""
+
+    @abstractmethod
+    def fork(self, rows: Tensor, stop: int) -> "Context":
+        """Return an independent context for up to `stop` tokens whose row i starts as this context's row `rows[i]`."""
+
+
+class Autoregressive(ABC):
+    """An oracle that answers with the law of the next token given a prefix.
+
+    A subclass states its `vocab_size`, what differs from the defaults, and how it opens a context.
+    """
+
+    vocab_size: int
+    """Number of tokens the oracle answers for"""
+    eos: int | None = None
+    """The token that ends a sequence"""
+    max_length: int | None = None
+    """The longest sequence, in tokens: one of that length is complete as it stands"""
+    prompts_go_on: bool = False
+    """Whether a prompt that ends in `eos` is incomplete: of a model that begins or separates its texts with that"""
+    batch_size: int = 1024
+    """How many rows move at once by default"""
+    tokenization: Tokenizing | None = None
+    """What turns texts into tokens and back, where the tokens are those of texts"""
+
+    @abstractmethod
+    def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
+        """Make room for `rows` sequences of up to `capacity` tokens, recording the hidden states of `layers`."""
+
+
+class PrefixOracle(Autoregressive):
+    """An oracle that computes each answer from the prefix alone, with nothing worth keeping between calls."""
+
+    @abstractmethod
+    def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """Log-probabilities (n, vocab) of the token after the first `lengths` (n,) of `tokens` (n, capacity)."""
+
+    def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
+        """Return a context without storage; raises where hidden states are asked for."""
+        del rows, capacity
+        if layers:
+            raise TypeError(f"{type(self).__name__} has no hidden states")
+        return _StatelessContext(self)
+
+
+class _StatelessContext(Context):
+    def __init__(self, oracle: PrefixOracle) -> None:
+        self._oracle = oracle
+
+    def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
+        del start, rows
+        return self._oracle.next_log_probs(tokens, stop)
+
+    def log_probs(self, features: Tensor) -> Tensor:
+        return features
+
+    def hidden(self, features: Tensor, layer: int) -> Tensor:
+        del features, layer
+        raise TypeError(f"{type(self._oracle).__name__} has no hidden states")
+
+    def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
+        pass
+
+    def fork(self, rows: Tensor, stop: int) -> Context:
+        del rows, stop
+        return self
+
+
+class Decoding(ABC):
+    """A batch of sequences that grow and shrink, and what the oracle says comes next."""
+
+    vocab_size: int
+    eos: int | None
+
+    @property
+    @abstractmethod
+    def tokens(self) -> Tensor:
+        """Prompts and completions (rows, capacity) int64; what lies beyond a row's length means nothing."""
+
+    @property
+    @abstractmethod
+    def lengths(self) -> Tensor:
+        """Lengths (rows,) int64 of prompt and completion."""
+
+    @property
+    @abstractmethod
+    def start(self) -> Tensor:
+        """Lengths (rows,) int64 of the prompts."""
+
+    @property
+    @abstractmethod
+    def limit(self) -> Tensor:
+        """The lengths (rows,) int64 at which rows are complete even without an end of sequence."""
+
+    @property
+    @abstractmethod
+    def complete(self) -> Tensor:
+        """Which rows (rows,) bool are complete: the last token ends the sequence, or the limit is reached."""
+
+    @property
+    @abstractmethod
+    def node(self) -> Tensor:
+        """Ids (rows,) int64 of the prefixes; equal ids are equal prefixes of the same prompt."""
+
+    @property
+    def growing(self) -> Tensor:
+        """The rows (n,) that are not complete."""
+        return (~self.complete).nonzero()[:, 0]
+
+    @abstractmethod
+    def log_probs(self, rows: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Ask for the next-token law (n, vocab) of each row, cut to `lengths` (n,): one query per row asked."""
+
+    @abstractmethod
+    def hidden(self, layer: int, rows: Tensor) -> Tensor:
+        """Hidden state (n, width) after `layer` blocks at the last position of each row."""
+
+    @abstractmethod
+    def peek(self, tokens: Tensor, rows: Tensor) -> "Decoding":
+        """Children on scratch rows: row i continues `rows[i]` with `tokens[i]` (both (n,))."""
+
+
+class Verifier(ABC):
+    """Judges prefixes and complete sequences: 0/1, a probability, or any finite non-negative value.
+
+    For a prefix the answer is about viability (can it still be completed?), for a complete sequence about
+    membership; `decoding.complete` tells which is asked. One method, `values`, makes a verifier.
+    """
+
+    scope: Literal["sequence", "completion"] = "sequence"
+    """What it judges: prompt and completion, or the completion alone"""
+    layers: Sequence[int] = ()
+    """The blocks whose hidden states it reads, besides -1, what the output head reads"""
+    parts: Sequence["Verifier"] = ()
+    """The verifiers whose product it is, where it is one"""
+
+    @abstractmethod
+    def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        """Values (n,) of the sequences in `rows` (n,)."""
+
+    def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
+        """Values (n, vocab) of all one-token continuations; None, the default, where only `values` can tell."""
+        del decoding, rows
+        return None
+
+    def up_to(self, stop: str | Sequence[str]) -> "Verifier":
+        """The verifier of what comes before the first of the strings `stop`: itself, unless it judges text."""
+        del stop
+        return self

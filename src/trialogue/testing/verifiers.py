@@ -1,0 +1,158 @@
+"""One call that holds a verifier to its contract: a function of the prefix, whatever else is asked beside it."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, get_args, get_type_hints
+
+import torch
+from torch import Tensor
+
+from trialogue.inference.verifiers.function import VerifierLike, as_verifier
+from trialogue.inference.walks.batch import Batch
+from trialogue.inference.walks.engine import generate
+from trialogue.inference.walks.prompts import limits
+from trialogue.oracles import Autoregressive, Verifier, as_oracle, padded
+from trialogue.randomness import generator
+from trialogue.testing.requirements import require
+
+_SCOPES = get_args(get_type_hints(Verifier)["scope"])
+_TOLERANCE = 1e-5  # probes read networks, whose rounding depends on the batch
+
+
+class _Sequences(NamedTuple):
+    """Tokens (n, capacity), lengths (n,), lengths of prompts (n,), and where sequences are complete (n,)."""
+
+    tokens: Tensor
+    lengths: Tensor
+    start: Tensor
+    limit: Tensor
+
+    def batch(self, oracle: Autoregressive, verifier: Verifier) -> Batch:
+        """A batch that holds them."""
+        rows, capacity = self.tokens.shape
+        batch = Batch(oracle, rows, capacity, layers=tuple(verifier.layers))
+        batch.add(self.tokens.clone(), self.lengths, self.start, self.limit)
+        return batch
+
+    def of(self, rows: Tensor) -> "_Sequences":
+        """Those of `rows` (m,)."""
+        return _Sequences(*(field[rows] for field in self))
+
+    def __str__(self) -> str:
+        return str(
+            [row[:length] for row, length in zip(self.tokens.tolist(), self.lengths.tolist(), strict=True)]
+        )
+
+
+@torch.inference_mode()
+def check_verifier(
+    verifier: VerifierLike,
+    oracle: Autoregressive,
+    prompts: Sequence[Sequence[int]] = ((),),
+    *,
+    max_new_tokens: int | None = None,
+    num_samples: int = 20,
+    seed: int = 0,
+) -> None:
+    """Hold `verifier` to the contract of verifiers, on completions of `prompts` that `oracle` draws and their prefixes.
+
+    Its values are finite, not negative and one per row; they depend on the prefix alone, and not on what is asked
+    beside or before it, nor on the prompt where its scope is the completion (give two prompts or more for that); what
+    it says of all children is what it says of each; and it leaves the decoding as it is.
+
+    Raises `AssertionError` that says what is wrong, and `InputError` as `generate` does.
+    """
+    oracle, judged = as_oracle(oracle), as_verifier(verifier)
+    require(judged.scope in _SCOPES, verifier, f"scope={judged.scope!r} is none of {_SCOPES}")
+    drawn = generate(oracle, list(prompts), max_new_tokens=max_new_tokens, num_samples=num_samples, seed=seed)
+    start = drawn.prompt_lengths
+    share = torch.rand(len(start), generator=generator(seed, "prefixes to judge"))
+    cut = start + (share * (drawn.lengths - start)).long()
+    sequences = _Sequences(
+        drawn.tokens.repeat(2, 1),
+        torch.cat((drawn.lengths, cut)),
+        start.repeat(2),
+        limits(oracle, start, max_new_tokens).repeat(2),
+    )
+    values = _values(verifier, judged, sequences.batch(oracle, judged))
+    _check_alone(verifier, judged, oracle, sequences, values)
+    _check_children(verifier, judged, oracle, sequences)
+    if judged.scope == "completion":
+        _check_prompts_do_not_matter(verifier, judged, oracle, sequences, prompts)
+
+
+def _values(verifier: Any, judged: Verifier, batch: Batch) -> Tensor:
+    """Values (n,) float64 of all rows of a batch, which are checked, and asked for twice."""
+    rows, held = torch.arange(len(batch.lengths)), (batch.tokens.clone(), batch.lengths.clone())
+    values = judged.values(batch, rows)
+    told = f"values of {len(rows)} rows have the shape {tuple(values.shape)}"
+    require(tuple(values.shape) == (len(rows),), verifier, told)
+    values = values.double()
+    wrong = values[~(torch.isfinite(values) & (values >= 0))]
+    require(not len(wrong), verifier, f"its value {wrong[:1].tolist()} is not finite and at least 0")
+    _require_close(verifier, judged.values(batch, rows), values, batch, "when it is asked again")
+    same = torch.equal(batch.tokens, held[0]) and torch.equal(batch.lengths, held[1])
+    require(same, verifier, "it changes the sequences that it judges")
+    return values
+
+
+def _require_close(verifier: Any, values: Tensor, due: Tensor, where: Any, when: str) -> None:
+    differ = ((values.double() - due).abs() > _TOLERANCE * due.clamp_min(1)).nonzero()[:, 0].tolist()
+    for row in differ[:1]:
+        held = where.tokens[row, : int(where.lengths[row])].tolist()
+        told = f"the value of {held} is {float(due[row]):.6g}, and {float(values[row]):.6g} {when}"
+        require(False, verifier, told)
+
+
+def _check_alone(
+    verifier: Any, judged: Verifier, oracle: Autoregressive, sequences: _Sequences, values: Tensor
+) -> None:
+    for row in torch.arange(len(values)).split(1):
+        alone = sequences.of(row)
+        answer = judged.values(alone.batch(oracle, judged), torch.zeros(1, dtype=torch.int64))
+        _require_close(verifier, answer, values[row], alone, "when it is asked about alone")
+    batch, backwards = sequences.batch(oracle, judged), torch.arange(len(values)).flip(0)
+    answers = judged.values(batch, backwards)
+    _require_close(verifier, answers.flip(0), values, sequences, "when rows come in another order")
+
+
+def _check_children(verifier: Any, judged: Verifier, oracle: Autoregressive, sequences: _Sequences) -> None:
+    """What it says of all children at once is what it says of each of them."""
+    batch = sequences.batch(oracle, judged)
+    rows = batch.growing
+    answers = judged.children(batch, rows) if len(rows) else None
+    if answers is None:
+        return
+    shape = (len(rows), batch.vocab_size)
+    told = f"children of {len(rows)} rows have the shape {tuple(answers.shape)}, not {shape}"
+    require(tuple(answers.shape) == shape, verifier, told)
+    possible = (batch.log_probs(rows) > -torch.inf).nonzero()
+    for part in possible.split(1024):
+        children = batch.peek(part[:, 1], rows[part[:, 0]])
+        each = judged.values(children, torch.arange(len(part)))
+        together = answers[part[:, 0], part[:, 1]]
+        _require_close(verifier, together, each.double(), children, "among all children at once")
+
+
+def _check_prompts_do_not_matter(
+    verifier: Any,
+    judged: Verifier,
+    oracle: Autoregressive,
+    sequences: _Sequences,
+    prompts: Sequence[Sequence[int]],
+) -> None:
+    """A verifier of completions says the same of one behind any prompt."""
+    bounds = zip(sequences.tokens.tolist(), sequences.start.tolist(), sequences.lengths.tolist(), strict=True)
+    completions = [tokens[start:length] for tokens, start, length in bounds]
+    room, seen = sequences.limit - sequences.start, []
+    for prompt in prompts:
+        moved, lengths = padded([[*prompt, *completion] for completion in completions])
+        start = torch.full_like(lengths, len(prompt))
+        fits = start + room <= (oracle.max_length or int((start + room).max()))
+        seen.append((_Sequences(moved, lengths, start, start + room), fits))
+    first, kept = seen[0]
+    values = judged.values(first.batch(oracle, judged), torch.arange(len(completions))).double()
+    for other, fits in seen[1:]:
+        both = (kept & fits).nonzero()[:, 0]
+        if len(both):
+            answers = judged.values(other.of(both).batch(oracle, judged), torch.arange(len(both)))
+            _require_close(verifier, answers, values[both], other.of(both), "behind another prompt")

@@ -1,0 +1,181 @@
+"""The contracts of verifiers and oracles, held by those of the package and rejecting what is broken on purpose."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from inference.stored_tree import ReadingVerifier, StoredTree
+from mutants import storage
+from mutants.verifiers import ForgetfulRandomVerifier
+from trialogue.data import Dyck
+from trialogue.data.table import Table
+from trialogue.inference import (
+    All,
+    FunctionVerifier,
+    Product,
+    RandomVerifier,
+    Threshold,
+    truncated,
+)
+from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.oracles import Autoregressive, Context, PrefixOracle, Verifier
+from trialogue.testing import check_oracle, check_verifier
+from trialogue.testing.trees import RandomTree
+
+TREE = RandomTree(101, vocab=3, horizon=8, eos=2)
+LANGUAGE = Dyck(8)
+PROMPTS = [(), (0,), (2, 0)]
+
+
+def network() -> Transformer:
+    model = Transformer(TransformerConfig(vocab_size=3, width=32, mlp_width=64, max_length=11), seed=5)
+    return model.eval().requires_grad_(False)
+
+
+ORACLES = {
+    "a table": lambda: TREE.table(),
+    "an oracle that stores": lambda: StoredTree(TREE),
+    "a language": lambda: LANGUAGE,
+    "a network": network,
+    "a truncated one": lambda: truncated(TREE.table(), top_k=2),
+}
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_oracles_keep_their_contract(name: str) -> None:
+    check_oracle(ORACLES[name](), seeds=(0,))
+
+
+@pytest.mark.parametrize(
+    "context",
+    [storage.UncopiedContext, storage.ShortCopyContext, storage.FreshForkContext, storage.SharedForkContext],
+)
+def test_contexts_that_lose_what_they_should_keep_are_rejected(context: type) -> None:
+    with pytest.raises(AssertionError):
+        check_oracle(StoredTree(TREE, context))
+
+
+class Unnormalised(Table):
+    def next_log_probs(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        return super().next_log_probs(tokens, lengths) + 0.1
+
+
+class Beside(Table):
+    """Answers by what else is asked."""
+
+    def next_log_probs(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        return super().next_log_probs(tokens, lengths.min().expand_as(lengths))
+
+
+@pytest.mark.parametrize(
+    ("broken", "told"), [(Unnormalised, "probabilities sum to 1.1"), (Beside, "apart from a fresh")]
+)
+def test_wrong_answers_are_told(broken: type[Table], told: str) -> None:
+    with pytest.raises(AssertionError, match=told):
+        check_oracle(broken(TREE.conditional, 3, eos=2, max_length=8))
+
+
+VERIFIERS = {
+    "a language": LANGUAGE,
+    "a random one": RandomVerifier(),
+    "a function of prefixes": lambda prefix: 1.0 + sum(prefix),
+    "a function of completions": FunctionVerifier(lambda prefix: len(prefix), "completion"),
+    "a threshold": Threshold(RandomVerifier(), 0.5),
+    "a product": Product(LANGUAGE, RandomVerifier()),
+    "all": All(LANGUAGE, RandomVerifier()),
+}
+
+
+@pytest.mark.parametrize("name", VERIFIERS)
+def test_verifiers_keep_their_contract(name: str) -> None:
+    check_verifier(VERIFIERS[name], LANGUAGE, PROMPTS)
+
+
+def test_a_verifier_of_hidden_states_keeps_its_contract() -> None:
+    check_verifier(ReadingVerifier(TREE.value), StoredTree(TREE), [(), (0,)])
+
+
+class Wrong(Verifier):
+    """A verifier of lengths with one mistake."""
+
+    def __init__(self, mistake: str) -> None:
+        self.mistake = mistake
+        self.scope = "prompt" if mistake == "scope" else "completion" if mistake == "prompt" else "sequence"
+
+    def values(self, decoding: Any, rows: torch.Tensor) -> torch.Tensor:
+        lengths = decoding.lengths[rows].double()
+        if self.mistake == "writing":
+            decoding.tokens[rows] += 1
+        return {
+            "shape": lengths[:, None],
+            "negative": -1 - lengths,
+            "batch": lengths + len(rows),
+            "order": lengths + torch.arange(len(rows)),
+        }.get(self.mistake, lengths)
+
+    def children(self, decoding: Any, rows: torch.Tensor) -> torch.Tensor | None:
+        if self.mistake == "width":
+            return torch.ones(len(rows), 1)
+        if self.mistake == "children":
+            return decoding.lengths[rows, None].double().expand(-1, decoding.vocab_size)
+        return None
+
+
+@pytest.mark.parametrize(
+    ("mistake", "told"),
+    [
+        ("scope", "scope='prompt'"),
+        ("shape", r"have the shape \(120, 1\)"),
+        ("negative", "is not finite and at least 0"),
+        ("batch", "when it is asked about alone"),
+        ("order", "when it is asked about alone"),
+        ("prompt", "behind another prompt"),
+        ("width", r"not \(\d+, 4\)"),
+        ("children", "among all children at once"),
+        ("writing", "it changes the sequences"),
+    ],
+)
+def test_each_mistake_of_a_verifier_is_told(mistake: str, told: str) -> None:
+    with pytest.raises(AssertionError, match=told):
+        check_verifier(Wrong(mistake), LANGUAGE, PROMPTS)
+
+
+def test_a_verifier_that_forgets_what_it_said_is_rejected() -> None:
+    with pytest.raises(AssertionError, match="when it is asked again"):
+        check_verifier(ForgetfulRandomVerifier(), LANGUAGE, PROMPTS)
+
+
+def test_a_right_one_is_what_the_mistakes_are_made_of() -> None:
+    check_verifier(Wrong("none"), LANGUAGE, PROMPTS)
+
+
+def test_what_is_not_stated_has_the_default_of_the_contract() -> None:
+    class One(Verifier):
+        def values(self, decoding: Any, rows: torch.Tensor) -> torch.Tensor:
+            return torch.ones(len(rows))
+
+    verifier = One()
+    assert (verifier.scope, verifier.layers, verifier.parts) == ("sequence", (), ())
+    assert verifier.children(None, torch.arange(2)) is None  # type: ignore[arg-type]
+    assert verifier.up_to("stop") is verifier
+    check_verifier(verifier, LANGUAGE, PROMPTS)
+
+    class Coin(PrefixOracle):
+        vocab_size = 2
+
+        def next_log_probs(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+            return torch.full((len(lengths), 2), 0.5).log()
+
+    oracle = Coin()
+    facts = (oracle.eos, oracle.max_length, oracle.prompts_go_on, oracle.batch_size, oracle.tokenization)
+    assert facts == (None, None, False, 1024, None)
+    context = oracle.open(1, 1)
+    assert (context.first, context.recomputes, context.passes) == (0, False, None)
+    check_oracle(oracle)
+
+
+@pytest.mark.parametrize("contract", [Autoregressive, Context, Verifier])
+def test_a_contract_without_its_methods_is_none(contract: type) -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        contract()
