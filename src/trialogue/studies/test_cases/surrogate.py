@@ -1,4 +1,4 @@
-"""A language model small enough for seconds, for the preset `smoke` of the study `test-cases`.
+"""A language model small enough for seconds, for the preset `smoke`.
 
 A transformer over a few dozen tokens learns completions with known flaws: each line is wrong with probability 0.15
 (the item comes first, is dropped, or is another one), and with probability 0.3 lines are missing and a further function
