@@ -94,30 +94,25 @@ CLAIMS = (
     ),
 )
 
-_COSTS = {"total variation": "tv", "queries": "queries", "seconds": "cpu_seconds"}
+_COLUMNS = {"valid": "valid", "total variation": "tv", "queries": "queries", "seconds": "cpu_seconds"}
 
 NUMBERS = {
     **{
-        f"{rule}: {name}": as_run(rule, column)
-        for rule in ("no rule", "backtracking")
-        for name, column in (_COSTS | {"valid": "valid"}).items()
+        f"{rule}, as run: {name}": as_run(rule, column)
+        for rule in ("no rule", "masked", "backtracking", "smc", "value-guided")
+        for name, column in _COLUMNS.items()
+        if rule in ("no rule", "backtracking") or name in ("valid", "seconds")
     },
-    "masked: seconds": as_run("masked", "cpu_seconds"),
-    "masked: total variation, regex": weighted(1, kind="regex"),
-    "masked: total variation, JSON": weighted(1, kind="json-schema"),
     **{
-        f"{size} by weight: {name}": weighted(size, column)
-        for size in (1, 16, 64)
-        for name, column in _COSTS.items()
-        if name != "seconds"
+        f"{label}: {name}": decoded(*place, _COLUMNS[name], size=size)
+        for label, place, size in (
+            *((f"{size} by weight", ("exact", "masked, weighted"), size) for size in (1, 16, 64)),
+            ("smc", ("simulated", "smc"), 16),
+            ("value-guided", ("exact", "value-guided"), 1),
+        )
+        for name in ("total variation", "queries")
     },
-    "smc: total variation": decoded("simulated", "smc", size=16),
-    "smc: queries": decoded("simulated", "smc", "queries", size=16),
-    "smc: seconds": as_run("smc", "cpu_seconds"),
-    "value-guided: total variation": decoded("exact", "value-guided"),
-    "value-guided: queries": decoded("exact", "value-guided", "queries"),
-    "value-guided: valid": as_run("value-guided", "valid"),
-    "value-guided: seconds": as_run("value-guided", "cpu_seconds"),
+    **{f"masked, {kind}: total variation": weighted(1, kind=kind) for kind in ("regex", "json-schema")},
     "rejection: queries": rejection_queries(),
     "effective samples over rejection": samples_over_rejection(),
     "largest share unexplored": unexplored(),
