@@ -1,36 +1,38 @@
 """Rows as the study of test cases has them, made up of given numbers."""
 
 from collections.abc import Callable
+from typing import Any
 
-import pandas as pd
-
-from trialogue.studies.test_cases_decodings import Decoding
-from trialogue.studies.test_cases_models import Config
-from trialogue.studies.test_cases_published import PUBLISHED
+from trialogue.studies.test_cases.config import Config
+from trialogue.studies.test_cases.decodings import Decoding
+from trialogue.studies.test_cases.published import PUBLISHED
 
 
-def rows_with(config: Config, accuracy: Callable[[Decoding, int], float]) -> pd.DataFrame:
+def drawn_records(config: Config, accuracy: Callable[[Decoding, int], float]) -> list[dict[str, Any]]:
     """Rows of a run that measured `accuracy(decoding, seed)`, at the published queries."""
-    return pd.DataFrame(
+    return [
         {
             "table": "draw",
+            "verifier": verifier,
             "seed": seed,
             "decoding": decoding.name,
+            "runs": 1,
             "whole": True,
             "accuracy_distinct": accuracy(decoding, seed),
             "distinct_correct": 800 * accuracy(decoding, seed),
             "queries": PUBLISHED[decoding].queries,
         }
         for decoding in config.decodings()
-        for seed in config.seeds
-    )
+        for verifier in range(config.verifiers)
+        for seed in config.repetitions(verifier)
+    ]
 
 
-def probe_rows(config: Config, accuracy: Callable[[str, int, int], float]) -> pd.DataFrame:
+def probe_records(config: Config, accuracy: Callable[[str, int, int], float]) -> list[dict[str, Any]]:
     """Rows of the probes of a run whose validation accuracy is `accuracy(kind, layer, depth)`."""
     settings = [("token", layer, 1) for layer in config.layers]
     settings += [("token", config.layer, depth) for depth in config.depths if depth > 1]
-    return pd.DataFrame(
+    return [
         {
             "table": "probe",
             "verifier": verifier,
@@ -43,4 +45,4 @@ def probe_rows(config: Config, accuracy: Callable[[str, int, int], float]) -> pd
         }
         for verifier in range(config.verifiers)
         for kind, layer, depth in (*settings, ("block", config.layer, 1))
-    )
+    ]

@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,29 +11,30 @@ from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.inference import FunctionVerifier, Rejection, TokenwiseRejection, ValueGuided
 from trialogue.inference.laws import exact_law, target_law, total_variation
-from trialogue.ledger import load_rows
-from trialogue.ledger.claims import evaluate
-from trialogue.ledger.execution import execute
-from trialogue.ledger.figures import svg
-from trialogue.ledger.tables import sheet
+from trialogue.ledger import Rows
+from trialogue.ledger.pages.figures import svg
 from trialogue.randomness import numpy_generator
-from trialogue.studies import find
-from trialogue.studies.constrained_law import PRESETS, STUDY, Config, _toy, parts
-from trialogue.studies.constrained_law_rows import (
-    Case,
-    distance,
-    drawn_distance,
-    resampled_law,
-    sampling_error,
+from trialogue.studies.constrained_law import STUDY
+from trialogue.studies.constrained_law.cases import Case, toy_case
+from trialogue.studies.constrained_law.config import PRESETS, Config
+from trialogue.studies.constrained_law.laws import distance, drawn_distance, resampled_law, sampling_error
+from trialogue.studies.constrained_law.measure import measure
+from trialogue.studies.constrained_law.quantities import (
+    best_weighted,
+    decoded,
+    gain_of_resampling_on_the_way,
+    gain_over_rejection,
+    rejection_queries,
+    samples_over_rejection,
 )
-from trialogue.studies.constrained_law_tasks import CAPITALS, TASKS
-from trialogue.studies.constrained_law_tree import Lumped, TokenTree, explore, first_leaf
+from trialogue.studies.constrained_law.tasks import CAPITALS, TASKS
+from trialogue.studies.constrained_law.tree import Lumped, TokenTree, explore, first_leaf
 
 SMOKE = PRESETS["smoke"]
 
 
 def toy(kind: str = "regex", seed: int = 0) -> tuple[Case, TokenTree]:
-    case = _toy(kind, seed, SMOKE)
+    case = toy_case(SMOKE, kind, seed)
     tree = explore(case.oracle, case.verifier, (), SMOKE.max_new_tokens, tolerance=1e-9, max_prefixes=1000)
     return case, tree
 
@@ -144,7 +144,7 @@ def test_what_is_left_unexplored_bounds_what_is_missing() -> None:
 
 
 def test_a_tree_that_is_too_large_and_a_rule_that_allows_nothing_are_reported() -> None:
-    case = _toy("regex", 0, SMOKE)
+    case = toy_case(SMOKE, "regex", 0)
     with pytest.raises(InputError, match="max_prefixes=2: "):
         explore(case.oracle, case.verifier, (), 5, tolerance=1e-9, max_prefixes=2)
     with pytest.raises(InputError, match="allows no completion"):
@@ -187,34 +187,63 @@ def test_a_seed_draws_its_own_questions() -> None:
     assert any(city in TASKS["regex"](0).rule.replace("\\", "") for city in CAPITALS.values())
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("results")
-    execute(STUDY, SMOKE, folder)
-    return folder
+def question(seed: int, kind: str, mass: float, ess: float, tv: float) -> list[dict[str, object]]:
+    """Rows of a question whose answers take ten queries; tv is that of one masked sample, of four a fourth of it."""
+    own = {"seed": seed, "kind": kind}
+    return [
+        own | {"measure": "tree", "accepted_mass": mass, "unexplored_p": 0.0, "unexplored_q": 0.01},
+        own | {"measure": "run", "rule": "no rule", "queries": 10.0},
+        *(
+            own
+            | {"measure": "exact", "rule": "masked, weighted", "size": size, "tv": tv / size, "drawn_tv": 0.3}
+            | {"ess_per_query": ess}
+            for size in (1, 4)
+        ),
+        own | {"measure": "simulated", "rule": "smc", "size": 4, "tv": tv / 2},
+    ]
 
 
-def test_every_part_claim_table_and_figure_has_rows(results: Path) -> None:
-    rows = load_rows(STUDY.folder(SMOKE, results))
-    assert set(rows.part) == set(parts(SMOKE))
-    for claim in STUDY.claims:
-        estimates = list(claim.estimate(rows))
-        assert len(estimates) == len(SMOKE.seeds), claim.id
-        assert all(map(math.isfinite, estimates)), claim.id
-    assert {verdict.answer for verdict in evaluate(STUDY.claims, rows, preset="smoke")} == {"not tested"}
-    assert len(sheet(STUDY.tables[0], rows).lines) > 6
-    assert svg(STUDY.figures[0], rows).startswith("<?xml")
-    assert find("constrained-law") is STUDY
+def test_quantities_of_known_rows() -> None:
+    rows = Rows(
+        [
+            *question(0, "regex", 0.1, 0.1, 0.4),  # rejection: 100 queries, 0.01 effective samples in one
+            *question(0, "json-schema", 0.001, 0.1, 0.8),  # 10,000 queries and 0.0001
+            *question(1, "regex", 0.1, 0.01, 0.2),
+        ],
+        STUDY.kind,
+    )
+    assert rejection_queries()(rows).item() == pytest.approx((100 * 10_000 * 100) ** (1 / 3))
+    assert gain_over_rejection()(rows).tolist() == pytest.approx([(1 + 3) / 2, 0])
+    assert samples_over_rejection()(rows).item() == pytest.approx(10)
+    assert best_weighted()(rows).tolist() == pytest.approx([0.15, 0.05])
+    assert gain_of_resampling_on_the_way()(rows).tolist() == pytest.approx([0, -0.2])
+    assert decoded("exact", "masked, weighted", size=1, kind="regex")(rows).tolist() == [0.4, 0.2]
+    assert decoded("run", "smc")(rows).empty
 
 
-def test_more_particles_than_samples_to_draw_among(tmp_path: Path) -> None:
+def test_more_particles_than_samples_to_draw_among() -> None:
     config = dataclasses.replace(SMOKE, seeds=(0,), sizes=(1, 2), particles=(4, 8))
-    assert (execute(STUDY, config, tmp_path).folder / "figures" / f"{STUDY.figures[0].name}.svg").exists()
+    measured = [
+        {"seed": 0, "kind": kind, **row}
+        for kind in TASKS
+        for row in measure(toy_case(config, kind, 0), config, 0)
+    ]
+    rows = Rows(measured, STUDY.kind)
+    assert gain_of_resampling_on_the_way()(rows).empty
+    assert svg(STUDY.figures[0], rows).startswith("<?xml")
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("seeds", ()), ("seeds", (1, 1)), ("sizes", (4, 16)), ("sizes", ()), ("samples", 0), ("tolerance", 0.0)],
+    [
+        ("seeds", ()),
+        ("seeds", (1, 1)),
+        ("sizes", (4, 16)),
+        ("sizes", ()),
+        ("particles", (1,)),
+        ("samples", 0),
+        ("tolerance", 0.0),
+    ],
 )
 def test_a_field_out_of_range_is_named(field: str, value: object) -> None:
     with pytest.raises(InputError, match=f"^{field}="):

@@ -1,17 +1,18 @@
-"""Claims of the study of test cases: the thesis' own numbers meet them, and pilots are read off results."""
+"""Claims of the study of test cases: the thesis' own numbers meet them, and replications follow the config."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-import pandas as pd
 import pytest
-from case_rows import rows_with
+from case_rows import drawn_records
 
-from trialogue.ledger.replication import pilot_estimates
-from trialogue.studies.test_cases_claims import CLAIMS, REPLICATIONS
-from trialogue.studies.test_cases_decodings import BASELINE, RANDOM
-from trialogue.studies.test_cases_models import PRESETS
-from trialogue.studies.test_cases_published import PUBLISHED
+from trialogue.ledger import Rows
+from trialogue.ledger.runs.results import config_values
+from trialogue.studies.test_cases import STUDY
+from trialogue.studies.test_cases.config import PRESETS, Config
+from trialogue.studies.test_cases.decodings import BASELINE, GREEDY, RANDOM, TRAINED, Decoding
+from trialogue.studies.test_cases.published import PUBLISHED
+from trialogue.studies.test_cases.quantities import measured, per_query
 
 IN_GRIDS = {
     "algorithm-beats-sampling",
@@ -23,10 +24,16 @@ IN_GRIDS = {
 }
 
 
-def regions_hold(rows: pd.DataFrame) -> Mapping[str, bool]:
+def rows_with(config: Config, accuracy: Callable[[Decoding, int], float]) -> Rows:
+    return Rows(drawn_records(config, accuracy), STUDY.kind)
+
+
+def regions_hold(rows: Rows) -> Mapping[str, bool]:
     return {
-        claim.id: all(claim.region[0] <= value <= claim.region[1] for value in claim.estimate(rows))
-        for claim in CLAIMS
+        claim.id: all(
+            claim.criterion.region[0] <= value <= claim.criterion.region[1] for value in claim.quantity(rows)
+        )
+        for claim in STUDY.claims
     }
 
 
@@ -34,13 +41,12 @@ def test_the_numbers_of_the_thesis_meet_every_claim() -> None:
     """Each sense and sign, read from the table that the claim names; a shifted number is noticed."""
     paper = PRESETS["paper"]
     rows = rows_with(paper, lambda decoding, seed: PUBLISHED[decoding].accuracy)
-    for claim in CLAIMS:
-        assert len(claim.estimate(rows)) == len(paper.seeds), claim.id
+    for claim in STUDY.claims:
+        assert len(claim.quantity(rows)) == len(paper.seeds), claim.id
     assert all(regions_hold(rows).values())
     reversed_rows = rows_with(paper, lambda decoding, seed: 1 - PUBLISHED[decoding].accuracy)
     refuted = {identity for identity, holds in regions_hold(reversed_rows).items() if not holds}
-    one_sided = {claim.id for claim in CLAIMS if claim.direction != "equal"}
-    assert refuted == one_sided
+    assert refuted == {claim.id for claim in STUDY.claims if claim.criterion.direction != "equal"}
     off = rows_with(paper, lambda decoding, seed: PUBLISHED[decoding].accuracy + 0.1 * (decoding == RANDOM))
     assert {identity for identity, holds in regions_hold(off).items() if not holds} == {
         "random-is-the-baseline",
@@ -48,32 +54,37 @@ def test_the_numbers_of_the_thesis_meet_every_claim() -> None:
     }
 
 
-def test_what_only_the_grids_hold_has_no_estimate_elsewhere() -> None:
-    default = PRESETS["default"]
-    rows = rows_with(default, lambda decoding, seed: 0.5)
-    empty = {claim.id for claim in CLAIMS if not claim.estimate(rows)}
-    assert empty == IN_GRIDS
-    for claim in CLAIMS:
-        asked = len(PRESETS["paper"].seeds if claim.id in IN_GRIDS else default.seeds)
-        assert claim.replications == asked, claim.id
-    assert len(default.seeds) == REPLICATIONS
+def test_replications_follow_the_config_and_what_only_the_grids_hold_has_no_estimate_elsewhere() -> None:
+    for name, count in (("default", 8), ("night", 40), ("paper", 5)):
+        config = PRESETS[name]
+        rows = rows_with(config, lambda decoding, seed: 0.5)
+        for claim in STUDY.claims:
+            assert claim.quantity.replication.required(config_values(config)) == count
+            drawn = count if name == "paper" or claim.id not in IN_GRIDS else 0
+            assert len(claim.quantity(rows)) == drawn, (name, claim.id)
 
 
 def test_a_claim_on_trained_verifiers_says_so() -> None:
-    rows = rows_with(PRESETS["paper"], lambda decoding, seed: 0.5)
-    untrained = rows[~rows.decoding.str.startswith("trained")]
-    for claim in CLAIMS:
-        on_trained = not claim.estimate(untrained)
-        assert claim.statement.startswith("With the verifiers trained (two in") == on_trained, claim.id
-    assert PRESETS["default"].verifiers == 2
+    records = drawn_records(PRESETS["paper"], lambda decoding, seed: 0.5)
+    untrained = Rows([row for row in records if not row["decoding"].startswith("trained")], STUDY.kind)
+    for claim in STUDY.claims:
+        on_trained = claim.quantity(untrained).empty
+        assert claim.said.endswith("(for the verifiers that the run trained).") == on_trained, claim.id
 
 
-def test_a_pilot_s_estimates_are_rounded_and_may_be_fewer() -> None:
-    config = dataclasses.replace(PRESETS["default"], seeds=tuple(range(100, 108)))
-    rows = rows_with(config, lambda decoding, seed: 0.5 + (decoding == BASELINE) * seed / 1000 / 3)
-    found = pilot_estimates(CLAIMS, rows)
-    assert set(found) == {claim.id for claim in CLAIMS} - IN_GRIDS
-    assert found["greedy-is-worst"] == pytest.approx([round(-seed / 3000, 4) for seed in config.seeds], abs=0)
-    fewer = rows[~((rows.seed == 103) & (rows.decoding == BASELINE.name))]
-    assert len(pilot_estimates(CLAIMS, fewer)["greedy-is-worst"]) == 7
-    assert len(pilot_estimates(CLAIMS, fewer)["low-threshold-is-better"]) == 8
+def test_every_claim_that_the_pilot_measured_has_its_estimates() -> None:
+    piloted = {claim.id for claim in STUDY.claims if claim.quantity.name in STUDY.pilot.estimates}
+    assert piloted == {claim.id for claim in STUDY.claims} - IN_GRIDS - {"algorithm-beats-greedy"}
+    assert set(STUDY.pilot.seeds) == set(PRESETS["pilot"].seeds)
+
+
+def test_quantities_of_known_rows() -> None:
+    config = dataclasses.replace(PRESETS["default"], seeds=(0, 1, 2, 3))
+    rows = rows_with(config, lambda decoding, seed: 0.1 * seed + 0.3 * (decoding == TRAINED))
+    # Repetitions that share a verifier stand side by side.
+    assert measured(TRAINED)(rows).round(3).to_dict() == {(0, 0): 0.3, (0, 2): 0.5, (1, 1): 0.4, (1, 3): 0.6}
+    gain = (measured(TRAINED) - measured(BASELINE))(rows)
+    assert gain.round(9).tolist() == [0.3] * 4
+    assert per_query(GREEDY)(rows).tolist() == pytest.approx(
+        [100 * 800 * 0.1 * seed / 38400 for seed in (0, 2, 1, 3)]
+    )

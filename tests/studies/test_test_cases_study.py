@@ -13,21 +13,18 @@ from trialogue.data.list_append.cases import evaluate
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.inference import Backtracking, generate
-from trialogue.ledger import load_rows
-from trialogue.ledger.claims import evaluate as judge
-from trialogue.ledger.execution import execute
-from trialogue.ledger.replication import pilot_estimates
-from trialogue.ledger.tables import sheet
+from trialogue.ledger import Rows
+from trialogue.ledger.runs.execution import execute
+from trialogue.ledger.runs.results import Result
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.randomness import numpy_generator
-from trialogue.studies import find, test_cases, test_cases_surrogate
-from trialogue.studies.test_cases import STUDY, parts
-from trialogue.studies.test_cases_claims import CLAIMS, REPLICATIONS
-from trialogue.studies.test_cases_decodings import BASELINE, GREEDY, GROUND_TRUTH, TRAINED, block_best_of
-from trialogue.studies.test_cases_examples import Completion, GroundTruth, examples_of, token_of
-from trialogue.studies.test_cases_models import PRESETS, Config, trained_verifier
-from trialogue.studies.test_cases_rows import measured
-from trialogue.studies.test_cases_surrogate import (
+from trialogue.studies.test_cases import STUDY, measure, surrogate
+from trialogue.studies.test_cases.config import PRESETS, Config
+from trialogue.studies.test_cases.decodings import BASELINE, GREEDY, GROUND_TRUTH, TRAINED, block_best_of
+from trialogue.studies.test_cases.examples import Completion, GroundTruth, examples_of, token_of
+from trialogue.studies.test_cases.models import trained_verifier
+from trialogue.studies.test_cases.quantities import measured
+from trialogue.studies.test_cases.surrogate import (
     PieceTokens,
     Surrogate,
     surrogate_completion,
@@ -36,27 +33,30 @@ from trialogue.studies.test_cases_surrogate import (
 
 MINIATURE = dataclasses.replace(PRESETS["smoke"], names=2, runs=2)
 TOKENS = PieceTokens()
-_SHAPE = TransformerConfig(vocab_size=len(test_cases_surrogate._PIECES), width=16, mlp_width=16)
+_SHAPE = TransformerConfig(vocab_size=len(surrogate._PIECES), width=16, mlp_width=16)
 UNTRAINED = Surrogate(Transformer(_SHAPE, seed=0))
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("results")
-    execute(STUDY, MINIATURE, folder)
-    return folder
+def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    return execute(STUDY, MINIATURE, tmp_path_factory.mktemp("results"))
 
 
-def test_every_part_claim_and_table_has_rows(results: Path) -> None:
-    rows = load_rows(STUDY.folder(MINIATURE, results))
-    assert set(rows.part) == set(parts(MINIATURE))
-    for claim in STUDY.claims:
-        drawn = claim.replications == REPLICATIONS  # the others need grids
-        assert len(list(claim.estimate(rows))) == drawn * len(MINIATURE.seeds), claim.id
-    assert len(pilot_estimates(CLAIMS, rows)) > 10
-    assert {verdict.answer for verdict in judge(STUDY.claims, rows, preset="smoke")} == {"not tested"}
-    for table in STUDY.tables:
-        assert sheet(table, rows).lines, table.title
+@pytest.fixture(scope="module")
+def measured_rows(result: Result) -> Rows:
+    return STUDY.rows(result)
+
+
+def test_each_verifier_has_a_lane_of_parts() -> None:
+    config = PRESETS["default"]
+    parts = STUDY.parts(config)
+    assert len(parts) == config.verifiers * (config.collection_parts + 1 + len(config.decodings()))
+    assert [part.name for part in parts][:6] == [
+        *(f"0-collect-{k}" for k in range(4)),
+        "0-probe",
+        "0-draw-none",
+    ]
+    assert {part.lane for part in parts if part.name.startswith("1-")} == {"1"}
 
 
 @pytest.mark.parametrize(("size", "rows"), [(64, 64), (4, 8)])
@@ -70,12 +70,12 @@ def test_candidates_share_the_batch(
         asked.append(batch_size)
         raise InterruptedError
 
-    monkeypatch.setattr(test_cases, "generate", generate)
-    monkeypatch.setattr(test_cases, "_judge", lambda *args: None)
+    monkeypatch.setattr(measure, "generate", generate)
+    monkeypatch.setattr(measure, "_judge", lambda *args: None)
     config = dataclasses.replace(MINIATURE, batch_size=size)
-    monkeypatch.setattr(test_cases, "oracle_of", lambda *args: UNTRAINED)
+    monkeypatch.setattr(measure, "oracle_of", lambda *args: UNTRAINED)
     with pytest.raises(InterruptedError):
-        list(test_cases.measure_decoding(config, 0, block_best_of(8), tmp_path))
+        list(measure.measure_decoding(config, 0, block_best_of(8), tmp_path))
     assert asked == [rows]
 
 
@@ -85,7 +85,7 @@ class Scripted(Table):
     tokenization = TOKENS
 
     def __init__(self, completions: Mapping[str, str]) -> None:
-        eos = len(test_cases_surrogate._PIECES)
+        eos = len(surrogate._PIECES)
         self.scripts = [
             (*TOKENS.encode(surrogate_prompt(name) + text), eos) for name, text in completions.items()
         ]
@@ -107,9 +107,9 @@ def test_rows_of_a_repetition_are_known_where_completions_are(
         second: f"assert {second}([4], 5) == [4, 5]\nassert {second}([6], 7) == [7, 6]\n",
     }
     lengths = [len(TOKENS.encode(text)) + 1 for text in completions.values()]
-    monkeypatch.setattr(test_cases, "oracle_of", lambda *args: Scripted(completions))
+    monkeypatch.setattr(measure, "oracle_of", lambda *args: Scripted(completions))
     for decoding, walked in ((BASELINE, 0), (GREEDY, 0), (GROUND_TRUTH, 1)):
-        rows = list(test_cases.measure_decoding(config, 0, decoding, tmp_path))
+        rows = list(measure.measure_decoding(config, 0, decoding, tmp_path))
         assert [(row["runs"], row["whole"]) for row in rows] == [(1, False), (2, False), (3, True)]
         for row in rows:
             runs = row["runs"]
@@ -139,7 +139,7 @@ def test_runs_that_differ_are_counted_one_by_one() -> None:
     samples = SimpleNamespace(
         queries=torch.tensor([99, 10, 20, 30, 40, 99]), verifier_calls=torch.tensor([9, 1, 2, 3, 4, 9])
     )
-    rows = list(test_cases._progress(config, 2, evaluations, samples, range(1, 5)))  # type: ignore[arg-type]
+    rows = list(measure._progress(config, 2, evaluations, samples, range(1, 5)))  # type: ignore[arg-type]
     assert rows == [
         {
             "runs": 1, "whole": False, "distinct_correct": 1, "accuracy": 2 / 4, "accuracy_distinct": 1 / 4,
@@ -152,17 +152,17 @@ def test_runs_that_differ_are_counted_one_by_one() -> None:
     ]  # fmt: skip
 
 
-def test_numbers_stay_within_their_bounds(results: Path) -> None:
-    rows = load_rows(STUDY.folder(MINIATURE, results))
+def test_numbers_stay_within_their_bounds(measured_rows: Rows) -> None:
+    rows = measured_rows
     completions, tokens = MINIATURE.names * MINIATURE.runs, MINIATURE.max_new_tokens
-    drawn = rows[rows.table == "draw"]
+    drawn = rows["draw"]
     assert (drawn.accuracy_distinct <= drawn.accuracy + 1e-12).all()
     assert drawn.accuracy.between(0, 1).all()
-    assert (measured(rows, BASELINE, "queries") <= completions * tokens).all()
-    assert (measured(rows, TRAINED, "queries") <= completions * (tokens + 4 * 4)).all()
+    assert (measured(BASELINE, "queries")(rows) <= completions * tokens).all()
+    assert (measured(TRAINED, "queries")(rows) <= completions * (tokens + 4 * 4)).all()
     # Greedy completions of one name are equal: at most one run's cases are distinct.
-    assert (measured(rows, GREEDY) <= 1 / MINIATURE.runs).all()
-    assert (measured(rows, GROUND_TRUTH, "verifier_calls") > 0).all()
+    assert (measured(GREEDY)(rows) <= 1 / MINIATURE.runs).all()
+    assert (measured(GROUND_TRUTH, "verifier_calls")(rows) > 0).all()
 
 
 def test_a_token_holds_a_character_and_ends_an_example() -> None:
@@ -218,8 +218,8 @@ def test_the_surrogate_s_completions_have_the_flaws_that_are_stated() -> None:
     assert abs(np.mean([len(one.cases) < 4 for one in found]) - 0.3) < 0.05
 
 
-def test_states_that_were_damaged_are_not_trained_on(results: Path, tmp_path: Path) -> None:
-    (path,) = results.rglob("states-token-0.safetensors")
+def test_states_that_were_damaged_are_not_trained_on(result: Result, tmp_path: Path) -> None:
+    (path,) = result.folder.rglob("states-token-0.safetensors")
     content = path.read_bytes()
     (tmp_path / path.name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(InputError, match="checksum: remove it"):
@@ -227,7 +227,6 @@ def test_states_that_were_damaged_are_not_trained_on(results: Path, tmp_path: Pa
 
 
 def test_presets_are_what_they_say() -> None:
-    assert find("test-cases") is STUDY
     paper = PRESETS["paper"]
     assert (paper.names, paper.runs, paper.cases, paper.max_new_tokens) == (10, 10, 8, 384)
     assert (paper.model, paper.candidates, paper.examples) == ("codellama/CodeLlama-7b-hf", (2, 4, 8), 0)

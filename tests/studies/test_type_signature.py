@@ -2,29 +2,37 @@
 
 import dataclasses
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from complete_runs import require_complete
 from torch import Tensor
 
 from trialogue.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue.errors import InputError
-from trialogue.ledger import load_rows
-from trialogue.ledger.claims import evaluate
-from trialogue.ledger.execution import execute
+from trialogue.ledger import Rows
 from trialogue.models.transformer import Transformer
-from trialogue.studies import type_signature_exact, type_signature_networks
-from trialogue.studies.rows import kind
-from trialogue.studies.type_signature import PRESETS, STUDY, Config
-from trialogue.studies.type_signature_costs import cost_rows
-from trialogue.studies.type_signature_exact import law_rows, overlap_rows
-from trialogue.studies.type_signature_networks import Training, network_rows
-from trialogue.studies.type_signature_rows import FACTORS_FIRST, HIDDEN, PRODUCT_FIRST, RHO, STREAMS, TESTS
-
-SMOKE = PRESETS["smoke"]
+from trialogue.studies.type_signature import STUDY, exact, networks
+from trialogue.studies.type_signature.config import (
+    FACTORS_FIRST,
+    HIDDEN,
+    PRESETS,
+    PRODUCT_FIRST,
+    RHO,
+    TESTS,
+    Config,
+)
+from trialogue.studies.type_signature.exact import density_rows, law_rows, overlap_rows, reduction_rows
+from trialogue.studies.type_signature.measure import cost_rows
+from trialogue.studies.type_signature.networks import Training, network_rows
+from trialogue.studies.type_signature.quantities import (
+    density_error,
+    factored,
+    growth,
+    largest_fall,
+    learned,
+    unfactored,
+)
 
 
 def laws_are_exact() -> bool:
@@ -51,7 +59,7 @@ def _other_digits(tuples: SemiprimeTuples) -> Any:
 def test_a_work_around_that_is_none_is_noticed(
     broken: Callable[[SemiprimeTuples], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(type_signature_exact, "hidden_factors", broken)
+    monkeypatch.setattr(exact, "hidden_factors", broken)
     assert not laws_are_exact()
 
 
@@ -66,7 +74,7 @@ def test_the_overlap_bound_is_tight_and_never_broken() -> None:
 
 
 def test_costs_grow_in_one_order() -> None:
-    rows = list(cost_rows((3, 5), 20, (7,)))
+    rows = list(cost_rows(dataclasses.replace(Config(), cost_digits=(3, 5), cost_seeds=(7,))))
     cost = {(row["routine"], row["digits"]): row["cost"] for row in rows}
     assert cost[RHO, 5] > 4 * cost[RHO, 3]
     assert cost[TESTS, 5] < 4 * cost[TESTS, 3]
@@ -108,15 +116,15 @@ def test_training_on_other_tuples_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
     training, trained = QUICK, None
     with monkeypatch.context() as patch:
         patch.setattr(Training, "written", shuffled)
-        trained = type_signature_networks.trained(training, 0)
-    monkeypatch.setattr(type_signature_networks, "trained", lambda *_: trained)
+        trained = networks.trained(training, 0)
+    monkeypatch.setattr(networks, "trained", lambda *_: trained)
     assert not has_learned(training)
 
 
 def test_the_law_itself_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the law's own conditionals in place of a network's, no position loses and the overlap is whole."""
 
-    def exact(_: Transformer, sequences: Tensor) -> Tensor:
+    def truth(_: Transformer, sequences: Tensor) -> Tensor:
         tuples = SemiprimeTuples(1, "factors-first")
         rows = [tuple(row) for row in sequences.tolist()]
         found = [
@@ -128,38 +136,76 @@ def test_the_law_itself_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
         return torch.cat((torch.tensor(found, dtype=torch.float64), torch.zeros(len(rows), 1)), 1)
 
-    monkeypatch.setattr(type_signature_networks, "_log_probs", exact)
+    monkeypatch.setattr(networks, "_log_probs", truth)
     whole, positions = network(dataclasses.replace(QUICK, steps=1))
     assert whole["overlap"] == pytest.approx(1)
     assert whole["excess"] == pytest.approx(0, abs=1e-9)
     assert [row["excess"] for row in positions] == pytest.approx([0] * 5, abs=1e-9)
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("results")
-    execute(STUDY, SMOKE, folder)
-    return folder
-
-
-def test_every_part_claim_table_and_figure_has_rows(results: Path) -> None:
-    rows = require_complete(STUDY, SMOKE, results, replications=2, lines=2)
-    assert set(rows.stream.dropna()) == set(STREAMS)
-
-
-def test_known_numbers(results: Path) -> None:
-    rows = load_rows(STUDY.folder(SMOKE, results))
-    reductions = kind(rows, "reduction").sort_values("digits")
-    assert reductions.semiprimes.tolist() == reductions.factored.tolist() == [10, 231, 10296]
-    density = kind(rows, "density").set_index(["digits", "counted", "length"])
+def test_known_numbers() -> None:
+    rows = Rows([*reduction_rows(), *density_rows()])
+    assert [factored(digits)(rows).item() for digits in (1, 2, 3)] == [10, 231, 10296]
+    assert unfactored()(rows).item() == 0
+    density = rows["density"].set_index(["digits", "counted", "length"])
     assert density.variation[6, 0, 3] == pytest.approx(0.0289, abs=5e-5)
-    assert density.variation[6, 4, 6] == pytest.approx(0.0063, abs=5e-5)
+    assert density.variation[6, 4, 6] == density_error(4)(rows).item() == pytest.approx(0.0063, abs=5e-5)
     assert density.uniform[6, 0, 1] == pytest.approx(0.0192, abs=5e-5)
 
 
-def test_exact_claims_hold_but_where_the_post_is_silent(results: Path) -> None:
-    verdicts = evaluate(STUDY.claims, load_rows(STUDY.folder(SMOKE, results)))
-    assert {verdict.answer for verdict in verdicts if verdict.claim.unit == "exact"} == {"holds"}
+def shares(**by_size: float) -> Rows:
+    """Rows of one budget that factors shares of the tuples, by number of digits."""
+    return Rows(
+        [
+            {"kind": "support", "exponent": 4, "digits": int(n[1:]), "share": share}
+            for n, share in by_size.items()
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "quotient"),
+    [
+        (shares(n1=0.4, n2=0.5, n3=0.2, n4=0.1, n5=0, n6=0), 0.5),
+        (shares(n1=0.4, n2=1, n3=1, n4=0.9, n5=0.3, n6=0), 0.9),
+        (shares(n1=0.4, n2=0.5, n3=0.6, n4=0), 1.2),
+    ],
+)
+def test_the_fall_is_judged_where_a_budget_factors_some_tuples_and_not_all(
+    rows: Rows, quotient: float
+) -> None:
+    assert largest_fall()(rows).item() == pytest.approx(quotient)
+
+
+def test_costs_grow_by_a_factor_and_trainings_are_told_apart() -> None:
+    costs = [
+        {"kind": "cost", "seed": seed, "digits": n, "routine": RHO, "cost": seed * 3.0**n}
+        for seed in (1, 2)
+        for n in (2, 3, 5)
+    ]
+    assert (10 ** growth(RHO)(Rows(costs))).tolist() == pytest.approx([3, 3])
+    trained = Rows(
+        [
+            {
+                "kind": "network",
+                "seed": seed,
+                "digits": 2,
+                "stream": stream,
+                "valid": 0.1 * seed + (stream == HIDDEN),
+            }
+            for seed in (2, 1)
+            for stream in (HIDDEN, PRODUCT_FIRST)
+        ]
+    )
+    assert learned("valid", HIDDEN, 2)(trained).tolist() == pytest.approx([1.1, 1.2])
+    assert learned("valid", HIDDEN, 3)(trained).empty
+
+
+def test_parts_of_one_training_seed_share_a_lane() -> None:
+    parts = STUDY.parts(PRESETS["smoke"])
+    assert [part.name for part in parts][:3] == ["exact", "costs", "network-0-1-0"]
+    assert len(parts) == 2 + 2 * 3 * 3
+    assert {part.lane for part in parts[2:11]} == {"0"}
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,13 @@ class Rows(Mapping[str, DataFrame]):
         # A shallow copy: a statistic that adds a column changes no other statistic's rows.
         return self._frames[kind].copy(deep=False)
 
+    def where(self, kind: str, /, **values: object) -> DataFrame:
+        """The rows of a kind whose columns have the given values: `rows.where("training", data="unseen")`."""
+        table = self[kind]
+        for column, value in values.items():
+            table = table[table[column] == value]
+        return table
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_kind)
 

@@ -1,4 +1,4 @@
-"""A language model small enough for seconds, for the preset `smoke` of the study `test-cases`.
+"""A language model small enough for seconds, for the preset `smoke`.
 
 A transformer over a few dozen tokens learns completions with known flaws: each line is wrong with probability 0.15
 (the item comes first, is dropped, or is another one), and with probability 0.3 lines are missing and a further function
@@ -8,6 +8,7 @@ follows. Its prompt is the name of the function alone.
 import re
 import string
 from collections.abc import Iterable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,8 @@ from trialogue.data.list_append.prompts import TRAINING_NAMES, random_names
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.oracles import Autoregressive, Context, padded
 from trialogue.randomness import numpy_generator, seed_of
-from trialogue.training.checkpoints import load_model, save_model
 from trialogue.training.config import TrainingConfig
-from trialogue.training.loop import train
+from trialogue.training.recipes import Recipe, trained
 
 _PIECES = (
     "assert ",
@@ -101,22 +101,25 @@ def _line(name: str, draw: np.random.Generator) -> str:
 
 def trained_surrogate(cases: int, artifacts: Path) -> Surrogate:
     """The surrogate for prompts of so many `cases`, from `artifacts` if it is there."""
-    path = artifacts / f"surrogate-{cases}.safetensors"
-    if not path.exists():
-        tokenization, longest = PieceTokens(), 4 + 20 * cases
-        names = random_names(_NAMES, seed_of(0, "surrogate"), TRAINING_NAMES)
+    config = TransformerConfig(
+        vocab_size=len(_PIECES), max_length=12 + 20 * cases, layers=2, width=64, heads=4, mlp_width=256
+    )
+    training = TrainingConfig(steps=_STEPS, batch_size=_BATCH)
+    return Surrogate(
+        trained(Recipe(Transformer, config, partial(_completions, cases), training), artifacts).network
+    )
 
-        def batch(step: int) -> tuple[Tensor, Tensor]:
-            draw = numpy_generator(0, "surrogate", step)
-            texts = []
-            for name in draw.choice(names, _BATCH).tolist():
-                texts.append(surrogate_prompt(name) + surrogate_completion(name, cases, draw))
-            return padded([tokenization.encode(text) for text in texts])
 
-        shape: dict[str, Any] = {"layers": 2, "width": 64, "heads": 4, "mlp_width": 256}
-        model = Transformer(
-            TransformerConfig(vocab_size=len(_PIECES), max_length=longest + 8, **shape), seed=0
-        )
-        train(model, batch, TrainingConfig(steps=_STEPS, batch_size=_BATCH), progress=False)
-        save_model(model, path)
-    return Surrogate(load_model(path, Transformer))
+@cache
+def _names() -> list[str]:
+    return random_names(_NAMES, seed_of(0, "surrogate"), TRAINING_NAMES)
+
+
+def _completions(cases: int, step: int) -> tuple[Tensor, Tensor]:
+    """The batch of a step: tokens and lengths."""
+    draw, tokenization = numpy_generator(0, "surrogate", step), PieceTokens()
+    texts = [
+        surrogate_prompt(name) + surrogate_completion(name, cases, draw)
+        for name in draw.choice(_names(), _BATCH).tolist()
+    ]
+    return padded([tokenization.encode(text) for text in texts])

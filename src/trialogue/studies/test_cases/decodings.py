@@ -1,4 +1,4 @@
-"""The decodings of the study `test-cases`: Algorithm 1 with its verifiers and ablations, and every baseline."""
+"""The decodings: Algorithm 1 with its verifiers and ablations, and every baseline."""
 
 from dataclasses import dataclass, replace
 from typing import Literal

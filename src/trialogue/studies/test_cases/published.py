@@ -1,4 +1,4 @@
-"""The numbers of the thesis that the study `test-cases` has numbers of its own for (section 3.2.2, CodeLlama-7B).
+"""The numbers of the thesis that the study has numbers of its own for (section 3.2.2, CodeLlama-7B).
 
 Layers are counted in blocks, as everywhere in the study: the thesis' layer 27 is 28 here, and its last is -1.
 """
@@ -7,7 +7,7 @@ import math
 from dataclasses import replace
 from typing import NamedTuple
 
-from trialogue.studies.test_cases_decodings import (
+from trialogue.studies.test_cases.decodings import (
     BASELINE,
     GREEDY,
     GROUND_TRUTH,

@@ -1,4 +1,4 @@
-"""Networks of the study `type-signature`: a small transformer per order of the tuple, and one with a hidden stream."""
+"""Networks: a small transformer per order of the tuple, and one with a hidden stream."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from trialogue.data.puzzles.arithmetic import Order, SemiprimeTuples
 from trialogue.inference import generate
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.randomness import seed_of
-from trialogue.studies.type_signature_rows import FACTORS_FIRST, HIDDEN
+from trialogue.studies.type_signature.config import FACTORS_FIRST, HIDDEN
 from trialogue.training import TrainingConfig, train
 
 _ROWS_AT_ONCE = 4096

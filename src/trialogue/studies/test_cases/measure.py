@@ -1,29 +1,9 @@
-"""Does a verifier that may erase the last few tokens make a pretrained language model write more correct test cases?
-
-Thesis section 3.2.2. A language model is asked for test cases of list append, which it gets wrong in part. A probe on
-its hidden states becomes the verifier of tokenwise rejection sampling with backtracking (Algorithm 1); an evaluator
-that parses and never executes counts distinct correct cases against queries. Controls that the thesis has too: the
-evaluator as verifier, a random verifier, no greedy redo, block best-of-n, greedy decoding. One replication is one
-repetition: its own unseen names, demonstrations and draws. Repetitions that share a verifier share its training: what
-is said of trained verifiers and of block best-of-n is said of the two verifiers that `default` trains, and of the one
-that `smoke` and `paper` train.
-
-Deviations of the preset `default`: SmolLM2-135M-Instruct in place of CodeLlama-7B, 4 cases a prompt, 96 new tokens,
-3 names and 5 runs in each of 8 repetitions; without a demonstration of the target function under another name the
-model writes almost no correct case, so that its prompts hold one. Those of `smoke`, which checks that the study runs
-and decides nothing: a surrogate of two blocks that was taught flawed completions, of lists with at most 2 items, not
-3, and 2 cases a prompt, not 4, for 4 names and 3 runs, not 10 and 10, in each of 2 repetitions. Those of `paper`:
-a verifier learns from 70 prompts with 20 completions each, drawn at top-p 0.95; its inputs are standardised; what the
-last epoch leaves is used, without a selection by validation accuracy; the layer is the thesis' choice, given.
-
-In every preset block best-of-n counts all candidates as queries, and stops after the last case, while all others go
-on to their end, as in the thesis. Greedy completions are all equal, so that one is drawn and counted for all. Layers
-are counted in blocks; the thesis counts from zero, and its last layer is here read after the final norm.
-"""
+"""The parts of a run: what verifiers learn from, how well they do, and what each decoding draws."""
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,56 +21,53 @@ from trialogue.inference import (
     truncated,
 )
 from trialogue.inference.walks.walk import Walk
-from trialogue.ledger.study import Study
+from trialogue.ledger import Part
 from trialogue.oracles import Verifier
 from trialogue.randomness import seed_of
-from trialogue.studies.test_cases_claims import CLAIMS
-from trialogue.studies.test_cases_decodings import Decoding
-from trialogue.studies.test_cases_examples import GroundTruth, Kind
-from trialogue.studies.test_cases_figures import FIGURES
-from trialogue.studies.test_cases_models import (
-    PRESETS,
-    Config,
+from trialogue.studies.test_cases.config import Config
+from trialogue.studies.test_cases.decodings import Decoding
+from trialogue.studies.test_cases.examples import GroundTruth, Kind
+from trialogue.studies.test_cases.models import (
     TextOracle,
     collected,
     oracle_of,
     probe_verifier,
     trained_verifier,
 )
-from trialogue.studies.test_cases_tables import TABLES
+
+Rows = Iterator[dict[str, Any]]
 
 _SHORTEST_BLOCK = 3  # tokens: a shorter line holds no case
 _SAMPLES_OF_A_SEED = 1_000_000
 
 
-def parts(config: Config) -> list[str]:
-    """Per verifier: its completions, its probes, and one part per decoding."""
+def parts(config: Config) -> list[Part]:
+    """Per verifier: its completions, its probes, and one part per decoding, all in one lane."""
     return [
-        f"{verifier}-{stage}"
-        for verifier in range(config.verifiers)
-        for stage in (
-            *(f"collect-{part}" for part in range(config.collection_parts)),
-            "probe",
-            *(f"draw-{decoding.name}" for decoding in config.decodings()),
+        Part(
+            f"{verifier}-{stage}", partial(_measured, stage.partition("-")[0], verifier, rows), str(verifier)
         )
+        for verifier in range(config.verifiers)
+        for stage, rows in {
+            **{
+                f"collect-{part}": partial(measure_collection, config, verifier, part)
+                for part in range(config.collection_parts)
+            },
+            "probe": partial(measure_probe, config, verifier),
+            **{
+                f"draw-{decoding.name}": partial(measure_decoding, config, verifier, decoding)
+                for decoding in config.decodings()
+            },
+        }.items()
     ]
 
 
-def run(config: Config, part: str, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Measure one part."""
-    verifier, stage, *which = part.split("-", 2)
-    if stage == "collect":
-        rows = measure_collection(config, int(verifier), int(which[0]), artifacts)
-    elif stage == "probe":
-        rows = measure_probe(config, int(verifier), artifacts)
-    else:
-        decoding = next(decoding for decoding in config.decodings() if decoding.name == which[0])
-        rows = measure_decoding(config, int(verifier), decoding, artifacts)
-    for row in rows:
-        yield {"table": stage, "verifier": int(verifier), **row}
+def _measured(table: str, verifier: int, measure: Callable[[Path], Rows], artifacts: Path) -> Rows:
+    for row in measure(artifacts):
+        yield {"table": table, "verifier": verifier, **row}
 
 
-def measure_collection(config: Config, verifier: int, part: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+def measure_collection(config: Config, verifier: int, part: int, artifacts: Path) -> Rows:
     """How the completions that a verifier learns from go wrong: a count for each first error."""
     oracle = oracle_of(config, artifacts)
     found: Counter[str] = Counter()
@@ -102,7 +79,7 @@ def measure_collection(config: Config, verifier: int, part: int, artifacts: Path
         yield {"seed": config.seeds[verifier], "error": error_name, "count": count}
 
 
-def measure_probe(config: Config, verifier: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+def measure_probe(config: Config, verifier: int, artifacts: Path) -> Rows:
     """Validation accuracy of the probes on every layer and of every depth (Tables 3.9 and 3.11)."""
     settings: list[tuple[Kind, int, int]] = [("token", layer, 1) for layer in config.layers]
     settings += [("token", config.layer, depth) for depth in config.depths if depth > 1]
@@ -121,9 +98,7 @@ def measure_probe(config: Config, verifier: int, artifacts: Path) -> Iterator[di
         }
 
 
-def measure_decoding(
-    config: Config, verifier: int, decoding: Decoding, artifacts: Path
-) -> Iterator[dict[str, Any]]:
+def measure_decoding(config: Config, verifier: int, decoding: Decoding, artifacts: Path) -> Rows:
     """One row per repetition and number of runs drawn so far: distinct correct cases, and queries (Figure 3.3)."""
     oracle, seeds = oracle_of(config, artifacts), config.repetitions(verifier)
     runs = 1 if decoding.greedy else config.runs
@@ -164,7 +139,7 @@ def measure_decoding(
 
 def _progress(
     config: Config, runs: int, evaluations: Sequence[Evaluation], samples: Samples, own: range
-) -> Iterator[dict[str, Any]]:
+) -> Rows:
     """What a repetition has after 1, 2, ... runs of each of its names."""
     queries = samples.queries[own.start : own.stop].view(-1, runs)
     calls = samples.verifier_calls[own.start : own.stop].view(-1, runs)
@@ -225,18 +200,3 @@ def _after_last_case(config: Config, oracle: TextOracle) -> Any:
         return sum(bool(line.strip()) for line in lines) >= config.cases
 
     return enough
-
-
-STUDY = Study(
-    name="test-cases",
-    doc=__doc__,
-    source="Thesis section 3.2.2: Tables 3.6, 3.9 to 3.13, 3.15 and 3.17, Figures 3.3 and 3.4, Algorithm 1",
-    version=2,
-    presets=PRESETS,
-    parts=parts,
-    lane=lambda part: part.partition("-")[0],
-    run=run,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-)

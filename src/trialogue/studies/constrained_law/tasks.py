@@ -1,4 +1,4 @@
-"""Prompts and rules of the study `constrained-law`: a seed draws a question and the answers that are allowed."""
+"""Prompts and rules: a seed draws a question and the answers that are allowed."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What the verifiers of the study `test-cases` learn from, and the verifier that knows the truth.
+"""What the verifiers learn from, and the verifier that knows the truth.
 
 Thesis section 3.2.2.6. Tokenwise: the prefix that ends in the first wrong token is an example of an error, and one
 that ends at a token drawn before it, or anywhere in a correct completion, of a correct prefix. Block-wise: the prefixes

@@ -1,4 +1,4 @@
-"""Exact measurements of the study `type-signature`: laws by enumeration, the reduction, bounds, work-arounds."""
+"""Exact measurements: laws by enumeration, the reduction, bounds, work-arounds."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ from trialogue.data.puzzles.weighted_prefixes import Listed, Prefix, WeightedPre
 from trialogue.inference import Ancestral
 from trialogue.inference.laws import exact_law, total_variation
 from trialogue.randomness import generator
-from trialogue.studies.type_signature_rows import FACTORS_FIRST, HIDDEN, PRODUCT_FIRST
+from trialogue.studies.type_signature.config import FACTORS_FIRST, HIDDEN, PRODUCT_FIRST
 from trialogue.theory.factoring.overlap import (
     cheating_generator,
     optimal_cheating,

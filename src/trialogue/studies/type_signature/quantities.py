@@ -1,0 +1,128 @@
+"""Quantities of the study: exact numbers, costs by seed, and what was learned by training."""
+
+import math
+
+import numpy as np
+from pandas import Series
+
+from trialogue.ledger import Replication, Rows, exact
+from trialogue.studies.type_signature.config import HIDDEN
+
+costs = Replication("draw", "cost_seeds")
+trainings = Replication("training", "training_seeds")
+
+
+@exact
+def trials_over_bound(rows: Rows) -> float:
+    """Expected trials for a digit of a random prime over n ln 10, the largest."""
+    return float((rows["trials"].trials / rows["trials"].digits / math.log(10)).max())
+
+
+@exact
+def law_error(rows: Rows, stream: str) -> float:
+    """Total variation of an oracle's law from that of the tuples, the largest."""
+    return float(rows.where("law", stream=stream).variation.max())
+
+
+@exact
+def factored(rows: Rows, digits: int) -> float:
+    """Semiprimes with factors of so many digits that the reduction factors."""
+    return float(rows["reduction"].set_index("digits").factored[digits])
+
+
+@exact
+def unfactored(rows: Rows) -> float:
+    """Semiprimes that the reduction does not factor, of all sizes."""
+    return float((rows["reduction"].semiprimes - rows["reduction"].factored).sum())
+
+
+@exact
+def hidden_factorings(rows: Rows) -> float:
+    """Factorings of the oracles with a hidden stream or a random seed."""
+    return float(rows.where("law", stream=HIDDEN).factorings.sum() + rows["seed"].factorings.sum())
+
+
+@exact
+def largest(rows: Rows, kind: str, column: str = "variation") -> float:
+    """Largest number of a column over the rows of a kind."""
+    return float(rows[kind][column].max())
+
+
+@exact
+def largest_excess(rows: Rows, kind: str, column: str) -> float:
+    """Largest difference of a column and the bound beside it."""
+    return float((rows[kind][column] - rows[kind].bound).max())
+
+
+@exact
+def largest_gap(rows: Rows, kind: str, first: str, second: str) -> float:
+    """Largest distance between two columns."""
+    return float((rows[kind][first] - rows[kind][second]).abs().max())
+
+
+@exact
+def density_error(rows: Rows, counted: int) -> float:
+    """Total variation of whole primes by density from random ones, of the largest n; `counted` digits are counted."""
+    of_largest = rows.where("density", digits=rows["density"].digits.max(), counted=counted)
+    return float(of_largest.sort_values("length").variation.iloc[-1])
+
+
+@exact
+def largest_fall(rows: Rows) -> float:
+    """Share of the tuples that a budget factors at n + 1 digits over that at n, the largest over budgets and n >= 2.
+
+    Only sizes count of which a budget factors some tuples and not all: beyond, the share is zero by counting.
+    """
+    shares = rows["support"].query("digits > 1").pivot_table("share", "digits", "exponent")
+    return float((shares / shares.shift())[(shares > 0) & (shares < 1)].max().max())
+
+
+@exact
+def coins(rows: Rows, fresh: bool) -> float:
+    """Total variation between a randomized algorithm, its coins fresh at every call or kept, and its average."""
+    return float(rows.where("coins", fresh=fresh).from_averaged.iloc[0])
+
+
+@exact
+def first_digits(rows: Rows) -> float:
+    """p-value of uniform first digits in GPT-4's random numbers."""
+    return float(rows["gpt-4"].first_p.iloc[0])
+
+
+@costs
+def cost(rows: Rows, routine: str, digits: int) -> "Series[float]":
+    """Mean operations for the first digit of the tuple's second number."""
+    return rows.where("cost", routine=routine, digits=digits).set_index("seed").cost
+
+
+@costs
+def growth(rows: Rows, routine: str) -> "Series[float]":
+    """Decimal logarithm of the cost per further digit of the primes, by least squares."""
+    table = rows.where("cost", routine=routine).pivot_table("cost", "seed", "digits")
+    slopes = [float(np.polyfit(table.columns, np.log10(row), 1)[0]) for row in table.to_numpy()]
+    return Series(slopes, table.index)
+
+
+@costs
+def growth_factor(rows: Rows, routine: str) -> "Series[float]":
+    """By what factor the cost grows per further digit of the primes."""
+    return 10 ** growth(routine)(rows)
+
+
+@trainings
+def learned(rows: Rows, column: str, stream: str, digits: int) -> "Series[float]":
+    """A number of the networks of one stream and size."""
+    return rows.where("network", stream=stream, digits=digits).set_index("seed")[column]
+
+
+@trainings
+def least_valid(rows: Rows, digits: int) -> "Series[float]":
+    """Share of valid tuples, the least over streams."""
+    return rows.where("network", digits=digits).groupby("seed").valid.min()
+
+
+@trainings
+def missed(rows: Rows, stream: str, digits: int, position: int) -> "Series[float]":
+    """Excess over the law at one position of the sequence, in nats."""
+    table = rows.where("position", stream=stream, digits=digits, position=position)
+    return table.set_index("seed").excess
