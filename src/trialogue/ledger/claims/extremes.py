@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 from trialogue.ledger.claims.quantities import exact
 from trialogue.ledger.rows import NoRows, Rows
 
+RESOLVED = 1e-12
+"""A computed rate or distance below this may be rounding: what is never negative is not told from zero by its sign."""
+
 
 @exact
 def largest(rows: Rows, kind: str, *numbers: str, where: str = "") -> float:

@@ -12,11 +12,10 @@ from trialogue.studies.parallel_gap.quantities import (
     network,
     simulation_error,
 )
+from trialogue.studies.parallel_gap.transitions import PRODUCT
 
 ROUNDING = -1e-9
 """Differences of probabilities above this count as not negative."""
-PRODUCT = 1e-12
-"""A law nearer than this to a product, in nats, is one but for rounding."""
 
 _HITTING, _STUCK, _COROLLARY = "Proposition 4.1.4", "Proposition 4.1.5", "Corollary 4.1.1"
 _MENDED = f"{_HITTING}, corrected"

@@ -1,7 +1,7 @@
 """Claims about chains: Theorem 1.1, equations 2 to 5, and the walls that are sampled."""
 
 from trialogue.ledger import NOT_PRINTED, Claim
-from trialogue.ledger.claims.extremes import largest, smallest
+from trialogue.ledger.claims.extremes import RESOLVED, largest, smallest
 from trialogue.studies.potts_coherence.chains import PERIODIC, PLANTED, SHARED, UNIFORM
 from trialogue.studies.potts_coherence.quantities import (
     SEVERAL,
@@ -16,8 +16,6 @@ from trialogue.studies.potts_coherence.quantities import (
 
 EQUAL = 1e-10
 """Numbers that are the same but for rounding."""
-RESOLVED = 1e-12
-"""A rate below this may be rounding: no rate is negative, and none is told from zero by its sign."""
 
 WALLS = "Theorem 1.1"
 _CROSSING = "Equation 5 solved for L"

@@ -1,8 +1,8 @@
 """Claims of the study: of chains, of maps (Theorem 1.2, Corollary 1.2.1) and of the plane (Theorem 2.1)."""
 
 from trialogue.ledger import NOT_PRINTED, Claim
-from trialogue.ledger.claims.extremes import largest, smallest
-from trialogue.studies.potts_coherence.chain_claims import CHAIN_CLAIMS, EQUAL, RESOLVED, WALLS
+from trialogue.ledger.claims.extremes import RESOLVED, largest, smallest
+from trialogue.studies.potts_coherence.chain_claims import CHAIN_CLAIMS, EQUAL, WALLS
 from trialogue.studies.potts_coherence.plane import PLANE, RING
 from trialogue.studies.potts_coherence.quantities import (
     change_with_size,

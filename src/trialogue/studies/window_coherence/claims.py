@@ -3,7 +3,7 @@
 import math
 
 from trialogue.ledger import NOT_PRINTED, Claim
-from trialogue.ledger.claims.extremes import largest, smallest
+from trialogue.ledger.claims.extremes import RESOLVED, largest, smallest
 from trialogue.studies.window_coherence.config import UNLIMITED
 from trialogue.studies.window_coherence.quantities import (
     above_best,
@@ -18,9 +18,6 @@ from trialogue.studies.window_coherence.quantities import (
     text,
     unlimited_gain,
 )
-
-RESOLVED = 1e-12
-"""A rate below this may be rounding: no rate is negative, and none is told from zero by its sign."""
 
 _COROLLARY = "Potts chains, Corollary 1.2.1"
 _OURS = f"{_COROLLARY} (not in the document)"
