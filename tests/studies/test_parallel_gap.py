@@ -3,38 +3,38 @@
 import dataclasses
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from complete_runs import require_complete
 from torch import Tensor
 
 from trialogue.data import Ising
 from trialogue.errors import InputError
 from trialogue.inference import BlockGibbs, Gibbs, HittingTimes, IndependentParallel, hitting_times
 from trialogue.inference.laws import transition_matrix
-from trialogue.ledger.execution import execute
-from trialogue.studies import parallel_gap_cliques, parallel_gap_networks
-from trialogue.studies.parallel_gap import PRESETS, STUDY, Config
-from trialogue.studies.parallel_gap_cliques import (
+from trialogue.ledger import Rows
+from trialogue.studies.parallel_gap import cliques, transitions
+from trialogue.studies.parallel_gap.cliques import (
+    CORRECTED,
     NAMED,
-    Instance,
+    STATED,
     hitting_rows,
     one_step_rows,
     simulated_rows,
     stuck_rows,
 )
-from trialogue.studies.parallel_gap_networks import (
+from trialogue.studies.parallel_gap.config import GIBBS, PARALLEL, PRESETS, Config, Instance
+from trialogue.studies.parallel_gap.measure import parts
+from trialogue.studies.parallel_gap.quantities import both_events, leaves, long_run_variation, network
+from trialogue.studies.parallel_gap.transitions import (
     Imitation,
     kernel_rows,
     network_row,
     steps_of,
     two_mode_rows,
 )
-from trialogue.studies.parallel_gap_rows import CORRECTED, GIBBS, PARALLEL, STATED
 
 SMOKE = PRESETS["smoke"]
 
@@ -130,7 +130,7 @@ def _one_spin_missing(
 def test_a_broken_sampler_is_noticed(
     broken: Callable[..., HittingTimes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parallel_gap_cliques, "hitting_times", broken)
+    monkeypatch.setattr(cliques, "hitting_times", broken)
     assert not shares_are_exact()
 
 
@@ -172,26 +172,67 @@ def test_a_network_comes_near_the_best_product_law() -> None:
 
 def test_a_network_that_imitates_another_chain_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     parallel = dataclasses.replace(WEAK, chain=PARALLEL)
-    monkeypatch.setattr(parallel_gap_networks, "steps_of", lambda _, seed: steps_of(parallel, seed))
+    monkeypatch.setattr(transitions, "steps_of", lambda _, seed: steps_of(parallel, seed))
     assert not learned(network_row(WEAK, 0))
 
 
 def test_predictions_that_are_no_products_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     truth = torch.from_numpy(WEAK.transitions()).numpy()
-    monkeypatch.setattr(parallel_gap_networks, "predictions", lambda *_: None)
-    monkeypatch.setattr(parallel_gap_networks, "product_transitions", lambda _: truth)
+    monkeypatch.setattr(transitions, "predictions", lambda *_: None)
+    monkeypatch.setattr(transitions, "product_transitions", lambda _: truth)
     assert not learned(network_row(WEAK, 0))
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("results")
-    execute(STUDY, SMOKE, folder)
-    return folder
+def test_networks_come_in_lanes_of_their_seed() -> None:
+    names = [part.name for part in parts(SMOKE)]
+    assert names[:3] == ["exact", "kernels", "simulated"]
+    assert names[3:6] == ["network-0-2-gibbs", "network-0-3-gibbs", "network-1-2-gibbs"]
+    assert names[-2:] == ["network-0-3-parallel", "network-1-3-parallel"]
+    assert {part.lane for part in parts(SMOKE)} == {"", "0", "1"}
 
 
-def test_every_part_claim_table_and_figure_has_rows(results: Path) -> None:
-    require_complete(STUDY, SMOKE, results, replications=len(SMOKE.seeds), lines=3)
+def test_both_events_are_those_of_the_same_instance() -> None:
+    shares = {("a", GIBBS): 1.0, ("a", PARALLEL): 0.5, ("b", GIBBS): 0.75, ("b", PARALLEL): 0.0}
+    rows = Rows(
+        [
+            {
+                "kind": "simulated",
+                "instance": name,
+                "chain": chain,
+                "delta": delta,
+                "seed": 3,
+                "reached": share,
+            }
+            for (name, chain), share in shares.items()
+            for delta in ({"a": 0.1, "b": 0.5}[name],)
+        ]
+    )
+    assert both_events()(rows).to_dict() == {3: pytest.approx(0.5 - 0.9)}
+    assert leaves()(rows).to_dict() == {3: 0.5}
+
+
+def test_the_worst_network_of_a_seed() -> None:
+    excess = {(0, 2): 0.1, (0, 3): -0.2, (1, 2): 0.3, (1, 3): 0.4}
+    rows = Rows(
+        [
+            {
+                "kind": "network",
+                "chain": chain,
+                "seed": seed,
+                "sites": sites,
+                "divergence": 1 + number,
+                "best_divergence": 1.0,
+                "limit_variation": number,
+            }
+            for chain in (GIBBS, PARALLEL)
+            for (seed, sites), number in excess.items()
+        ]
+    )
+    number = "divergence - best_divergence"
+    assert network(GIBBS, number)(rows).tolist() == pytest.approx([0.1, 0.4])
+    assert network(GIBBS, number, how="min")(rows).tolist() == pytest.approx([-0.2, 0.3])
+    assert network(GIBBS, number, sites=2)(rows).tolist() == pytest.approx([0.1, 0.3])
+    assert long_run_variation()(rows).tolist() == [-0.2, 0.4]
 
 
 @pytest.mark.parametrize(

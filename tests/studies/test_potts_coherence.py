@@ -1,4 +1,4 @@
-"""The study `potts-coherence`: what it measures against enumeration, its rows at the smallest size, its bad input."""
+"""The study `potts-coherence`: what it measures against enumeration, its statistics, its bad input."""
 
 import dataclasses
 import math
@@ -6,17 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from complete_runs import require_complete
-from trialogue.ledger.execution import execute
 
 from trialogue.data import PottsChain
 from trialogue.errors import InputError
-from trialogue.ledger import load_rows
+from trialogue.ledger import Rows
 from trialogue.oracles import whole_sequences
-from trialogue.studies import potts_coherence_chains
-from trialogue.studies.potts_coherence import PRESETS, STUDY, Config
-from trialogue.studies.potts_coherence_chains import (
-    Sampled,
+from trialogue.studies.potts_coherence import chains
+from trialogue.studies.potts_coherence.chains import (
+    UNIFORM,
     chain_rows,
     control_rows,
     periodic,
@@ -25,7 +22,10 @@ from trialogue.studies.potts_coherence_chains import (
     shared_tokens,
     uniform,
 )
-from trialogue.studies.potts_coherence_maps import law_of, map_rows, random_model
+from trialogue.studies.potts_coherence.config import PRESETS, Config, Sampled
+from trialogue.studies.potts_coherence.maps import law_of, map_rows, random_model
+from trialogue.studies.potts_coherence.measure import parts
+from trialogue.studies.potts_coherence.quantities import rise, run_ratio, smallest_step
 
 SMOKE = PRESETS["smoke"]
 
@@ -56,11 +56,11 @@ def test_the_control_is_certain():
     assert rows[-2]["wall"] > 1e-4
 
 
-def as_computed(setting, chains, sweeps):
+def as_computed(setting, count, sweeps):
     """Shares with a wall are the computed ones within five standard errors each: 2e-6 for right samplers."""
     scores = []
-    for row in sampled_rows([setting], chains, sweeps, 3):
-        error = math.sqrt(row["wall"] * (1 - row["wall"]) / chains)
+    for row in sampled_rows([setting], count, sweeps, 3):
+        error = math.sqrt(row["wall"] * (1 - row["wall"]) / count)
         scores += [(row[column] - row["wall"]) / error for column in ("drawn", "gibbs")]
     return max(map(abs, scores)) < 5
 
@@ -81,8 +81,8 @@ def test_a_hotter_chain_is_not(monkeypatch):
     def hotter(energies, length):
         return original(energies * 0.9, length)
 
-    original = potts_coherence_chains.window_tables
-    monkeypatch.setattr(potts_coherence_chains, "window_tables", hotter)
+    original = chains.window_tables
+    monkeypatch.setattr(chains, "window_tables", hotter)
     assert not as_computed(SETTING, 4000, 300)
 
 
@@ -95,25 +95,56 @@ def test_maps_agree_with_the_products_of_conditionals():
     assert row["patterns"] >= row["cycles"] >= 1
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("results")
-    execute(STUDY, SMOKE, folder)
-    return folder
+def test_a_seed_does_not_depend_on_the_others() -> None:
+    config = dataclasses.replace(SMOKE, seeds=(1,))
+    alone = [row for part in parts(config) if part.lane == "1" for row in part.measure(Path())]
+    beside = [row for part in parts(SMOKE) if part.lane == "1" for row in part.measure(Path())]
+    assert alone == beside
+    assert {row["kind"] for row in alone} == {"sampled", "spins"}
 
 
-def test_every_part_claim_table_and_figure_has_rows(results: Path) -> None:
-    require_complete(
-        STUDY, SMOKE, results, replications=len(SMOKE.seeds), lines=len(SMOKE.plane_temperatures)
+def lengths(**columns: list[float]) -> Rows:
+    """Rows about uniform chains of two patterns, 300 tokens long."""
+    names = list(columns)
+    common = {"kind": "length", "family": UNIFORM, "patterns": 2, "length": 300, "windows": 299}
+    return Rows([common | dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)])
+
+
+def test_windows_are_compared_at_the_same_price_in_units_of_the_temperature() -> None:
+    rows = lengths(
+        window=[2, 3, 2, 3],
+        temperature=[0.2, 0.2, 0.3, 0.3],
+        max_energy=[2, 3, 2, 3],
+        run=[9.0, 50.0, 5.0, 12.0],
     )
+    # W = 3 at T = 0.3 beside W = 2 at T = 0.2, not beside W = 2 at T = 0.3.
+    assert run_ratio()(rows).tolist() == [pytest.approx(12 / 9)]
 
 
-def test_a_seed_does_not_depend_on_the_others(results: Path, tmp_path: Path) -> None:
-    one = list(sampled_rows(SMOKE.sampled, SMOKE.chains, SMOKE.sweeps, 1))
-    rows = load_rows(STUDY.folder(SMOKE, results))
-    beside = rows[(rows.kind == "sampled") & (rows.seed == 1)]
-    assert [row["gibbs"] for row in one] == beside.gibbs.tolist()
-    assert [row["drawn"] for row in one] == beside.drawn.tolist()
+def test_runs_that_the_chain_cuts_off_are_not_compared() -> None:
+    rows = lengths(window=[2, 3], temperature=[0.2, 0.3], max_energy=[2, 3], run=[200.0, 100.0])
+    assert run_ratio()(rows).empty
+
+
+def test_steps_of_rare_walls_are_as_large_as_those_of_many() -> None:
+    columns = {"window": [2.0] * 4, "max_energy": [2.0] * 4, "temperature": [0.2, 0.3, 0.5, 1.0]}
+    step = smallest_step("temperature")
+    assert step(lengths(**columns, walls=[1e-9, 2e-9, 5e-9, 2.0])).tolist() == [pytest.approx(math.log(2))]
+    assert step(lengths(**columns, walls=[1e-9, 2e-9, 1.9e-9, 2.0])).item() < 0
+
+
+def test_the_smallest_rise_is_that_of_the_worst_chain_and_step() -> None:
+    shares = {2: (0.1, 0.6, 1.0), 4: (0.1, 0.5, 0.45)}
+    rows = Rows(
+        [
+            {"kind": "sampled", "seed": seed, "patterns": n, "window": 2, "place": place, "gibbs": share}
+            for seed in (0, 1)
+            for n, found in shares.items()
+            for place, share in enumerate(found)
+        ]
+    )
+    assert rise(0, 1, 2)(rows).tolist() == pytest.approx([-0.05, -0.05])
+    assert rise(0, 2)(rows).tolist() == pytest.approx([0.35, 0.35])
 
 
 def test_planted_tables_store_their_patterns() -> None:

@@ -1,4 +1,4 @@
-"""Exact rows of the study `potts-coherence` about random autoregressive models: Theorem 1.2 and Corollary 1.2.1."""
+"""Exact rows about random autoregressive models: Theorem 1.2 and Corollary 1.2.1."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rows of the study `potts-coherence` about order in the plane: heat bath from an ordered start, and exact answers."""
+"""Rows about order in the plane: heat bath from an ordered start, and exact answers."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -50,8 +50,8 @@ def plane_rows(
         for temperature in temperatures:
             for shape, grid in ((PLANE, (side, side)), (RING, (1, side * side))):
                 model = ising_grid(*grid, 1 / temperature)
-                own = seed_of(seed, "potts-coherence", shape, side, temperature)
-                spins = 2.0 * run_sweeps(model, sweeps=sweeps, start=start, seed=own).double() - 1
+                stream = seed_of(seed, "potts-coherence", shape, side, temperature)
+                spins = 2.0 * run_sweeps(model, sweeps=sweeps, start=start, seed=stream).double() - 1
                 yield {
                     "kind": "spins",
                     "seed": seed,

@@ -1,4 +1,4 @@
-"""Measurements of the study `parallel-gap` on transitions: products, joint steps, and networks that imitate them."""
+"""Measurements on transitions: products, joint steps, and networks that imitate them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from trialogue.models.masked import masked_logits
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.oracles import Chain, whole_sequences
 from trialogue.randomness import generator, seed_of
-from trialogue.studies.parallel_gap_rows import GIBBS, PARALLEL
+from trialogue.studies.parallel_gap.config import GIBBS, PARALLEL
 from trialogue.theory.masking.block_laws import BlockLaw, block_dynamics
 from trialogue.theory.masking.mixing import stationary_law
 from trialogue.theory.masking.product_kernels import (
@@ -90,8 +90,8 @@ def best_products(imitation: Imitation) -> dict[str, float]:
     """`distances` of a step from every state, mean over states."""
     # Equal rows have equal best products: a step of the whole clique is the same from every state, but for rounding.
     rows, counts = np.unique(imitation.transitions().round(14), axis=0, return_counts=True)
-    found = [distances(row.reshape((2,) * imitation.sites)) for row in rows]
-    return {name: float(np.average([one[name] for one in found], weights=counts)) for name in found[0]}
+    by_row = [distances(row.reshape((2,) * imitation.sites)) for row in rows]
+    return {name: float(np.average([each[name] for each in by_row], weights=counts)) for name in by_row[0]}
 
 
 def kernel_rows(sizes: Sequence[int], coupling: float) -> Iterator[dict[str, Any]]:
@@ -156,8 +156,8 @@ def predictions(imitation: Imitation, seed: int) -> Array:
     asked = torch.ones(imitation.batch_size, imitation.sites, dtype=torch.bool)
 
     def batch(step: int) -> tuple[Tensor, Tensor, Tensor]:
-        own = slice(step * imitation.batch_size, (step + 1) * imitation.batch_size)
-        return before[own], after[own], asked
+        rows = slice(step * imitation.batch_size, (step + 1) * imitation.batch_size)
+        return before[rows], after[rows], asked
 
     recipe = TrainingConfig(
         steps=imitation.steps,
@@ -182,5 +182,7 @@ def steps_of(imitation: Imitation, seed: int) -> tuple[Tensor, Tensor]:
     before = torch.randint(
         0, 2, (count, imitation.sites), generator=generator(seed, "parallel-gap", "states", imitation.sites)
     )
-    own = seed_of(seed, "parallel-gap", "transitions", imitation.sites, imitation.chain)
-    return before, run_chain(imitation.sampler(), imitation.model(), start=before, steps=1, seed=own).tokens
+    stream = seed_of(seed, "parallel-gap", "transitions", imitation.sites, imitation.chain)
+    return before, run_chain(
+        imitation.sampler(), imitation.model(), start=before, steps=1, seed=stream
+    ).tokens

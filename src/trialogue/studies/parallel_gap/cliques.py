@@ -1,8 +1,7 @@
-"""Measurements of the study `parallel-gap` on cliques: exact chains of the number of up spins, and whole samplers."""
+"""Measurements on cliques: exact chains of the number of up spins, and whole samplers."""
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -15,13 +14,11 @@ from trialogue.errors import InputError
 from trialogue.inference import BlockGibbs, IndependentParallel, hitting_times
 from trialogue.oracles import Chain
 from trialogue.randomness import seed_of
-from trialogue.studies.parallel_gap_rows import CORRECTED, GIBBS, PARALLEL, STATED
+from trialogue.studies.parallel_gap.config import GIBBS, PARALLEL, Instance
 from trialogue.theory.cliques.bounds import (
     clique_assumption,
     hitting_bound,
-    least_block_size,
     least_parameters,
-    one_step_corollary,
     stuck_bound,
 )
 from trialogue.theory.cliques.chains import (
@@ -32,6 +29,7 @@ from trialogue.theory.cliques.chains import (
     parallel_chain,
 )
 
+STATED, CORRECTED = "as printed", "corrected"
 SIMULATED_SITES = 1000
 """Larger models are not simulated: their sites apart from the clique are drawn one by one."""
 SIMULATED_STEPS = 1000
@@ -49,82 +47,10 @@ OUTSIDE = 0.01
 DELTAS = (0.5, 0.1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Instance:
-    """Corollary 4.1.1 with risk `delta` and M = `steps`, on a clique of `clique` of `sites` spins.
-
-    The clique's field, J_0 and k are the least that Assumptions 4.1.6 and 4.1.7 allow; fields are equal inside the
-    clique and zero outside. Raises `InputError` where the clique is smaller than they allow.
-    """
-
-    delta: float
-    steps: int
-    clique: int
-    sites: int
-
-    def __post_init__(self) -> None:
-        one_step_corollary(
-            self.sites,
-            self.clique,
-            self.block_size,
-            self.excess,
-            self.clique_field,
-            delta=self.delta,
-            steps=self.steps,
-        )
-
-    @property
-    def label(self) -> str:
-        """How tables call it."""
-        return f"δ = {self.delta:g}, M = {self.steps:g}, |C| = {self.clique}, N = {self.sites}"
-
-    @property
-    def block_size(self) -> int:
-        """k."""
-        return least_block_size(self.sites, self.clique, self.delta)
-
-    @property
-    def excess(self) -> float:
-        """J_0."""
-        return least_parameters(self.clique, delta=self.delta, steps=self.steps).excess
-
-    @property
-    def clique_field(self) -> float:
-        """h_G."""
-        return least_parameters(self.clique, delta=self.delta, steps=self.steps).clique_field
-
-    @property
-    def field(self) -> float:
-        """h of each spin of the clique."""
-        return self.clique_field / self.clique
-
-    @property
-    def coupling(self) -> float:
-        """J, so that J - ||h||_1 is J_0."""
-        return self.excess + self.clique_field
-
-    @property
-    def start(self) -> int:
-        """The most spins of the clique that are up where the sum of its spins is at most -2."""
-        return self.clique // 2 - 1
-
-    def model(self) -> Ising:
-        """The model that is sampled from."""
-        return _clique(self.sites, self.clique, self.excess, self.field, 0.0)[0]
-
-
 def one_step_rows(instances: Sequence[Instance]) -> Iterator[dict[str, Any]]:
     """Corollary 4.1.1: chances from the worst start, with what the corollary promises."""
     for one in instances:
-        theory = one_step_corollary(
-            one.sites,
-            one.clique,
-            one.block_size,
-            one.excess,
-            one.clique_field,
-            delta=one.delta,
-            steps=one.steps,
-        )
+        theory = one.corollary
         blocks = block_chain(one.sites, one.clique, one.coupling, one.field, one.block_size)
         parallel = parallel_chain(one.clique, one.coupling, one.field)
         arrives = float(np.exp(blocks[: one.start + 1, -1]).min())
@@ -155,12 +81,12 @@ def hitting_rows() -> Iterator[dict[str, Any]]:
     ]
     for sites, clique, size, excess, field in (*NAMED, *grid):
         model, coupling = _clique(sites, clique, excess, field, OUTSIDE)
-        found = clique_assumption(model)
+        assumed = clique_assumption(model)
         matrix = block_chain(sites, clique, coupling, field, size)
         covered = math.comb(sites - clique, size - clique) / math.comb(sites, size)
-        top = math.exp(2 * (found.excess + found.clique_field))
+        top = math.exp(2 * (assumed.excess + assumed.clique_field))
         for delta in DELTAS:
-            bound = hitting_bound(sites, clique, size, found.excess, found.clique_field, delta)
+            bound = hitting_bound(sites, clique, size, assumed.excess, assumed.clique_field, delta)
             yield {
                 "kind": "hitting",
                 "sites": sites,
@@ -171,8 +97,8 @@ def hitting_rows() -> Iterator[dict[str, Any]]:
                 "delta": delta,
                 "rate": float(np.exp(matrix[:, -1]).min()),
                 "bound": bound.rate,
-                "bound_body": covered * top / (top + math.exp(2 * found.excess + 2 * clique - 2)),
-                "bound_proof": covered * top / (top + math.exp(2 * found.excess) + 2 * clique - 2),
+                "bound_body": covered * top / (top + math.exp(2 * assumed.excess + 2 * clique - 2)),
+                "bound_proof": covered * top / (top + math.exp(2 * assumed.excess) + 2 * clique - 2),
                 "steps": bound.steps,
                 "reached": float(hitting_probability(matrix, bound.steps).min()),
             }
@@ -236,7 +162,7 @@ def simulated_rows(
             continue
         blocks = block_chain(one.sites, one.clique, one.coupling, one.field, one.block_size)
         parallel = parallel_chain(one.clique, one.coupling, one.field)
-        model, start = one.model(), one.start
+        model, start = _clique(one.sites, one.clique, one.excess, one.field, 0.0)[0], one.start
         for chain, budget, exact in (
             (BlockGibbs(one.block_size), 1, float(np.exp(blocks[start, -1]))),
             (IndependentParallel(), one.steps, float(hitting_probability(parallel, one.steps)[start])),
@@ -253,9 +179,9 @@ def simulated_rows(
                 yield {**common, "seed": seed, "reached": share}
     for sites, clique, size, excess, field in NAMED[:4]:
         model, coupling = _clique(sites, clique, excess, field, OUTSIDE)
-        found = clique_assumption(model)
+        assumed = clique_assumption(model)
         for delta in DELTAS:
-            budget = hitting_bound(sites, clique, size, found.excess, found.clique_field, delta).steps
+            budget = hitting_bound(sites, clique, size, assumed.excess, assumed.clique_field, delta).steps
             matrix = block_chain(sites, clique, coupling, field, size)
             label = f"N = {sites}, |C| = {clique}, k = {size}, T = {budget}"
             shares = _shares(BlockGibbs(size), model, clique, 0, budget, runs, seeds, label)
@@ -297,7 +223,7 @@ def _shares(
         raise InputError("up", up, f"start outside of R_1, with fewer than {clique} up spins")
     start = torch.zeros(len(seeds) * runs, model.sites, dtype=torch.int64)
     start[:, :up] = 1
-    found = hitting_times(
+    times = hitting_times(
         chain,
         model,
         start=start,
@@ -307,5 +233,5 @@ def _shares(
         # A run's stream is named by its seed, whatever other seeds are run beside it.
         chain_ids=torch.cat([seed * runs + torch.arange(runs) for seed in seeds]),
     )
-    reached = (~found.censored).double().view(-1, runs).mean(1)
+    reached = (~times.censored).double().view(-1, runs).mean(1)
     yield from zip(seeds, reached.tolist(), strict=True)

@@ -1,8 +1,8 @@
-"""Exact rows of the study `potts-coherence` about chains: walls, coherent runs and the bounds, and sampled walls."""
+"""Exact rows about chains: walls, coherent runs and the bounds; and sampled walls."""
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import torch
@@ -10,6 +10,7 @@ import torch
 from trialogue.data import PottsChain, window_tables
 from trialogue.inference.simulation.sweeps import run_sweeps
 from trialogue.randomness import generator, seed_of
+from trialogue.studies.potts_coherence.config import Sampled
 from trialogue.theory.potts.domain_walls import (
     crossing_length,
     free_energy_bound,
@@ -168,31 +169,10 @@ def control_rows() -> Iterator[Row]:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sampled:
-    """A chain at a temperature whose walls are sampled: its tokens are `patterns` patterns of one token each."""
-
-    patterns: int
-    window: int
-    temperature: float
-
-    @property
-    def family(self) -> Family:
-        """The chain; every wrong token of a window costs 1."""
-        return uniform(self.patterns, self.window, 1.0, self.patterns)
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """A tenth of the crossing length (no shorter than twice a window), the crossing length, and ten times it."""
-        chain = self.family.chain
-        crossing = crossing_length(self.window, chain.max_energy, self.temperature, self.patterns)
-        return tuple(max(2 * self.window, round(share * crossing)) for share in (0.1, 1.0, 10.0))
-
-
 def curve_rows(settings: Sequence[Sampled], points: int) -> Iterator[Row]:
     """P(at least one wall) against the length, exact, from a window to thirty times the crossing length."""
     for setting in settings:
-        chain = setting.family.chain
+        chain = setting.chain
         longest = 3 * setting.lengths[-1]
         grid = torch.logspace(math.log10(chain.window + 1), math.log10(longest), points)
         for length in sorted(set(grid.round().int().tolist())):
@@ -203,13 +183,13 @@ def curve_rows(settings: Sequence[Sampled], points: int) -> Iterator[Row]:
 def sampled_rows(settings: Sequence[Sampled], chains: int, sweeps: int, seed: int) -> Iterator[Row]:
     """Share of sequences with a wall: exact samples, and Gibbs sampling that begins in a stored pattern."""
     for setting in settings:
-        chain, temperature = setting.family.chain, setting.temperature
+        chain, temperature = setting.chain, setting.temperature
         for place, length in enumerate(setting.lengths):
-            own = seed_of(seed, "potts-coherence", *asdict(setting).values(), length)
-            drawn = chain.sample(chains, length, temperature, own)
+            stream = seed_of(seed, "potts-coherence", *asdict(setting).values(), length)
+            drawn = chain.sample(chains, length, temperature, stream)
             start = torch.zeros(chains, length, dtype=torch.int64)
             model = window_tables(chain.energies / temperature, length)
-            moved = run_sweeps(model, sweeps=sweeps, start=start, seed=own)
+            moved = run_sweeps(model, sweeps=sweeps, start=start, seed=stream)
             yield {
                 "kind": "sampled",
                 "seed": seed,

@@ -1,0 +1,206 @@
+"""Claims of the study: Propositions 4.1.3 to 4.1.5 and Corollary 4.1.1, as printed and mended, and imitated steps."""
+
+from trialogue.ledger import NOT_PRINTED, Claim
+from trialogue.ledger.claims.extremes import largest, smallest
+from trialogue.studies.parallel_gap.cliques import CORRECTED, STATED
+from trialogue.studies.parallel_gap.config import GIBBS, PARALLEL
+from trialogue.studies.parallel_gap.quantities import (
+    both_events,
+    hits,
+    leaves,
+    long_run_variation,
+    network,
+    simulation_error,
+)
+from trialogue.studies.parallel_gap.transitions import PRODUCT
+
+ROUNDING = -1e-9
+"""Differences of probabilities above this count as not negative."""
+
+_HITTING, _STUCK, _COROLLARY = "Proposition 4.1.4", "Proposition 4.1.5", "Corollary 4.1.1"
+_MENDED = f"{_HITTING}, corrected"
+_PRODUCTS = "Propositions 4.1.3 and 4.3.5"
+_NOT_BELOW = "not below 0"
+
+CLIQUE_CLAIMS = (
+    *(
+        Claim(
+            id,
+            statement,
+            smallest("hitting", f"rate - {bound}") > ROUNDING,
+            source,
+            _NOT_BELOW,
+            "ours" if mended else "published",
+        )
+        for id, statement, bound, source, mended in (
+            (
+                "every-step-may-hit",
+                "From every state k-Gibbs is in R_1 after a step with probability at least 1 - c_R1, with 2^|C| in it "
+                "(smallest difference on a grid).",
+                "bound",
+                _MENDED,
+                True,
+            ),
+            (
+                "every-step-may-hit-as-in-the-body",
+                "From every state k-Gibbs is in R_1 after a step with probability at least 1 - c_R1, with e^(2 J_0 + 2 "
+                "|C| - 2) in it, as the body prints (smallest difference on a grid).",
+                "bound_body",
+                _HITTING,
+                False,
+            ),
+            (
+                "every-step-may-hit-as-in-the-proof",
+                "From every state k-Gibbs is in R_1 after a step with probability at least 1 - c_R1, with 2 |C| - 2 in "
+                "it, as the proof prints (smallest difference on a grid).",
+                "bound_proof",
+                f"{_HITTING}, eq. (4.49)",
+                False,
+            ),
+        )
+    ),
+    Claim(
+        "hits-in-time",
+        "From every state k-Gibbs visits R_1 within T steps with probability at least 1 - delta (smallest excess on a "
+        "grid).",
+        smallest("hitting", "reached - (1 - delta)") > ROUNDING,
+        _MENDED,
+        _NOT_BELOW,
+        "ours",
+    ),
+    *(
+        Claim(
+            id,
+            "Started with the clique's sum at most -2, independent parallel keeps it there for T of one or more steps "
+            f"with probability at least 1 - delta, {assumed} (smallest excess).",
+            smallest("stuck", "stuck - 1 + delta", where=f"assumption == {name!r} and steps > 0") > ROUNDING,
+            source,
+            _NOT_BELOW,
+            "ours" if mended else "published",
+        )
+        for id, assumed, name, source, mended in (
+            (
+                "stays-stuck",
+                "if |C| tanh J_0 > 2",
+                CORRECTED,
+                f"{_STUCK}, with the missing assumption",
+                True,
+            ),
+            ("stays-stuck-as-printed", "also for |C| = 2 and small J_0", STATED, _STUCK, False),
+        )
+    ),
+    Claim(
+        "one-step-arrives",
+        "After one step k-Gibbs is in R_1 with probability at least 1 - delta / 2 (smallest excess over the four "
+        "instances tried).",
+        smallest("one step", "arrives - (1 - delta / 2)") > ROUNDING,
+        _COROLLARY,
+        _NOT_BELOW,
+    ),
+    Claim(
+        "parallel-stays-away",
+        "Independent parallel avoids R_1 for M steps with probability at least 1 - delta / 2 (smallest excess over "
+        "the four instances tried).",
+        smallest("one step", "stuck - (1 - delta / 2)") > ROUNDING,
+        _COROLLARY,
+        _NOT_BELOW,
+    ),
+    Claim(
+        "audit-of-the-constants",
+        "Under Assumptions 4.1.6 and 4.1.7 c_R1 is at most delta / 2 and c_stuck at least ln(4 M / delta) (smallest "
+        "excess over the four instances tried).",
+        smallest("one step", "promised - (1 - delta / 2)", "stuck_exponent - stuck_exponent_needed")
+        > ROUNDING,
+        f"Proof of {_COROLLARY}",
+        _NOT_BELOW,
+    ),
+    Claim(
+        "one-step-against-many-simulated",
+        "Simulated, one step of k-Gibbs arrives and M steps of independent parallel do not, with probability above "
+        "1 - delta (smallest excess over the two instances of up to 1,000 spins).",
+        both_events() > 0,
+        _COROLLARY,
+        _NOT_BELOW,
+    ),
+    Claim(
+        "parallel-stays-away-simulated",
+        "Simulated, independent parallel visits R_1 within M steps in less than 1 % of the runs (largest share over "
+        "the two instances of up to 1,000 spins).",
+        leaves() < 0.01,
+        _COROLLARY,
+        "at most delta / 2",
+        "ours",
+    ),
+    Claim(
+        "hits-in-time-simulated",
+        "Simulated, k-Gibbs visits R_1 within T steps with probability above 1 - delta (smallest excess over four "
+        "models, each at two delta).",
+        hits() > 0,
+        _MENDED,
+        _NOT_BELOW,
+        "ours",
+    ),
+    Claim(
+        "simulated-as-computed",
+        "Simulated shares are the exact probabilities within 0.01 (mean difference over instances).",
+        simulation_error().near(0, margin=0.01),
+        f"{_HITTING} and {_STUCK} (control not in the thesis)",
+        NOT_PRINTED,
+        "ours",
+    ),
+)
+
+NETWORK_CLAIMS = (
+    Claim(
+        "random-site-steps-are-products",
+        "A step of 1-Gibbs at a random site (Definition 4.1.10) is a product law given the state (largest KL).",
+        largest("kernel", "divergence", where="chain == 'one random site'") < PRODUCT,
+        "Text after Proposition 4.1.3",
+        "a product distribution",
+    ),
+    Claim(
+        "networks-reach-the-best-product",
+        "A transformer trained on steps of k-Gibbs comes within 0.01 nats of the best product law (largest excess KL "
+        "over sizes).",
+        network(GIBBS, "divergence - best_divergence") < 0.01,
+        f"{_PRODUCTS} (not in the thesis)",
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "networks-are-far-in-variation",
+        "On cliques of every size it ends up more than 0.05 further in TV than the best product law (least excess).",
+        network(GIBBS, "variation - best_variation", how="min") > 0.05,
+        f"{_PRODUCTS} (not in the thesis)",
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "networks-can-imitate-products",
+        "The same transformer trained on steps of independent parallel updates comes within 0.01 nats of them (KL).",
+        network(PARALLEL, "divergence") < 0.01,
+        f"{_PRODUCTS} (control not in the thesis)",
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "networks-lose-the-modes",
+        "Repeating the step learned from k-Gibbs on the largest clique leads to a law that is further than TV 0.5 from "
+        "the model.",
+        long_run_variation() > 0.5,
+        f"{_PRODUCTS} (not in the thesis)",
+        "k-Gibbs leads to 0",
+        "ours",
+    ),
+)
+
+CLAIMS = (*CLIQUE_CLAIMS, *NETWORK_CLAIMS)
+
+NUMBERS = {
+    "excess over the best product": network(GIBBS, "divergence - best_divergence"),
+    "divergence from the step": network(GIBBS, "divergence"),
+    "variation in the long run": long_run_variation(),
+    "random site from products": largest("kernel", "divergence", where="chain == 'one random site'"),
+    "least chance to arrive in one step": smallest("one step", "arrives"),
+    "shortfall of the printed bound": smallest("hitting", "rate - bound_proof"),
+}

@@ -1,0 +1,193 @@
+"""Claims of the study: Corollary 1.2.1, its rate, what lengthens coherence, and the controls."""
+
+import math
+
+from trialogue.ledger import NOT_PRINTED, Claim
+from trialogue.ledger.claims.extremes import RESOLVED, largest, smallest
+from trialogue.studies.window_coherence.config import UNLIMITED
+from trialogue.studies.window_coherence.quantities import (
+    above_best,
+    best_step,
+    colder,
+    corpus,
+    decades_beyond_crossing,
+    greedy_survival,
+    longer,
+    mean_run_error,
+    measured_rate_error,
+    text,
+    unlimited_gain,
+)
+
+_COROLLARY = "Potts chains, Corollary 1.2.1"
+_OURS = f"{_COROLLARY} (not in the document)"
+_TOPOLOGIES = "Potts chains, section on topologies (not measured there)"
+_GROWS, _COST = "Potts chains, Theorem 1.1, equation 3", "the most a wall can cost grows with W - 1"
+_CROSSING, _BOLTZMANN = "Potts chains, Theorem 1.1, equation 5", "exp(-(W - 1) E_max / T)"
+_STAY = "the product of the probabilities to stay"
+_BEST_OF_WINDOWS = smallest("best", "rate", where="temperature == 1")
+
+CLAIMS = (
+    Claim(
+        "no-window-is-coherent-for-ever",
+        "Every network trained here with a finite window leaves its pattern at every temperature tried (0.4 to 1.4; "
+        "smallest long-run rate, nats per token, above what rounding leaves).",
+        smallest("rate", "rate") > RESOLVED,
+        _COROLLARY,
+        "cannot generate infinite coherent output",
+    ),
+    Claim(
+        "coherent-below-the-crossing-length",
+        "The mean coherent length of every network trained here is below the crossing length of its Hamiltonian (most "
+        "decades above).",
+        decades_beyond_crossing() < 0,
+        _CROSSING,
+        "L* = 1 + exp((W - 1) E_max / T) / (N - 1)",
+    ),
+    Claim(
+        "no-window-has-the-law-of-the-corpus",
+        "The best model with any of the windows leaves its pattern more than ten times as fast as the corpus seems to, "
+        "by the noise of the measure (smallest ratio).",
+        _BEST_OF_WINDOWS / corpus("rate") > 10,
+        _OURS,
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "measured-rate-is-the-eigenvalue",
+        "Text leaves its pattern at the rate of the transfer matrix of the network that wrote it (log ratio of walls "
+        "behind the first measured window, all windows together, within 0.1).",
+        measured_rate_error().near(0, margin=0.1),
+        _COROLLARY,
+        _STAY,
+    ),
+    Claim(
+        "text-has-the-exact-law",
+        "Text stays in its pattern as long as the transfer matrix of the network that wrote it says (log ratio of the "
+        "mean tokens before a wall or the horizon, mean over finite windows, within 0.05).",
+        mean_run_error().near(0, margin=0.05),
+        _COROLLARY,
+        "Theorem 1.2: the model is a Potts chain",
+        "ours",
+    ),
+    Claim(
+        "survival-falls-at-the-eigenvalue",
+        "Over the last measured window before the horizon, exact survival falls at the rate of the chain's largest "
+        "eigenvalue within 5 % (largest log ratio over networks, patterns and temperatures of generation).",
+        largest("rate", "late_error", where="late_error.notna()") < 0.05,
+        _COROLLARY,
+        _STAY,
+        "ours",
+    ),
+    Claim(
+        "best-models-with-longer-windows-stay-longer",
+        "Of the best models with a window, one with a token more always leaves its pattern more slowly (least log "
+        "ratio of rates, from the shortest trained window on).",
+        best_step() > 0,
+        _GROWS,
+        _COST,
+        "ours",
+    ),
+    Claim(
+        "each-longer-window-stays-longer",
+        "Each longer window leaves its pattern more slowly than the next shorter one (least log ratio of rates).",
+        longer() > 0,
+        _GROWS,
+        _COST,
+    ),
+    Claim(
+        "longer-windows-stay-longer",
+        "Up to the longest window but one (one period), networks with a longer window leave their pattern more slowly "
+        "(least log ratio of rates).",
+        longer(last=-1) > 0,
+        _GROWS,
+        _COST,
+        "ours",
+    ),
+    Claim(
+        "beyond-a-period-stays-longer",
+        "The longest window (more than one period) leaves its pattern more slowly than the one before (log ratio of "
+        "rates).",
+        longer(first=-1) > 0,
+        _GROWS,
+        _COST,
+        "ours",
+    ),
+    Claim(
+        "colder-leaves-more-slowly",
+        "Where the window tells the patterns apart, the rate at the lowest temperature of generation is below that at "
+        "1 (least log ratio).",
+        colder(tells=True) > 0,
+        _CROSSING,
+        _BOLTZMANN,
+    ),
+    Claim(
+        "colder-stays-longer",
+        "Where the window tells the patterns apart, the rate at the lowest temperature of generation is less than half "
+        "of that at 1 (least log ratio).",
+        colder(tells=True) > math.log(2),
+        _CROSSING,
+        _BOLTZMANN,
+        "ours",
+    ),
+    Claim(
+        "cold-does-not-help-a-window-that-cannot-tell",
+        "With the shortest window, whose contexts belong to both patterns, the rate does not depend on the temperature "
+        "(log ratio of rates within 0.1).",
+        colder(tells=False).near(0, margin=0.1),
+        "Potts chains, Theorem 1.1 (not in the document)",
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "networks-leave-faster-than-the-best",
+        "A trained network leaves its pattern faster than the best model with its window (log ratio of rates, mean "
+        "over windows that tell the patterns apart).",
+        above_best(sliding=False) > 0,
+        _OURS,
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "sliding-attention-is-a-window",
+        "Attention within a window leaves faster than the best model whose window is its receptive field (log ratio of "
+        "rates).",
+        above_best(sliding=True) > 0,
+        _OURS,
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "unlimited-attention-stays-longer",
+        "With attention to all of the text, more of it is still in its pattern at the horizon than with the longest "
+        "window, by more than 0.2.",
+        unlimited_gain() > 0.2,
+        _TOPOLOGIES,
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "unlimited-attention-is-as-coherent-as-the-corpus",
+        "With attention to all of the text, survival to the horizon is that of the corpus (within 0.02).",
+        (text(UNLIMITED, "survival") - corpus("survival")).near(0, margin=0.02),
+        _TOPOLOGIES,
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "greedy-decoding-stays",
+        "At temperature zero, where E_max is infinite and the theorem does not hold, networks whose window tells the "
+        "patterns apart hold each of them to the horizon (least share of patterns).",
+        greedy_survival() > 0.99,
+        "Potts chains, Theorem 1.1, its assumption",
+        "E_max is finite",
+        "ours",
+    ),
+)
+
+NUMBERS = {
+    "survival with unlimited attention": text(UNLIMITED, "survival"),
+    "survival of the corpus": corpus("survival"),
+    "smallest rate of a network": smallest("rate", "rate"),
+    "best window over corpus": _BEST_OF_WINDOWS / corpus("rate"),
+}
