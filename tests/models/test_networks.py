@@ -7,7 +7,8 @@ from torch import nn
 
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig, networks, register_network
-from trialogue.models.networks import NETWORKS, registered, registration_of
+from trialogue.models.networks import registered, registration_of
+from trialogue.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,9 @@ class LoneConfig:
 
 
 def test_a_class_is_found_by_its_name_and_a_name_by_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(networks, "NETWORKS", dict(NETWORKS))
+    monkeypatch.setattr(
+        networks, "NETWORKS", Registry("trialogue.models", "network", {"transformer": Transformer})
+    )
 
     @register_network("lone", LoneConfig)
     class Lone(nn.Module): ...
@@ -31,7 +34,7 @@ def test_a_class_is_found_by_its_name_and_a_name_by_its_class(monkeypatch: pytes
         register_network("transformer", LoneConfig)(Heir)
     with pytest.raises(InputError, match=r"Lone is registered"):
         register_network("lone", LoneConfig)(Heir)
-    with pytest.raises(InputError, match=r"nobody.*transformer"):
+    with pytest.raises(InputError, match=r"nobody.*transformer, lone"):
         registered("nobody")
 
 
