@@ -13,6 +13,8 @@ Quantities are those that a study names in `Study.numbers`.
 
 import json
 import math
+import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,13 @@ from trialogue.ledger.claims.claims import Origin
 from trialogue.ledger.claims.verdicts import Answer, Verdict
 from trialogue.ledger.entries import Entry
 from trialogue.ledger.pages.tables import format_number
+
+
+WIDTH = 120
+"""Characters in a line of a filled text."""
+
+_ITEM = re.compile(r"(?:[-*]|\d+\.) +")
+_VERBATIM = ("|", "#", "!", "    ", "<")
 
 
 @dataclass(frozen=True)
@@ -66,9 +75,46 @@ def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) 
     }
     environment.filters |= {"digits": format_number, "percent": _percent, "points": _points, "whole": _whole}
     try:
-        return environment.from_string(template).render()
+        return reflowed(environment.from_string(template).render())
     except TemplateError as error:
         raise InputError("template", getattr(error, "lineno", None), f"cannot be filled: {error}") from error
+
+
+def reflowed(text: str) -> str:
+    """Markdown whose paragraphs and lists fill lines of `WIDTH`; code, tables and headings stay as they are."""
+    lines: list[str] = []
+    paragraph: list[str] = []
+    in_code = False
+
+    def finish() -> None:
+        if paragraph:
+            first = paragraph[0]
+            indent = " " * (len(first) - len(first.lstrip()))
+            marker = _ITEM.match(first.lstrip())
+            lines.extend(
+                textwrap.wrap(
+                    " ".join(line.strip() for line in paragraph),
+                    WIDTH,
+                    initial_indent=indent,
+                    subsequent_indent=indent + " " * (marker.end() if marker else 0),
+                    break_long_words=False,
+                    break_on_hyphens=False,
+                )
+            )
+            paragraph.clear()
+
+    for line in text.splitlines():
+        fence = line.lstrip().startswith("```")
+        if fence or in_code or not line.strip() or line.startswith(_VERBATIM):
+            finish()
+            lines.append(line)
+        else:
+            if _ITEM.match(line.lstrip()):
+                finish()
+            paragraph.append(line)
+        in_code ^= fence
+    finish()
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n") + "\n"
 
 
 class _Numbers:
@@ -95,13 +141,14 @@ class _Numbers:
 
     def count(
         self,
-        study: str | None = None,
+        study: str | Sequence[str] | None = None,
         origin: Origin | None = None,
         answer: Answer | None = None,
         registered: bool | None = None,
     ) -> int:
-        """How many verdicts are of this kind, in one study or all; None stands for any."""
-        entries = list(self._entries.values()) if study is None else [self._entry(study)]
+        """How many verdicts are of this kind, in one study, several or all; None stands for any."""
+        names = self._entries if study is None else [study] if isinstance(study, str) else study
+        entries = map(self._entry, names)
         return sum(
             origin in (None, verdict.claim.origin)
             and answer in (None, verdict.answer)
