@@ -13,7 +13,7 @@ import matplotlib.figure
 import torch
 from pandas import Series
 
-from trialogue.inference import generate, truncated
+from trialogue import generate, truncated
 from trialogue.data import Dyck
 from trialogue.ledger import Claim, Figure, Part, Replication, Rows, Settings, Study, Table
 from trialogue.ledger.pages.figures import panels, spread
