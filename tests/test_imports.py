@@ -10,7 +10,7 @@ import trialogue
 
 SOURCE = Path(trialogue.__file__).parent
 LAYERS = (
-    {"__init__", "errors", "compilation"},
+    {"__init__", "errors", "compilation", "arrays"},
     {"probabilities", "randomness", "storage"},
     {"oracles", "blocks", "ledger"},
     {"data", "models"},

@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, non_negative_number, probability, whole_number
 from trialogue.generation.prompts import Prompt
 from trialogue.generation.verifier_specs import VerifierSpec
 
@@ -45,11 +45,14 @@ class Settings:
         whole_number("n", self.n, 1)
         whole_number("max_new_tokens", self.max_new_tokens, 1)
         whole_number("seed", self.seed, 0)
+        non_negative_number("temperature", self.temperature)
+        probability("top_p", self.top_p, zero=False)
         for name in ("max_queries", "max_steps", "batch_size", "memory"):
             if getattr(self, name) is not None:
                 whole_number(name, getattr(self, name), 1)
-        if self.top_k is not None and self.top_k < 1:
-            raise InputError("top_k", self.top_k, "keep at least 1 token, or leave it out for all")
+        if self.top_k is not None:
+            mend = "keep at least 1 token, or leave it out for all"
+            whole_number("top_k", self.top_k, 1, mend=mend)
         self._require_choice()
         if getattr(self.walk, "erase_prompt", False):
             # A record holds the prompt as it was given, and what the model wrote behind it.

@@ -2,13 +2,12 @@
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, one_of, positive_number
 from trialogue.generation.values import Graded
 from trialogue.inference.verifiers import (
     GrammarVerifier,
@@ -41,11 +40,10 @@ class VerifierSpec:
 
     def __post_init__(self) -> None:
         for field, choices in (("scope", get_args(Scope)), ("reads", get_args(Reads))):
-            if getattr(self, field) not in choices:
-                raise InputError(f"verifier_{field}", getattr(self, field), f"use {' or '.join(choices)}")
-        if self.timeout is not None and not 0 < self.timeout < math.inf:
+            one_of(f"verifier_{field}", getattr(self, field), choices, f"use {' or '.join(choices)}")
+        if self.timeout is not None:
             mend = "use a positive number of seconds, or 0 for as long as it likes"
-            raise InputError("verifier_timeout", self.timeout, mend)
+            positive_number("verifier_timeout", self.timeout, mend)
         if not any(_split(spec)[0].is_function for spec in self.specs):
             for field, default in (("scope", "completion"), ("reads", "text"), ("whole", False)):
                 if getattr(self, field) != default:

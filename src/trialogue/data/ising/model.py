@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from trialogue.arrays import checked_device, real_tensor, require_bools
 from trialogue.data.ising.couplings import Clique, couplings_of
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, finite_number, whole_number
 from trialogue.oracles import sites_of, whole_sequences
 from trialogue.randomness import Choose, Streams, seed_of
 
@@ -40,9 +41,10 @@ class Ising:
     vocab_size = 2
 
     def __init__(self, coupling: Tensor, field: Tensor) -> None:
-        matrix = torch.as_tensor(coupling, dtype=torch.float64)
+        mend = "give a square matrix (N, N) with N at least 1"
+        matrix = real_tensor("coupling", coupling, mend)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
-            raise InputError("coupling", tuple(matrix.shape), "give a square matrix (N, N) with N at least 1")
+            raise InputError("coupling", tuple(matrix.shape), mend)
         if not bool(torch.isfinite(matrix).all()):
             raise InputError("coupling", float(matrix[~torch.isfinite(matrix)][0]), "give finite couplings")
         if bool(matrix.diagonal().any()):
@@ -71,12 +73,10 @@ class Ising:
         sites = whole_number("n", n, 1)
         if whole_number("clique", clique, 0) > sites:
             raise InputError("clique", clique, f"use at most n={sites}")
-        try:
-            strength = float(coupling)
-        except (TypeError, ValueError):
-            raise InputError("coupling", coupling, "give one number") from None
+        mend = "give a coupling whose sum over all pairs is finite"
+        strength = finite_number("coupling", coupling, mend)
         if not math.isfinite(strength * int(clique) ** 2):
-            raise InputError("coupling", strength, "give a coupling whose sum over all pairs is finite")
+            raise InputError("coupling", strength, mend)
         model = cls.__new__(cls)
         model.sites = sites
         model.field = _field(field, sites, one_for_all=True)
@@ -91,6 +91,7 @@ class Ising:
 
     def to(self, device: torch.device | str) -> Self:
         """The same model on another device, such as "cuda"."""
+        device = checked_device(device)
         model = type(self).__new__(type(self))
         model.sites, model.field = self.sites, self.field.to(device)
         model._couplings = self._couplings.to(device)
@@ -99,8 +100,8 @@ class Ising:
     @classmethod
     def from_parameters(cls, parameters: Tensor, sites: int) -> Self:
         """The model whose `parameters` (N(N-1)/2 + N,) these are."""
-        parameters = torch.as_tensor(parameters, dtype=torch.float64)
         pairs = whole_number("sites", sites, 1) * (sites - 1) // 2
+        parameters = real_tensor("parameters", parameters, f"give {pairs} couplings and {sites} fields")
         if parameters.shape != (pairs + sites,):
             raise InputError(
                 "parameters", tuple(parameters.shape), f"{sites} sites have {pairs} pairs and {sites} fields"
@@ -132,11 +133,10 @@ class Ising:
 
     def _spins(self, tokens: Tensor) -> Tensor:
         """Spins (rows, N) float64 of `tokens` (rows, N); raises `InputError` where these are no states of the model."""
-        tokens = torch.as_tensor(tokens)
+        mend = f"give tokens of shape (rows, {self.sites}) on the model's device, {self.device}"
+        tokens = real_tensor("tokens", tokens, mend)
         if tokens.ndim != 2 or tokens.shape[1] != self.sites or tokens.device != self.device:
-            got = (*tokens.shape, str(tokens.device))
-            mend = f"give tokens of shape (rows, {self.sites}) on the model's device, {self.device}"
-            raise InputError("tokens", got, mend)
+            raise InputError("tokens", (*tokens.shape, str(tokens.device)), mend)
         wrong = tokens[(tokens != 0) & (tokens != 1)]
         if len(wrong):
             mend = "token 0 is spin -1 and token 1 is spin +1: give these"
@@ -207,8 +207,7 @@ class Ising:
         of more than `TABLE_SITES` sites.
         """
         spins, tokens = self._spins(tokens), torch.as_tensor(tokens).long()
-        if masked.shape != tokens.shape or masked.dtype != torch.bool:
-            raise InputError("masked", (*masked.shape, masked.dtype), "give one bool for each token")
+        require_bools("masked", masked, tuple(tokens.shape), "give one bool for each token")
         if isinstance(self._couplings, Clique):
             odds = torch.where(
                 self._couplings.members, self._couplings.log_odds(spins, masked), 2 * self.field
@@ -228,8 +227,7 @@ class Ising:
 
         Raises `InputError` where 2^k states are too many to list.
         """
-        if block.shape != (self.sites,) or block.dtype != torch.bool:
-            raise InputError("block", tuple(block.shape), f"give one bool for each of the {self.sites} sites")
+        require_bools("block", block, (self.sites,), f"give one bool for each of the {self.sites} sites")
         weights, _, _ = self._table(self._spins(tokens), block.expand(len(tokens), -1), ENUMERABLE_SITES)
         return weights.log_softmax(1)
 
@@ -329,7 +327,7 @@ def _site_log_probs(weights: Tensor, states: Tensor, held: Tensor) -> Tensor:
 def _field(
     field: Tensor | float, sites: int, device: torch.device | None = None, one_for_all: bool = False
 ) -> Tensor:
-    field = torch.as_tensor(field, dtype=torch.float64, device=device)
+    field = real_tensor("field", field, f"give one number for each of the {sites} sites", device)
     if one_for_all and field.ndim == 0:
         field = field.expand(sites)
     if field.shape != (sites,):

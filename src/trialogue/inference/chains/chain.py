@@ -5,6 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor
 
+from trialogue.errors import InputError
 from trialogue.inference.chains.conditionals import Model
 from trialogue.oracles import Chain
 from trialogue.randomness import Streams
@@ -40,6 +41,14 @@ KERNELS: dict[tuple[type, type], Callable[[Any, Any], Advance | None]] = {}
 A kernel draws the same numbers from the streams as `step` does and uses them alike, so that results are the same; it
 advances `streams.counters`. It may decline (None) what it does not cover.
 """
+
+
+def require_chain(chain: object) -> None:
+    """Raise `InputError` for what is no chain, a class in place of one included."""
+    if isinstance(chain, type):
+        raise InputError("chain", chain.__name__, f"give an instance: {chain.__name__}()")
+    if not isinstance(chain, Chain):
+        raise InputError("chain", chain, "give a chain, such as Gibbs(): something with init and step")
 
 
 def advancing(chain: Chain[Any], model: Model) -> Advance:

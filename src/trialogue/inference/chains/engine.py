@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from trialogue.arrays import whole_tensor
 from trialogue.data import Ising
-from trialogue.errors import InputError, whole_number
-from trialogue.inference.chains.chain import Advance, advancing
+from trialogue.errors import InputError, require_function, truth_value, whole_number
+from trialogue.inference.chains.chain import Advance, advancing, require_chain
 from trialogue.inference.chains.conditionals import Model, every_row, site_laws, vocab_of
 from trialogue.inference.laws.chains import chain_ergodicity
 from trialogue.inference.walks.walk import take
@@ -96,11 +97,11 @@ def run_chain(
     `require_ergodic` is False. Raises `InputError` for that, for a field out of range, for a start outside of the
     model, and where the chain cannot run on the model.
     """
-    if isinstance(chain, type):
-        raise InputError("chain", chain.__name__, f"give an instance: {chain.__name__}()")
-    if not isinstance(chain, Chain):
-        raise InputError("chain", chain, "give a chain, such as Gibbs(): something with init and step")
+    require_chain(chain)
     start = _checked_start(start, model)
+    if until is not None:
+        require_function("until", until, "give a function from tokens (rows, N) to one bool for each row")
+    truth_value("require_ergodic", require_ergodic)
     steps, burn_in = whole_number("steps", steps, 1), whole_number("burn_in", burn_in, 0)
     if thin is not None and whole_number("thin", thin, 1) > steps:
         raise InputError("thin", thin, f"nothing would be kept of {steps} steps: use at most as many")
@@ -145,6 +146,7 @@ def hitting_times(
 
     Raises `InputError` wherever `run_chain` does.
     """
+    require_function("target", target, "give a function from tokens (rows, N) to one bool for each row")
     run = run_chain(
         chain,
         model,
@@ -228,7 +230,7 @@ class _Run:
 
 def _checked_start(start: Tensor, model: Model) -> Tensor:
     vocab, sites = vocab_of(model), getattr(model, "sites", None)
-    start = _whole_numbers("start", start, "give token ids of shape (chains, N), one row for each chain")
+    start = whole_tensor("start", start, "give token ids of shape (chains, N), one row for each chain")
     if start.ndim != 2 or not start.numel():
         raise InputError(
             "start", tuple(start.shape), "give token ids of shape (chains, N), one row for each chain"
@@ -245,20 +247,10 @@ def _checked_start(start: Tensor, model: Model) -> Tensor:
     return start
 
 
-def _whole_numbers(field: str, values: object, mend: str) -> Tensor:
-    try:
-        tensor = torch.as_tensor(values)
-    except (TypeError, ValueError, RuntimeError):
-        raise InputError(field, values, mend) from None
-    if tensor.is_floating_point() or tensor.is_complex():
-        raise InputError(field, (*tensor.shape, tensor.dtype), mend)
-    return tensor.long()
-
-
 def _ids(chain_ids: Sequence[int] | Tensor | None, chains: int) -> Tensor:
     if chain_ids is None:
         return torch.arange(chains)
-    ids = _whole_numbers("chain_ids", chain_ids, f"give {chains} different whole numbers").cpu()
+    ids = whole_tensor("chain_ids", chain_ids, f"give {chains} different whole numbers").cpu()
     if ids.shape != (chains,) or len(ids.unique()) < chains or int(ids.min()) < 0:
         raise InputError("chain_ids", ids.tolist(), f"give {chains} different numbers of at least 0")
     return ids

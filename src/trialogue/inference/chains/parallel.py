@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, one_of
 from trialogue.inference.chains.chain import Memoryless, Tokens
 from trialogue.inference.chains.conditionals import Model, every_row, site_laws, vocab_of
 from trialogue.inference.chains.subsets import choose_member
@@ -44,9 +44,7 @@ class ChainRule:
     def __init__(self, model: Masked, order: Literal["forward", "random"] = "forward") -> None:
         if not isinstance(model, Masked):
             raise InputError("model", type(model).__name__, "the chain rule asks a masked oracle")
-        if order not in ("forward", "random"):
-            raise InputError("order", order, 'use "forward" or "random"')
-        self.model, self.order = model, order
+        self.model, self.order = model, one_of("order", order, ("forward", "random"))
         self.vocab_size = vocab_of(model)
         sites = getattr(model, "sites", None)
         if sites is not None:

@@ -32,6 +32,10 @@ def transition_matrix(sampler: Any, model: Any, *args: Any, **settings: Any) -> 
     """The transitions of a chain (`chain_transitions`: a dense matrix) or of a walk (`walk_transitions`: sparse)."""
     if isinstance(sampler, type):
         raise InputError("sampler", sampler.__name__, f"give an instance: {sampler.__name__}()")
+    if not isinstance(sampler, Walk | Chain):
+        raise InputError(
+            "sampler", sampler, "give a chain, such as Gibbs(), or a walk, such as ValueGuided()"
+        )
     transitions = walk_transitions if isinstance(sampler, Walk) else chain_transitions
     return transitions(sampler, model, *args, **settings)
 

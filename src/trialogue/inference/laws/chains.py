@@ -9,8 +9,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from torch import Tensor
 
+from trialogue.arrays import checked_device, real_tensor
 from trialogue.data import Ising
 from trialogue.errors import InputError, whole_number
+from trialogue.inference.chains.chain import require_chain
 from trialogue.inference.chains.conditionals import Model, vocab_of
 from trialogue.oracles import Chain, Energy, whole_sequences
 from trialogue.randomness import Enumeration
@@ -56,6 +58,7 @@ def _states(
     max_states: int,
     device: torch.device | str | None,
 ) -> Tensor:
+    require_chain(chain)
     own = getattr(model, "sites", None)
     if sites is not None and own not in (None, sites):
         raise InputError("sites", sites, f"the model has {own} sites: leave this out")
@@ -72,7 +75,7 @@ def _states(
         )
     if device is None:
         device = model.device if isinstance(model, Ising) else "cpu"
-    return whole_sequences(vocab, sites, device)
+    return whole_sequences(vocab, sites, checked_device(device))
 
 
 class Ergodicity(NamedTuple):
@@ -89,6 +92,9 @@ class Ergodicity(NamedTuple):
 
 def ergodicity(matrix: Tensor) -> Ergodicity:
     """Closed communicating classes of a transition matrix (states, states), and the largest period of theirs."""
+    matrix = real_tensor("matrix", matrix, "give a square matrix of probabilities")
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not bool((matrix >= 0).all()):
+        raise InputError("matrix", tuple(matrix.shape), "give a square matrix of probabilities")
     graph = csr_array((matrix > 0).numpy())
     count, label = connected_components(graph, connection="strong")
     source, target = label[np.stack(graph.nonzero())]

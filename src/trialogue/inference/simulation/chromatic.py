@@ -12,8 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trialogue.arrays import checked_device
 from trialogue.data import Ising, PottsLaw
-from trialogue.inference.simulation.contexts import ALIAS_BITS, Contexts, contexts_of
+from trialogue.errors import whole_number
+from trialogue.inference.simulation.contexts import ALIAS_BITS, Contexts, checked_start, contexts_of
 from trialogue.randomness import Streams, numbers_of_64_bits, seed_of
 
 _LOWER = 2**32 - 1
@@ -57,7 +59,8 @@ class Chromatic:
         tokens: Tensor | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
-        contexts = contexts_of(model)
+        contexts, device = contexts_of(model), checked_device(device)
+        chains = whole_number("chains", chains, 1)
         self._vocab, self._sites = contexts.vocab, contexts.sites
         self._entries = torch.from_numpy(contexts.entries.astype(np.int64)).to(device)
         self._colours = [_colour(contexts, sites, device) for sites in colours_of(contexts)]
@@ -67,6 +70,7 @@ class Chromatic:
             numbers = self._numbers(torch.arange(self._sites, device=device))
             self._tokens = ((numbers * self._vocab) >> 32).to(torch.uint8)
         else:
+            tokens = checked_start("tokens", tokens, self._sites, self._vocab, chains)
             self._tokens = tokens.to(device, torch.uint8).T.contiguous()
         self._used = self._sites
 
@@ -77,7 +81,7 @@ class Chromatic:
 
     def advance(self, sweeps: int) -> None:
         """Update every site of every chain so many times, colour by colour."""
-        for _ in range(sweeps):
+        for _ in range(whole_number("sweeps", sweeps, 0)):
             for colour in self._colours:
                 contexts = colour.offsets.expand(-1, len(self._keys)).clone()
                 for neighbours, strides in zip(colour.neighbours.T, colour.strides.T, strict=True):

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from torch import Tensor
 
+from trialogue.arrays import real_tensor, whole_tensor
 from trialogue.data import Ising, PottsLaw
 from trialogue.data.alias import alias_table
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, truth_value, whole_number
 
 MAX_ENTRIES = 2**24
 """Larger tables would be read from main memory: 2^24 entries take 64 MB."""
@@ -112,6 +113,18 @@ def contexts_of(model: Ising | PottsLaw | Contexts) -> Contexts:
     raise InputError("model", type(model).__name__, mend)
 
 
+def checked_start(field: str, tokens: Tensor, sites: int, vocab: int, chains: int | None = None) -> Tensor:
+    """Where chains start (chains, N) int64; raises `InputError` for what are no tokens of so many sites and values."""
+    mend = f"give token ids of shape ({'chains' if chains is None else chains}, {sites})"
+    start = whole_tensor(field, tokens, mend)
+    if start.ndim != 2 or start.shape[1] != sites or not len(start) or chains not in (None, len(start)):
+        raise InputError(field, tuple(start.shape), mend)
+    wrong = start[(start < 0) | (start >= vocab)]
+    if len(wrong):
+        raise InputError(field, int(wrong[0]), f"use tokens below {vocab}")
+    return start
+
+
 def ising_contexts(model: Ising) -> Contexts:
     """The heat bath of an Ising model, each entry within 2^-32 of the exact conditional.
 
@@ -149,17 +162,16 @@ def window_contexts(energy: Tensor, sites: int, *, periodic: bool = False) -> Co
     a ring. Raises `InputError` for energies that are not finite or not of that shape, for fewer sites than a site's
     neighbourhood on a ring or than a window, and where V^(2W-1) entries are more than `MAX_ENTRIES`.
     """
-    energy = torch.as_tensor(energy, dtype=torch.float64)
+    mend = f"give W axes of one size V, from 2 to {2**ALIAS_BITS}"
+    energy = real_tensor("energy", energy, mend)
     width, vocab = energy.ndim, energy.shape[0] if energy.ndim else 0
     if width < 1 or set(energy.shape) != {vocab} or not 2 <= vocab <= 2**ALIAS_BITS:
-        raise InputError(
-            "energy", tuple(energy.shape), f"give W axes of one size V, from 2 to {2**ALIAS_BITS}"
-        )
-    if not bool(torch.isfinite(energy).all()):
-        raise InputError(
-            "energy", float(energy[~torch.isfinite(energy)][0]), "give finite energies of windows"
-        )
-    whole_number("sites", sites, 2 * width - 1 if periodic else width)
+        raise InputError("energy", tuple(energy.shape), mend)
+    # A site is in so many windows.
+    if not bool(torch.isfinite(width * energy).all()):
+        worst = float(energy[~torch.isfinite(width * energy)][0])
+        raise InputError("energy", worst, "give finite energies of windows, whose sums are finite too")
+    sites = whole_number("sites", sites, 2 * width - 1 if truth_value("periodic", periodic) else width)
     # Tables of the ends are smaller, in sum less than one of the middle.
     span = min(sites, 2 * width - 1)
     if vocab**span > MAX_ENTRIES:

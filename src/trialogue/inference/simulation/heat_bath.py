@@ -12,7 +12,8 @@ from torch import Tensor
 
 from trialogue.compilation import compiled, over_rows
 from trialogue.data import Ising, PottsLaw
-from trialogue.inference.simulation.contexts import ALIAS_BITS, Contexts, contexts_of
+from trialogue.errors import whole_number
+from trialogue.inference.simulation.contexts import ALIAS_BITS, Contexts, checked_start, contexts_of
 from trialogue.randomness import GAMMA, Streams, mix, seed_of
 
 LANES = 128
@@ -139,6 +140,7 @@ class HeatBath:
         self, model: Ising | PottsLaw | Contexts, chains: int, seed: int, tokens: Tensor | None = None
     ) -> None:
         self._contexts = contexts_of(model)
+        chains = whole_number("chains", chains, 1)
         self._chains, self._sites = chains, self._contexts.sites
         blocks = -(-chains // LANES)
         self._states = lane_states(seed, blocks * LANES)
@@ -146,13 +148,14 @@ class HeatBath:
         if tokens is None:
             self._sweep(_uniform(self._contexts), 1)
         else:
+            tokens = checked_start("tokens", tokens, self._sites, self._contexts.vocab, chains)
             lanes = np.zeros((blocks * LANES, self._sites), np.uint8)
             lanes[:chains] = tokens.numpy()
             self._tokens[:] = lanes.reshape(blocks, LANES, -1).transpose(0, 2, 1)
 
     def advance(self, sweeps: int) -> None:
         """Update every site of every chain so many times, in the order of the sites."""
-        self._sweep(self._contexts, sweeps)
+        self._sweep(self._contexts, whole_number("sweeps", sweeps, 0))
 
     @property
     def tokens(self) -> Tensor:

@@ -7,10 +7,11 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
+from trialogue.arrays import checked_device
 from trialogue.data import Ising, PottsLaw
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, one_of, whole_number
 from trialogue.inference.simulation.chromatic import Chromatic
-from trialogue.inference.simulation.contexts import Contexts, contexts_of
+from trialogue.inference.simulation.contexts import Contexts, checked_start, contexts_of
 from trialogue.inference.simulation.heat_bath import HeatBath
 from trialogue.inference.simulation.multispin import Multispin
 
@@ -63,8 +64,8 @@ def run_sweeps(
     Raises `InputError` for a field out of range, a start outside of the model, and a model or device the method is not
     for.
     """
-    if method is not None and method not in METHODS:
-        raise InputError("method", method, f"use one of {', '.join(METHODS)}")
+    if method is not None:
+        one_of("method", method, METHODS)
     if not isinstance(model, Ising):
         model = contexts_of(model)
     vocab = model.vocab if isinstance(model, Contexts) else model.vocab_size
@@ -73,16 +74,11 @@ def run_sweeps(
             "chains", chains, "give either a number of chains or a start, one row for each chain"
         )
     if start is not None:
-        start = torch.as_tensor(start)
-        if start.ndim != 2 or start.shape[1] != model.sites or not len(start) or start.is_floating_point():
-            raise InputError("start", tuple(start.shape), f"give token ids of shape (chains, {model.sites})")
-        wrong = start[(start < 0) | (start >= vocab)]
-        if len(wrong):
-            raise InputError("start", int(wrong[0]), f"use tokens below {vocab}")
+        start = checked_start("start", start, model.sites, vocab)
     if device is None:
         own = model.device if isinstance(model, Ising) else torch.device("cpu")
         device = own if start is None else start.device
-    device = torch.device(device)
+    device = checked_device(device)
     if method is None:
         method = "heat-bath" if device.type == "cpu" else "chromatic"
     if method != "chromatic" and device.type != "cpu":

@@ -7,12 +7,20 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from copy import copy
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, get_args
 
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError
+from trialogue.errors import (
+    InputError,
+    non_negative_number,
+    one_of,
+    positive_number,
+    reason,
+    require_function,
+    truth_value,
+)
 from trialogue.inference.verifiers.stop_strings import StopStrings, judging_up_to
 from trialogue.inference.verifiers.timeout import Overdue, call_within
 from trialogue.models.tokenization import Tokenization
@@ -23,11 +31,6 @@ Scope = Literal["sequence", "completion"]
 
 CRASHES = (Exception, SystemExit, GeneratorExit)
 """What a user's code may raise that is its own fault: all but an interruption from outside."""
-
-
-def reason(error: BaseException) -> str:
-    """What `error` says, in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
 
 
 def printing_aside() -> AbstractContextManager[object]:
@@ -59,8 +62,9 @@ class FunctionVerifier:
         whole: bool = False,
         timeout: float | None = None,
     ) -> None:
-        self._function, self.scope = function, scope
-        self._whole, self._timeout = whole, _checked_timeout(timeout)
+        require_function("function", function, "give a function of a prefix (tuple of ints)")
+        self._function, self.scope = function, one_of("scope", scope, get_args(Scope))
+        self._whole, self._timeout = truth_value("whole", whole), _checked_timeout(timeout)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Values (n,) float64 of the sequences in `rows` (n,)."""
@@ -96,8 +100,10 @@ class TextVerifier:
         whole: bool = False,
         timeout: float | None = None,
     ) -> None:
-        self._function, self._tokenization, self.scope = function, tokenization, scope
-        self._whole, self._timeout = whole, _checked_timeout(timeout)
+        require_function("function", function, "give a function of a text")
+        self._function, self._tokenization = function, tokenization
+        self.scope = one_of("scope", scope, get_args(Scope))
+        self._whole, self._timeout = truth_value("whole", whole), _checked_timeout(timeout)
         self._stops: StopStrings | None = None
 
     def up_to(self, stop: str | Sequence[str]) -> Self:
@@ -182,18 +188,20 @@ def _fault(function: Callable[..., Any], argument: object, mend: str) -> InputEr
 
 
 def _checked_timeout(timeout: float | None) -> float | None:
-    if timeout is not None and not 0 < timeout < math.inf:
-        raise InputError("timeout", timeout, "use a positive number of seconds, or None for no limit")
-    return timeout
+    if timeout is None:
+        return None
+    return positive_number("timeout", timeout, "use a positive number of seconds, or None for no limit")
 
 
 class Threshold:
     """1 where the value of `verifier` is at least `threshold`, else 0."""
 
     def __init__(self, verifier: Verifier, threshold: float) -> None:
-        if not 0 <= threshold < math.inf:
-            raise InputError("threshold", threshold, "use a finite number of at least 0")
-        self._verifier, self._threshold = verifier, threshold
+        if not isinstance(verifier, Verifier):
+            raise InputError(
+                "verifier", verifier, "give a Verifier; FunctionVerifier makes one of a function"
+            )
+        self._verifier, self._threshold = verifier, non_negative_number("threshold", threshold)
         self.scope: Literal["sequence", "completion"] = verifier.scope
         self.layers: Sequence[int] = verifier.layers
 
@@ -217,6 +225,8 @@ class Threshold:
 
 def as_verifier(verifier: Verifier | Callable[[tuple[int, ...]], float | bool]) -> Verifier:
     """Return a verifier as it is, and a plain function of a prefix as a `FunctionVerifier`."""
+    if isinstance(verifier, type):
+        raise InputError("verifier", verifier.__name__, f"give an instance: {verifier.__name__}()")
     if isinstance(verifier, Verifier):
         return verifier
     if hasattr(verifier, "values"):

@@ -5,6 +5,7 @@ from typing import Literal
 
 from torch import Tensor
 
+from trialogue.errors import whole_number
 from trialogue.models.probe import Probe
 from trialogue.oracles import Decoding
 
@@ -19,6 +20,7 @@ class ProbeVerifier:
     scope: Literal["sequence", "completion"] = "sequence"
 
     def __init__(self, probe: Probe, layer: int = -1) -> None:
+        layer = whole_number("layer", layer, -1)
         self._probe, self._layer = probe, layer
         self.layers: Sequence[int] = () if layer == -1 else (layer,)
 

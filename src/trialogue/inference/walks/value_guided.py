@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import torch
 
+from trialogue.errors import truth_value
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.walk import Memoryless, NoState, require_support
@@ -31,6 +32,10 @@ class ValueGuided(Memoryless):
     judges_whole: ClassVar[bool] = False
     needs_verdicts: ClassVar[bool] = False
     weighted: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        truth_value("lazy", self.lazy)
+        truth_value("stop_at_leaf", self.stop_at_leaf)
 
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose

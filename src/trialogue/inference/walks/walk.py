@@ -96,6 +96,13 @@ def runnable(walk: Walk[Any], oracle: Autoregressive, verifier: object | None) -
     """
     if isinstance(walk, type):
         raise InputError("walk", walk.__name__, f"give an instance: {walk.__name__}()")
+    if not isinstance(walk, Walk):
+        raise InputError("walk", walk, "give a walk, such as Ancestral(): something with init and step")
+    if not isinstance(oracle, Autoregressive) or isinstance(oracle, type):
+        mend = (
+            "give an oracle, with vocab_size, eos, max_length and open (see trialogue.oracles.Autoregressive)"
+        )
+        raise InputError("oracle", oracle, mend)
     if walk.needs_verifier and verifier is None:
         raise InputError("verifier", None, f"{type(walk).__name__} needs one")
     return walk.in_tokens(getattr(oracle, "tokenization", None)) if isinstance(walk, Worded) else walk
