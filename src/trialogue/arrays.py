@@ -24,7 +24,7 @@ def real_tensor(field: str, values: Any, mend: str, device: torch.device | None 
     except InputError:
         raise
     except (TypeError, ValueError, RuntimeError, OverflowError):
-        raise InputError(field, _shown(values), mend) from None
+        raise InputError(field, values, mend) from None
 
 
 def whole_tensor(field: str, values: Any, mend: str) -> Tensor:
@@ -32,7 +32,7 @@ def whole_tensor(field: str, values: Any, mend: str) -> Tensor:
     try:
         tensor = torch.as_tensor(_readable(values))
     except (TypeError, ValueError, RuntimeError, OverflowError):
-        raise InputError(field, _shown(values), mend) from None
+        raise InputError(field, values, mend) from None
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
         raise InputError(field, _shown(values), mend)
     return tensor.long()
@@ -40,8 +40,10 @@ def whole_tensor(field: str, values: Any, mend: str) -> Tensor:
 
 def require_bools(field: str, values: object, shape: tuple[int, ...], mend: str) -> None:
     """Raise `InputError` where `values` is no tensor of truth values of `shape`."""
-    if not isinstance(values, Tensor) or values.dtype != torch.bool or tuple(values.shape) != shape:
+    if not isinstance(values, Tensor) or values.dtype != torch.bool:
         raise InputError(field, _shown(values), mend)
+    if tuple(values.shape) != shape:
+        raise InputError(field, tuple(values.shape), mend)
 
 
 def checked_device(device: object) -> torch.device:
@@ -69,7 +71,5 @@ def _readable(values: Any) -> Any:
 
 
 def _shown(values: Any) -> Any:
-    """Of arrays shape and type, which say what is wrong where a thousand numbers would not."""
-    if hasattr(values, "shape") and hasattr(values, "dtype"):
-        return (*values.shape, str(values.dtype).removeprefix("torch."))
-    return values
+    """What is wrong of values of a wrong type: of arrays the type."""
+    return getattr(values, "dtype", values)

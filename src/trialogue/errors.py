@@ -100,7 +100,7 @@ def probability(field: str, value: object, *, zero: bool = True, one: bool = Tru
     """
     number = _number(value)
     if not 0 <= number <= 1 or (number == 0 and not zero) or (number == 1 and not one):
-        bounds = f"{'from' if zero else 'above'} 0 {'to' if one else 'and below'} 1"
+        bounds = f"{'of at least' if zero else 'above'} 0 and {'at most' if one else 'below'} 1"
         raise InputError(field, value, mend or f"use a probability {bounds}")
     return number
 

@@ -33,9 +33,12 @@ def followed(
     `StoredPatterns`, but patterns may have different periods; the lowest label wins ties. Raises `InputError` for what
     are no token ids, and where the window is longer than the texts.
     """
-    tokens = whole_tensor("tokens", tokens, "give a tensor of token ids of shape (rows, L)")
+    mend = "give a tensor of token ids of shape (rows, L)"
+    if not isinstance(tokens, Tensor):
+        raise InputError("tokens", type(tokens).__name__, mend)
+    tokens = whole_tensor("tokens", tokens, mend)
     if tokens.ndim != 2:
-        raise InputError("tokens", tuple(tokens.shape), "give a tensor of token ids of shape (rows, L)")
+        raise InputError("tokens", tuple(tokens.shape), mend)
     outside = tokens[(tokens < 0) | (tokens >= whole_number("vocab_size", vocab_size, 2))]
     if len(outside):
         raise InputError("tokens", int(outside[0]), f"use token ids from 0 to {vocab_size - 1}")

@@ -22,6 +22,8 @@ class Cropped(PrefixOracle):
     """
 
     def __init__(self, base: Autoregressive, window: int) -> None:
+        if not isinstance(base, Autoregressive):
+            raise InputError("base", base, "give an oracle (see trialogue.oracles.Autoregressive)")
         self.base, self.window = base, whole_number("window", window, 1)
         if base.max_length is not None and window > base.max_length:
             raise InputError("window", window, f"the oracle reads at most {base.max_length} tokens")
@@ -51,6 +53,8 @@ class Endless:
     eos = None
 
     def __init__(self, base: Autoregressive) -> None:
+        if not isinstance(base, Autoregressive):
+            raise InputError("base", base, "give an oracle (see trialogue.oracles.Autoregressive)")
         if base.eos is None or base.eos != base.vocab_size - 1:
             mend = f"it must be the last of {base.vocab_size} tokens to be left out"
             raise InputError("eos", base.eos, mend)

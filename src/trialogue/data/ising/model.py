@@ -73,7 +73,7 @@ class Ising:
         sites = whole_number("n", n, 1)
         if whole_number("clique", clique, 0) > sites:
             raise InputError("clique", clique, f"use at most n={sites}")
-        mend = "give a coupling whose sum over all pairs is finite"
+        mend = "give one number, a coupling whose sum over all pairs is finite"
         strength = finite_number("coupling", coupling, mend)
         if not math.isfinite(strength * int(clique) ** 2):
             raise InputError("coupling", strength, mend)
@@ -134,7 +134,8 @@ class Ising:
     def _spins(self, tokens: Tensor) -> Tensor:
         """Spins (rows, N) float64 of `tokens` (rows, N); raises `InputError` where these are no states of the model."""
         mend = f"give tokens of shape (rows, {self.sites}) on the model's device, {self.device}"
-        tokens = real_tensor("tokens", tokens, mend)
+        real_tensor("tokens", tokens, mend)
+        tokens = torch.as_tensor(tokens)
         if tokens.ndim != 2 or tokens.shape[1] != self.sites or tokens.device != self.device:
             raise InputError("tokens", (*tokens.shape, str(tokens.device)), mend)
         wrong = tokens[(tokens != 0) & (tokens != 1)]

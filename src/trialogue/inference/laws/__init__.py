@@ -36,8 +36,9 @@ def transition_matrix(sampler: Any, model: Any, *args: Any, **settings: Any) -> 
         raise InputError(
             "sampler", sampler, "give a chain, such as Gibbs(), or a walk, such as ValueGuided()"
         )
-    transitions = walk_transitions if isinstance(sampler, Walk) else chain_transitions
-    return transitions(sampler, model, *args, **settings)
+    if isinstance(sampler, Walk):
+        return walk_transitions(sampler, model, *args, **settings)
+    return chain_transitions(sampler, model, *args, **settings)
 
 
 __all__ = [

@@ -96,7 +96,7 @@ def runnable(walk: Walk[Any], oracle: Autoregressive, verifier: object | None) -
     """
     if isinstance(walk, type):
         raise InputError("walk", walk.__name__, f"give an instance: {walk.__name__}()")
-    if not isinstance(walk, Walk):
+    if not (hasattr(walk, "init") and hasattr(walk, "step")):
         raise InputError("walk", walk, "give a walk, such as Ancestral(): something with init and step")
     if not isinstance(oracle, Autoregressive) or isinstance(oracle, type):
         mend = (

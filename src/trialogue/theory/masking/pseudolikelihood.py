@@ -79,8 +79,9 @@ def pseudolikelihood_loss(data: Tensor, log_weights: Tensor, law: BlockLaw) -> T
 
 def fisher_information(probabilities: Tensor, features: Tensor) -> Tensor:
     """I = Cov_p(F) (parameters, parameters): the Fisher information of an exponential family (Definition 4.1.1)."""
-    features = _features(features)
-    probabilities = law_of_states(probabilities, len(features))
+    given = real_tensor("probabilities", probabilities, "give a law (states,)")
+    features = _features(features, given.numel())
+    probabilities = law_of_states(given, len(features))
     centred = features - probabilities @ features
     return (probabilities[:, None] * centred).T @ centred
 
@@ -285,10 +286,10 @@ def _masks_per_sample(number: float) -> float:
     return at_least("masks_per_sample", number, 1, "use at least 1, or math.inf for all masks")
 
 
-def _features(features: Tensor, states: int | None = None) -> Tensor:
-    mend = f"use the shape ({'states' if states is None else states}, parameters)"
+def _features(features: Tensor, states: int) -> Tensor:
+    mend = f"use the shape ({states}, parameters)"
     features = real_tensor("features", features, mend)
-    if features.ndim != 2 or states not in (None, len(features)):
+    if features.ndim != 2 or len(features) != states:
         raise InputError("features", tuple(features.shape), mend)
     return features
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from trialogue.arrays import real_tensor
 from trialogue.compilation import compiled
 from trialogue.data.potts.patterns import StoredPatterns
-from trialogue.errors import InputError, positive_number, whole_number
+from trialogue.errors import InputError, finite_number, whole_number
 from trialogue.theory.potts.greedy_patterns import checked_log_probs
 
 Array = NDArray[np.float64]
@@ -124,7 +124,7 @@ class PatternSurvival:
         if log_probs.ndim == 3 and len(log_probs) > 1:
             raise InputError("log_probs", tuple(log_probs.shape), "a rate needs one law for all steps")
         (table,) = self._checked(log_probs, 1)
-        positive_number("tolerance", tolerance)
+        finite_number("tolerance", tolerance)
         states = len(self._alive[0])
         mass = np.full(states, 1 / max(1, states))
         rate, change = math.nan, math.inf
