@@ -50,7 +50,7 @@ CHECKS: list[Callable[[str, object], object]] = [
 def test_what_is_no_single_real_number_is_refused(
     check: Callable[[str, object], object], value: object
 ) -> None:
-    with pytest.raises(InputError, match="^field=.*: use ") as error:
+    with pytest.raises(InputError, match=r"^field=.*: use ") as error:
         check("field", value)
     assert error.value.value is value
 
@@ -67,7 +67,7 @@ def test_numbers_of_all_kinds_are_floats(check: Callable[[str, object], object],
 
 @pytest.mark.parametrize("value", NO_WHOLE_NUMBERS, ids=repr)
 def test_what_is_no_whole_number_is_refused(value: object) -> None:
-    with pytest.raises(InputError, match="^field=.*: use a whole number of at least 0"):
+    with pytest.raises(InputError, match=r"^field=.*: use a whole number of at least 0"):
         whole_number("field", value, 0)
 
 

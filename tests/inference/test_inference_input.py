@@ -38,7 +38,6 @@ from trialogue.inference.laws import (
     ergodicity,
     exact_law,
     target_law,
-    total_variation,
     transition_matrix,
 )
 from trialogue.inference.simulation.chromatic import Chromatic
@@ -89,7 +88,6 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: exact_law("ancestral", COINS), "walk='ancestral': give a walk"),
     (lambda: exact_law(Ancestral(), None), "oracle=None: give an oracle"),
     (lambda: target_law(COINS, lambda prefix: 1.0, prompt="01"), "prompt='01': give a sequence of integer"),
-    (lambda: total_variation(None, {}), "first='NoneType': give a mapping"),
     (lambda: transition_matrix("gibbs", SPINS), "sampler='gibbs': give a chain"),
     (lambda: chain_transitions(None, SPINS), "chain=None: give a chain"),
     (lambda: chain_transitions(Gibbs(), SPINS, device="nope"), "device='nope': it cannot be used here"),

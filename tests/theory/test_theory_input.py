@@ -164,5 +164,5 @@ def test_an_oracle_is_asked_as_far_back_as_its_window_needs() -> None:
         assert hamiltonian_of(looking_back(distance), distance).chain.window == distance + 1
     # Of larger vocabularies not all contexts are listed: some are drawn.
     wide = Table(lambda prefix: np.roll(np.arange(1, 31), prefix[-3] if len(prefix) > 2 else 0), 30)
-    with pytest.raises(InputError, match="^context=1: what stands 2 tokens further back changes"):
+    with pytest.raises(InputError, match=r"^context=1: what stands 2 tokens further back changes"):
         hamiltonian_of(wide, 1)

@@ -87,13 +87,13 @@ def test_what_keeps_nothing_runs_and_is_not_counted_twice() -> None:
 
 @pytest.mark.parametrize("answer", [1.5, "1", None, True, -1, np.ones(1)], ids=repr)
 def test_tokens_are_whole_numbers(answer: object) -> None:
-    with pytest.raises(InputError, match="^next_token=.*: use "):
+    with pytest.raises(InputError, match=r"^next_token=.*: use "):
         run_algorithm(Says(answer), 1, 1)
 
 
 @pytest.mark.parametrize("algorithm", [None, "nope", KeepsFactors], ids=repr)
 def test_what_is_no_algorithm_is_named(algorithm: object) -> None:
-    with pytest.raises(InputError, match="^algorithm=.*: give an object with next_token"):
+    with pytest.raises(InputError, match=r"^algorithm=.*: give an object with next_token"):
         run_algorithm(algorithm, 1, 1)
 
 

@@ -10,10 +10,10 @@ from typing import Self
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from trialogue.arrays import checked_device, real_tensor, require_bools
 from trialogue.data.ising.couplings import Clique, couplings_of
+from trialogue.data.ising.spins import checked_field, log_probs_of, signs, site_laws
 from trialogue.errors import InputError, finite_number, whole_number
 from trialogue.oracles import sites_of, whole_sequences
 from trialogue.randomness import Choose, Streams, seed_of
@@ -24,7 +24,6 @@ TABLE_SITES = 16
 """A block of more sites is not drawn from a table of its states."""
 COUNTED_SITES = 10
 """A block of more sites of a clique model is drawn by the magnetisation, and not from a table."""
-_UNDERFLOW = 1e-290  # sums of smaller probabilities lose digits
 
 
 class Ising:
@@ -56,7 +55,7 @@ class Ising:
                 "coupling", values, f"make it symmetric: entries ({i}, {j}) and ({j}, {i}) differ"
             )
         self.sites = len(matrix)
-        self.field = _field(field, self.sites, matrix.device)
+        self.field = checked_field(field, self.sites, matrix.device)
         if not bool(torch.isfinite(matrix.abs().sum() + self.field.abs().sum())):
             mend = "give couplings and fields whose sum is finite: it bounds the energy"
             raise InputError("coupling", float(matrix.abs().max()), mend)
@@ -79,7 +78,7 @@ class Ising:
             raise InputError("coupling", strength, mend)
         model = cls.__new__(cls)
         model.sites = sites
-        model.field = _field(field, sites, one_for_all=True)
+        model.field = checked_field(field, sites, one_for_all=True)
         members = torch.arange(sites, device=model.device) < (clique if strength and clique > 1 else 0)
         model._couplings = Clique(members, strength, model.field)
         return model
@@ -134,15 +133,15 @@ class Ising:
     def _spins(self, tokens: Tensor) -> Tensor:
         """Spins (rows, N) float64 of `tokens` (rows, N); raises `InputError` where these are no states of the model."""
         mend = f"give tokens of shape (rows, {self.sites}) on the model's device, {self.device}"
-        real_tensor("tokens", tokens, mend)
-        tokens = torch.as_tensor(tokens)
+        if not isinstance(tokens, Tensor) or tokens.is_complex():
+            tokens = real_tensor("tokens", tokens, mend)
         if tokens.ndim != 2 or tokens.shape[1] != self.sites or tokens.device != self.device:
             raise InputError("tokens", (*tokens.shape, str(tokens.device)), mend)
         wrong = tokens[(tokens != 0) & (tokens != 1)]
         if len(wrong):
             mend = "token 0 is spin -1 and token 1 is spin +1: give these"
             raise InputError("tokens", wrong[0].item(), mend)
-        return _signs(tokens)
+        return signs(tokens)
 
     def features(self, tokens: Tensor) -> Tensor:
         """What the `parameters` multiply: x_i x_j of the pairs, then x_i; (rows, N(N-1)/2 + N) float64."""
@@ -161,12 +160,8 @@ class Ising:
         Raises `InputError` where there are too many: `ENUMERABLE_SITES` is the largest N.
         """
         if self.sites > ENUMERABLE_SITES:
-            raise InputError(
-                "sites",
-                self.sites,
-                f"2^{self.sites} states are too many to list (at most 2^{ENUMERABLE_SITES}): draw from the model, "
-                "with `sample` or `run_chain(Gibbs(), model, ...)`",
-            )
+            mend = f"2^{self.sites} states are too many to list (at most 2^{ENUMERABLE_SITES}): draw from the model, "
+            raise InputError("sites", self.sites, mend + "with `sample` or `run_chain(Gibbs(), model, ...)`")
         return whole_sequences(2, self.sites, self.device)
 
     @cached_property
@@ -189,17 +184,17 @@ class Ising:
 
     def moments(self) -> Tensor:
         """Expectations of the `features` (N(N-1)/2 + N,) float64, from all states."""
-        spins, law = _signs(self.states()), self.probabilities()
+        spins, law = signs(self.states()), self.probabilities()
         return torch.cat((self._pairs(spins.T @ (law[:, None] * spins)), law @ spins))
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
         """log p(x_i | all others) (rows, 2) float64 of one site i = `sites` (rows,) of each row."""
-        local = self._couplings.local_at(_signs(tokens), sites) + self.field[sites]
-        return _log_probs(2 * local)
+        local = self._couplings.local_at(signs(tokens), sites) + self.field[sites]
+        return log_probs_of(2 * local)
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
         """log p(x_i | all others) (rows, N, 2) float64 of every site i."""
-        return _log_probs(2 * (self._couplings.local(self._spins(tokens)) + self.field))
+        return log_probs_of(2 * (self._couplings.local(self._spins(tokens)) + self.field))
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
         """log p(x_i | x outside the mask) (rows, N, 2) float64 of each masked site; others are as they are.
@@ -213,11 +208,11 @@ class Ising:
             odds = torch.where(
                 self._couplings.members, self._couplings.log_odds(spins, masked), 2 * self.field
             )
-            answer = _log_probs(odds)
+            answer = log_probs_of(odds)
         else:
             answer = spins.new_zeros(*tokens.shape, 2)
             weights, order, held = self._table(spins, masked)
-            site = _site_log_probs(weights, whole_sequences(2, order.shape[1], self.device), held)
+            site = site_laws(weights, whole_sequences(2, order.shape[1], self.device), held)
             rows = torch.arange(len(tokens), device=self.device)[:, None].expand_as(order)
             answer[rows[~held], order[~held]] = site[~held]
         given = torch.nn.functional.one_hot(tokens, 2).double().log()
@@ -246,7 +241,7 @@ class Ising:
             drawn[rows] = self._drawn_by_structure(self._couplings, tokens[rows], block[rows], rows, choose)
         rows = ((size > 0) & ~large).nonzero()[:, 0]
         if len(rows):
-            weights, order, held = self._table(_signs(tokens[rows]), block[rows])
+            weights, order, held = self._table(signs(tokens[rows]), block[rows])
             values = whole_sequences(2, order.shape[1], self.device)[choose(weights, rows)]
             drawn[rows] = drawn[rows].scatter(
                 1, order, torch.where(held, drawn[rows].gather(1, order), values)
@@ -265,12 +260,10 @@ class Ising:
             everything = torch.ones_like(down, dtype=torch.bool)
             return self._drawn_by_structure(self._couplings, down, everything, rows, streams.choose)
         if self.sites > ENUMERABLE_SITES:
-            raise InputError(
-                "sites",
-                self.sites,
+            mend = (
                 f"2^{self.sites} states are too many for an exact sample (at most 2^{ENUMERABLE_SITES}): use "
-                "`run_chain(Gibbs(), model, ...)`",
             )
+            raise InputError("sites", self.sites, mend + "`run_chain(Gibbs(), model, ...)`")
         below = self.probabilities().cumsum(0)
         index = torch.searchsorted(below, streams.uniform(rows) * below[-1], right=True)
         return self.states()[index.clamp_max(len(below) - 1)]
@@ -281,7 +274,9 @@ class Ising:
         tokens = clique.draw(tokens, block, rows, choose)
         for site in (~clique.members & block.any(0)).nonzero()[:, 0].tolist():
             drawn = block[:, site].nonzero()[:, 0]
-            tokens[drawn, site] = choose(_log_probs(2 * self.field[site]).expand(len(drawn), 2), rows[drawn])
+            tokens[drawn, site] = choose(
+                log_probs_of(2 * self.field[site]).expand(len(drawn), 2), rows[drawn]
+            )
         return tokens
 
     def _table(self, spins: Tensor, block: Tensor, most: int = TABLE_SITES) -> tuple[Tensor, Tensor, Tensor]:
@@ -292,57 +287,14 @@ class Ising:
         """
         size = int(block.sum(1).max()) if len(block) else 0
         if size > most:
-            raise InputError(
-                "block",
-                size,
-                f"the joint law of the block would list 2^{size} states (at most 2^{most}): use smaller blocks",
-            )
+            mend = f"the joint law of the block would list 2^{size} states (at most 2^{most}): use smaller blocks"
+            raise InputError("block", size, mend)
         order, held = sites_of(block)
         local = self._couplings.local(spins * ~block) + self.field
         up = whole_sequences(2, size, self.device)
-        values = _signs(up)
+        values = signs(up)
         i, j = torch.triu_indices(size, size, 1, device=self.device)
         among = self._couplings.among(order)[:, i, j]
         among = among * ~(held[:, i] | held[:, j])
         weights = (local.gather(1, order) * ~held) @ values.T + among @ (values[:, i] * values[:, j]).T
         return weights.masked_fill(held.double() @ up.double().T > 0, -math.inf), order, held
-
-
-def _site_log_probs(weights: Tensor, states: Tensor, held: Tensor) -> Tensor:
-    """log p(x_i) (rows, k, 2) of each site i where `states` (2^k, k) have the log-weights `weights` (rows, 2^k).
-
-    Sites that are `held` (rows, k) have one token only.
-    """
-    law, up = weights.softmax(1), states.double()
-    probabilities = torch.stack((law @ (1 - up), law @ up), 2)
-    answer = probabilities.log()
-    # Sums in logarithms keep what underflows, and take many times as long.
-    rows = ((probabilities < _UNDERFLOW).any(2) & ~held).any(1).nonzero()[:, 0]
-    if len(rows):
-        log_law = weights[rows].log_softmax(1)
-        sums = [log_law[:, column == token].logsumexp(1) for column in states.T for token in (0, 1)]
-        answer[rows] = torch.stack(sums, 1).view(len(rows), -1, 2)
-    return answer
-
-
-def _field(
-    field: Tensor | float, sites: int, device: torch.device | None = None, one_for_all: bool = False
-) -> Tensor:
-    field = real_tensor("field", field, f"give one number for each of the {sites} sites", device)
-    if one_for_all and field.ndim == 0:
-        field = field.expand(sites)
-    if field.shape != (sites,):
-        raise InputError("field", tuple(field.shape), f"give one number for each of the {sites} sites")
-    field = field.clone()
-    if not bool(torch.isfinite(field).all()):
-        raise InputError("field", float(field[~torch.isfinite(field)][0]), "give finite fields")
-    return field
-
-
-def _signs(tokens: Tensor) -> Tensor:
-    return 2.0 * tokens.double() - 1
-
-
-def _log_probs(odds: Tensor) -> Tensor:
-    """log P(-1), log P(+1) (..., 2) from the log of their ratio (...)."""
-    return torch.stack((logsigmoid(-odds), logsigmoid(odds)), -1)

@@ -28,13 +28,7 @@ from trialogue.data.potts.messages import (
 from trialogue.data.potts.patterns import StoredPatterns
 from trialogue.data.potts.spectrum import correlation_length
 from trialogue.data.potts.walls import Walls
-from trialogue.errors import (
-    InputError,
-    non_negative_number,
-    positive_number,
-    require_function,
-    whole_number,
-)
+from trialogue.errors import InputError, non_negative_number, positive_number, require_function, whole_number
 from trialogue.oracles import whole_sequences
 
 Key = TypeVar("Key")

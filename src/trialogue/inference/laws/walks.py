@@ -128,9 +128,6 @@ def target_law(
 
 def total_variation(first: Mapping[Sequence_, float], second: Mapping[Sequence_, float]) -> float:
     """Half the summed absolute difference of two laws; mass missing from either counts as a further outcome."""
-    for name, law in (("first", first), ("second", second)):
-        if not isinstance(law, Mapping):
-            raise InputError(name, type(law).__name__, "give a mapping from outputs to their probabilities")
     differences = [abs(first.get(x, 0.0) - second.get(x, 0.0)) for x in first.keys() | second.keys()]
     missing = abs(math.fsum(first.values()) - math.fsum(second.values()))
     return (math.fsum(differences) + missing) / 2

@@ -19,6 +19,7 @@ from trialogue.blocks import Blocks, Weights
 from trialogue.errors import InputError, at_least
 from trialogue.theory.masking.block_laws import AdaptiveLaw, BlockLaw, block_law, law_of_states
 
+_MASKS = "use at least 1, or math.inf for all masks"
 _MOST_WORK = 1e12  # states * blocks * parameters ** 2
 
 
@@ -113,16 +114,13 @@ def sandwich_covariance(
     Hessian of the population loss and V the covariance of the gradient of one sample.
     Raises `InputError` where `masks_per_sample` is below one, H is singular, or theta is no minimiser.
     """
-    masks_per_sample = _masks_per_sample(masks_per_sample)
+    masks_per_sample = at_least("masks_per_sample", masks_per_sample, 1, _MASKS)
     data, features = law_of_states(data, law.states, "data"), _features(features, law.states)
     probabilities = law_of_states(probabilities, law.states)
     hessian, once, averaged, gradient = _score_moments(data, probabilities, features, law)
     if float(gradient.abs().max()) > 1e-6:
-        raise InputError(
-            "probabilities",
-            float(gradient.abs().max()),
-            "the loss has a gradient here: give the law that minimises it",
-        )
+        mend = "the loss has a gradient here: give the law that minimises it"
+        raise InputError("probabilities", float(gradient.abs().max()), mend)
     inverse = _inverse(hessian)
     return inverse @ (averaged + (once - averaged) / masks_per_sample) @ inverse
 
@@ -151,7 +149,7 @@ def asymptotic_covariance(
         model.sites, model.vocab_size, block_size=block_size, blocks=blocks, weights=weights, law=law
     )
     probabilities, features = enumerated(model)
-    if _masks_per_sample(masks_per_sample) == 1:
+    if at_least("masks_per_sample", masks_per_sample, 1, _MASKS) == 1:
         return _inverse(pseudolikelihood_information(probabilities, features, own))
     return sandwich_covariance(probabilities, probabilities, features, own, masks_per_sample)
 
@@ -280,10 +278,6 @@ def _inverse(information: Tensor) -> Tensor:
         )
     inverse: Tensor = torch.cholesky_inverse(torch.linalg.cholesky(information))
     return inverse
-
-
-def _masks_per_sample(number: float) -> float:
-    return at_least("masks_per_sample", number, 1, "use at least 1, or math.inf for all masks")
 
 
 def _features(features: Tensor, states: int) -> Tensor:
