@@ -13,7 +13,7 @@ import trialogue
 
 SOURCE = Path(trialogue.__file__).parent
 LAYERS = (
-    {"__init__", "errors", "compilation"},
+    {"__init__", "errors", "compilation", "arrays"},
     {"probabilities", "randomness", "registry", "storage"},
     {"oracles", "blocks", "ledger"},
     {"data", "models"},
