@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from trialogue.data import Ising, Table
+from trialogue.data import Ising, Table, window_tables
 from trialogue.errors import InputError
 from trialogue.inference import (
     Ancestral,
@@ -31,7 +31,6 @@ from trialogue.inference import (
     run_chain,
     run_sweeps,
     truncated,
-    window_contexts,
 )
 from trialogue.inference.laws import (
     chain_transitions,
@@ -73,9 +72,12 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: truncated(COINS, temperature="1"), "temperature='1': use a finite number of at least 0"),
     (lambda: truncated(COINS, temperature=True), "temperature=True: use a finite number of at least 0"),
     (lambda: truncated(COINS, top_p=None), r"top_p=None: use a probability in \(0, 1\]"),
-    (lambda: truncated(None), "oracle=None: give an oracle"),
-    (lambda: generate(None), "oracle=None: give an oracle"),
-    (lambda: generate(COINS, walk="rejection"), "walk='rejection': give a walk, such as Ancestral()"),
+    (lambda: truncated(None), "oracle='NoneType': give an Autoregressive oracle"),
+    (lambda: generate(None), "oracle='NoneType': give an Autoregressive oracle"),
+    (
+        lambda: generate(COINS, walk="rejection"),
+        "walk='rejection': give an instance of a subclass of Walk, such as Ancestral",
+    ),
     (lambda: generate(COINS, num_samples=2, sample_ids=[1, 1]), "sample_ids=1: give 2 different integers"),
     (lambda: generate(COINS, num_samples=2, sample_ids=[-1, 0]), "sample_ids=-1: .*of at least 0"),
     (lambda: generate(COINS, num_samples=2, sample_ids="ab"), "sample_ids='ab': give 2 different integers"),
@@ -85,8 +87,8 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: exact_law(Ancestral(), COINS, prompt="01"), "prompt='01': give a sequence of integer token ids"),
     (lambda: exact_law(Ancestral(), COINS, prompt=(0.5,)), r"prompt=\[0.5\]: give a sequence of integer"),
     (lambda: exact_law(Ancestral(), COINS, prompt=None), "prompt=None: give a sequence of integer"),
-    (lambda: exact_law("ancestral", COINS), "walk='ancestral': give a walk"),
-    (lambda: exact_law(Ancestral(), None), "oracle=None: give an oracle"),
+    (lambda: exact_law("ancestral", COINS), "walk='ancestral': give an instance of a subclass of Walk"),
+    (lambda: exact_law(Ancestral(), None), "oracle='NoneType': give an Autoregressive oracle"),
     (lambda: target_law(COINS, lambda prefix: 1.0, prompt="01"), "prompt='01': give a sequence of integer"),
     (lambda: transition_matrix("gibbs", SPINS), "sampler='gibbs': give a chain"),
     (lambda: chain_transitions(None, SPINS), "chain=None: give a chain"),
@@ -115,13 +117,13 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: run_sweeps(SPINS, start="ab", sweeps=1), "start='ab': give token ids"),
     (lambda: run_sweeps(SPINS, start=START > 0, sweeps=1), "start=torch.bool: give token ids"),
     (lambda: run_sweeps(SPINS, chains=True, sweeps=1), "chains=True: use a whole number"),
-    (lambda: window_contexts(None, 4), "energy=None: give W axes"),
-    (lambda: window_contexts(torch.zeros(2, 2) * 1j, 4), "energy=torch.complex64: give real numbers"),
+    (lambda: window_tables(None, 4), "energy=None: give W axes"),
+    (lambda: window_tables(torch.zeros(2, 2) * 1j, 4), "energy=torch.complex64: give real numbers"),
     (
-        lambda: window_contexts(torch.full((2, 2), 1e308, dtype=torch.float64), 4),
+        lambda: window_tables(torch.full((2, 2), 1e308, dtype=torch.float64), 4),
         "energy=.*: give finite energies of windows",
     ),
-    (lambda: window_contexts(torch.zeros(2, 2), 4, periodic="no"), "periodic='no': use True or False"),
+    (lambda: window_tables(torch.zeros(2, 2), 4, periodic="no"), "periodic='no': use True or False"),
     *[
         (call, message)
         for kind in (HeatBath, Multispin, Chromatic)

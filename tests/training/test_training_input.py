@@ -43,8 +43,8 @@ def recipe(**fields: object) -> TrainingConfig:
 CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: TransformerConfig(**SHAPE, causal="no"), "causal='no': use True or False"),
     (lambda: Transformer(None), "config=None: give a TransformerConfig"),
-    (lambda: Cropped(None, 2), "base=None: give an oracle"),
-    (lambda: Endless(None), "base=None: give an oracle"),
+    (lambda: Cropped(None, 2), "base='NoneType': give an Autoregressive oracle"),
+    (lambda: Endless(None), "base='NoneType': give an Autoregressive oracle"),
     (lambda: MaskedTransformer(None), "model='NoneType': give a Transformer"),
     (lambda: MaskedTransformer(READER).log_probs("ab", None), "tokens='ab': give token ids"),
     (lambda: MaskedTransformer(READER).log_probs(SPINS, None), "masked=None: give one bool for each token"),
