@@ -14,7 +14,7 @@ import trialogue
 SOURCE = Path(trialogue.__file__).parent
 LAYERS = (
     {"__init__", "errors", "compilation", "arrays"},
-    {"probabilities", "randomness", "registry", "storage"},
+    {"probabilities", "randomness", "enumeration", "registry", "storage"},
     {"oracles", "blocks", "ledger"},
     {"data", "models"},
     {"inference"},

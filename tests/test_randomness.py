@@ -9,8 +9,9 @@ import torch
 from scipy import stats
 
 from mutants import streams as mutants
+from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
-from trialogue.randomness import Enumeration, Streams, generator, index_of, numpy_generator, seed_of
+from trialogue.randomness import Streams, generator, index_of, numpy_generator, seed_of
 
 ALPHA = 1e-9
 INF = math.inf

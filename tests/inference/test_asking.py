@@ -18,13 +18,12 @@ from trialogue.inference import (
     Rejection,
     as_verifier,
     generate,
-    next_log_probs,
     truncated,
     values,
 )
 from trialogue.inference.laws import exact_law
 from trialogue.inference.verifiers.combination import Product
-from trialogue.oracles import Context, as_context, as_oracle, padded
+from trialogue.oracles import Context, as_context, as_oracle, next_log_probs, padded
 from trialogue.testing.trees import RandomTree
 
 TREE = RandomTree(101, vocab=3, horizon=6, eos=2)

@@ -10,9 +10,9 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from torch import Tensor
 
 from trialogue.arrays import checked_device, real_tensor
+from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError, whole_number
 from trialogue.oracles import Chain, Energy, SequenceModel, as_chain, as_model, whole_sequences
-from trialogue.randomness import Enumeration
 
 
 def chain_transitions(

@@ -17,6 +17,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import splu
 from torch import Tensor
 
+from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.verifiers.function import VerifierLike, as_verifier
 from trialogue.inference.walks.ancestral import Ancestral
@@ -27,7 +28,6 @@ from trialogue.inference.walks.prompts import checked_prompts, limits, token_ids
 from trialogue.inference.walks.values import values
 from trialogue.inference.walks.walk import Walk, log_weight, runnable
 from trialogue.oracles import Autoregressive, as_oracle, padded
-from trialogue.randomness import Enumeration
 
 Sequence_ = tuple[int, ...]
 _ROWS_AT_ONCE = 4096
