@@ -13,8 +13,8 @@ import trialogue
 
 SOURCE = Path(trialogue.__file__).parent
 LAYERS = (
-    {"__init__", "errors", "compilation"},
-    {"probabilities", "randomness", "registry", "storage"},
+    {"__init__", "errors", "compilation", "arrays"},
+    {"probabilities", "randomness", "enumeration", "registry", "storage"},
     {"oracles", "blocks", "ledger"},
     {"data", "models"},
     {"inference"},

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trialogue.arrays import real_tensor
 from trialogue.errors import InputError, whole_number
 from trialogue.probabilities import checked_law
 
@@ -104,10 +105,7 @@ def weighted_law(weights: Weights | None, blocks: int) -> Tensor:
     if weights is None:
         return torch.full((blocks,), 1 / blocks, dtype=torch.float64)
     mend = f"give {blocks} non-negative finite weights, not all zero: one for each block"
-    try:
-        numbers = torch.as_tensor(weights, dtype=torch.float64)
-    except (TypeError, ValueError, RuntimeError):
-        raise InputError("weights", weights, mend) from None
+    numbers = real_tensor("weights", weights, mend)
     if numbers.shape != (blocks,):
         raise InputError("weights", tuple(numbers.shape), mend)
     wrong = numbers[~((numbers >= 0) & numbers.isfinite())]

@@ -1,7 +1,17 @@
-"""The one exception that means: the input is wrong, and here is how to mend it."""
+"""The one exception that means: the input is wrong, and here is how to mend it; and the checks of single values.
+
+A truth value is no number here, a text or a complex number is none either; numbers of numpy and tensors of one are.
+"""
 
 import math
+from collections.abc import Iterable
 from operator import index
+from typing import TypeVar
+
+Choice = TypeVar("Choice")
+
+_LONGEST = 300
+"""Characters of a value in an error: paths and commands are shorter, arrays and texts need not be."""
 
 
 class InputError(ValueError):
@@ -11,7 +21,7 @@ class InputError(ValueError):
     """
 
     def __init__(self, field: str, value: object, mend: str) -> None:
-        super().__init__(f"{field}={value!r}: {mend}")
+        super().__init__(f"{field}={_in_one_line(value)}: {mend}")
         self.field = field
         self.value = value
         self.mend = mend
@@ -21,26 +31,124 @@ class InputError(ValueError):
         return InputError, (self.field, self.value, self.mend)
 
 
-def whole_number(field: str, value: object, least: int) -> int:
-    """Return `value` as an int; raises `InputError` where it is no whole number or less than `least`."""
+def _in_one_line(value: object) -> str:
+    """The representation of `value` without line breaks, its middle left out where it is long."""
     try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole number of more than 4300 digits
+        return f"<{type(value).__name__}>"
+    if "\n" in text:
+        text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 60]} ... {text[-50:]}"
+
+
+def whole_number(field: str, value: object, least: int, most: int | None = None, mend: str = "") -> int:
+    """Return `value` as an int; raises `InputError` where it is no whole number, or not from `least` to `most`.
+
+    1.0, "1" and True are no whole numbers, those of numpy and tensors of one are. The error says `mend`, if given.
+    """
+    try:
+        if _is_bool(value):
+            raise TypeError
         number = int(index(value))  # type: ignore[arg-type]
     except TypeError:
-        raise InputError(field, value, f"use a whole number of at least {least}") from None
+        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise InputError(field, value, mend or f"use a whole number {bounds}") from None
     if number < least:
-        raise InputError(field, value, f"use at least {least}")
+        raise InputError(field, value, mend or f"use at least {least}")
+    if most is not None and number > most:
+        raise InputError(field, value, mend or f"use at most {most}")
     return number
 
 
-def positive_number(field: str, value: object) -> float:
+def finite_number(field: str, value: object, mend: str = "use a finite number") -> float:
+    """Return `value` as a float; raises `InputError` where it is no single finite real number."""
+    number = _number(value)
+    if not math.isfinite(number):
+        raise InputError(field, value, mend)
+    return number
+
+
+def positive_number(field: str, value: object, mend: str = "use a finite number above 0") -> float:
     """Return `value` as a float; raises `InputError` where it is no finite number above 0."""
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, RuntimeError):
-        number = math.nan
-    if isinstance(value, str) or not 0 < number < math.inf:
-        raise InputError(field, value, "use a finite number above 0")
+    number = _number(value)
+    if not 0 < number < math.inf:
+        raise InputError(field, value, mend)
     return number
+
+
+def non_negative_number(field: str, value: object, mend: str = "use a finite number of at least 0") -> float:
+    """Return `value` as a float; raises `InputError` where it is no finite number of at least 0."""
+    number = _number(value)
+    if not 0 <= number < math.inf:
+        raise InputError(field, value, mend)
+    return number
+
+
+def at_least(field: str, value: object, least: float, mend: str) -> float:
+    """Return `value` as a float; raises `InputError` where it is no number of at least `least`, which inf is."""
+    number = _number(value)
+    if not number >= least:
+        raise InputError(field, value, mend)
+    return number
+
+
+def probability(field: str, value: object, *, zero: bool = True, one: bool = True, mend: str = "") -> float:
+    """Return `value` as a float; raises `InputError` where it is no probability, or 0 or 1 where these are not allowed.
+
+    The error says `mend`, if given.
+    """
+    number = _number(value)
+    if not 0 <= number <= 1 or (number == 0 and not zero) or (number == 1 and not one):
+        bounds = f"{'of at least' if zero else 'above'} 0 and {'at most' if one else 'below'} 1"
+        raise InputError(field, value, mend or f"use a probability {bounds}")
+    return number
+
+
+def truth_value(field: str, value: object) -> bool:
+    """Return `value` as a bool; raises `InputError` where it is none: "no" and 0 are not False."""
+    if not _is_bool(value):
+        raise InputError(field, value, "use True or False")
+    return bool(value)
+
+
+def one_of(field: str, value: Choice, choices: Iterable[str], mend: str = "") -> Choice:
+    """Return `value`; raises `InputError` where it is none of the texts `choices`."""
+    known = tuple(choices)
+    if not (isinstance(value, str) and value in known):
+        raise InputError(field, value, mend or f"use one of {', '.join(known)}")
+    return value
+
+
+def require_function(field: str, value: object, mend: str) -> None:
+    """Raise `InputError` where `value` cannot be called."""
+    if not callable(value):
+        raise InputError(field, value, mend)
+
+
+def _is_bool(value: object) -> bool:
+    """Whether `value` is a truth value: Python's, numpy's, or a tensor of one."""
+    return isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
+
+
+def _number(value: object) -> float:
+    """`value` as a float; NaN where it is no single real number: a text, a truth value, complex, or an array."""
+    if type(value) is float:
+        return value
+    array = "complex" in str(getattr(value, "dtype", "")) or tuple(getattr(value, "shape", ())) != ()
+    if array or _is_bool(value) or isinstance(value, str | bytes | bytearray):
+        return math.nan
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        return math.inf
+    except (TypeError, ValueError, RuntimeError):
+        return math.nan
+
+
+def reason(error: BaseException) -> str:
+    """What `error`, raised by a user's function, says, in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
 
 
 def require_text(field: str, text: str, where: object = None) -> None:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from trialogue.arrays import real_tensor
 from trialogue.errors import InputError
 
 SINGLE = 1e-6
@@ -24,10 +24,7 @@ def checked_probabilities(
     Raises `InputError`, which names `field` and ends with `mend`, for another shape, for negative numbers and NaN, and
     for sums further than `tolerance` from one.
     """
-    try:
-        numbers = torch.as_tensor(values, dtype=torch.float64)
-    except (TypeError, ValueError, RuntimeError):
-        raise InputError(field, values, f"{mend}, of the shape {shape}") from None
+    numbers = real_tensor(field, values, f"{mend}, of the shape {shape}")
     if numbers.shape != shape:
         raise InputError(field, tuple(numbers.shape), f"{mend}, of the shape {shape}")
     sums = numbers.sum(-1)

@@ -10,11 +10,12 @@ import torch
 from inference.reference_laws import expected_value, largest_difference, tokenwise
 from mutants import walks as mutants
 from trialogue.data.table import Table
+from trialogue.enumeration import Enumeration
 from trialogue.inference import TokenwiseRejection, WeightedRejection, generate
 from trialogue.inference.laws import exact_law
 from trialogue.inference.walks import weighted_rejection
 from trialogue.inference.walks.weighted_rejection import draw_accepted
-from trialogue.randomness import Enumeration, generator
+from trialogue.randomness import generator
 from trialogue.testing.trees import TREES, VIABLE, RandomTree
 
 SETS = [accepted for size in range(4) for accepted in itertools.combinations(range(4), size)]

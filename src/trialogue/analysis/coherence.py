@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import CensoredData, ecdf
 from torch import Tensor
 
+from trialogue.arrays import real_tensor, whole_tensor
 from trialogue.data.potts.patterns import StoredPatterns, pattern_tokens
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, non_negative_number, whole_number
 from trialogue.inference import Samples, generate, truncated
 from trialogue.oracles import Autoregressive, Tokenizing, as_oracle, padded
 
@@ -32,11 +33,17 @@ def followed(
     `StoredPatterns`, but patterns may have different periods; the lowest label wins ties. Raises `InputError` for what
     are no token ids, and where the window is longer than the texts.
     """
-    if not isinstance(tokens, Tensor) or tokens.ndim != 2 or tokens.is_floating_point():
-        shown = (
-            (tuple(tokens.shape), str(tokens.dtype)) if isinstance(tokens, Tensor) else type(tokens).__name__
-        )
-        raise InputError("tokens", shown, "give a tensor of token ids of shape (rows, L)")
+    mend = "give a tensor of token ids of shape (rows, L)"
+    if not isinstance(tokens, Tensor):
+        raise InputError("tokens", type(tokens).__name__, mend)
+    tokens = whole_tensor("tokens", tokens, mend)
+    if tokens.ndim != 2:
+        raise InputError("tokens", tuple(tokens.shape), mend)
+    outside = tokens[(tokens < 0) | (tokens >= whole_number("vocab_size", vocab_size, 2))]
+    if len(outside):
+        raise InputError("tokens", int(outside[0]), f"use token ids from 0 to {vocab_size - 1}")
+    if not isinstance(patterns, Iterable):
+        raise InputError("patterns", patterns, "give a list of patterns, each a sequence of token ids")
     if whole_number("window", window, 1) > tokens.shape[1]:
         raise InputError("window", window, f"the texts have up to {tokens.shape[1]} tokens: use no more")
     label, least, before = None, None, 0
@@ -72,7 +79,8 @@ class Runs(NamedTuple):
 
     def survival(self, lengths: ArrayLike) -> NDArray[np.float64]:
         """Probability that a run is longer than each of `lengths`; NaN beyond the longest one seen, if it went on."""
-        at, curve = np.asarray(lengths, dtype=np.float64), self.curve()
+        at = real_tensor("lengths", lengths, "give lengths of runs").numpy()
+        curve = self.curve()
         unknown = (at > self.lengths.max()) & (curve.evaluate(self.lengths.max()) > 0)
         values: NDArray[np.float64] = np.where(unknown, np.nan, curve.evaluate(at))
         return values
@@ -82,6 +90,7 @@ class Runs(NamedTuple):
 
         The maximum likelihood of a geometric law of what is left, with censoring.
         """
+        after = whole_number("after", after, 0)
         exposure = int((self.lengths - after).clip(min=0).sum())
         return float(self.ended[self.lengths > after].sum() / exposure) if exposure else float("nan")
 
@@ -163,6 +172,8 @@ def coherence(
     another label nearest. Raises `InputError` as `followed` does, for lengths and starts that are not one whole number
     for each text, lengths beyond `tokens`, and a start that is not one of a text's windows.
     """
+    if not isinstance(patterns, Iterable):
+        raise InputError("patterns", patterns, "give a list of patterns, each a sequence of token ids")
     units = [pattern_tokens(pattern) for pattern in patterns]
     if vocab_size is None:
         vocab_size = max(2, 1 + max((int(unit.max()) for unit in units), default=1))
@@ -182,11 +193,11 @@ def coherence(
 
 def _of_texts(field: str, value: Tensor | int, tokens: Tensor) -> Tensor:
     """One number (n,) int64 for each of the texts `tokens` (n, L)."""
-    numbers = torch.as_tensor(value)
-    if numbers.is_floating_point() or tuple(numbers.shape) not in ((), (len(tokens),)):
-        shown = tuple(numbers.shape) or value
-        raise InputError(field, shown, f"give one whole number, or one for each of {len(tokens)} texts")
-    return numbers.long().expand(len(tokens))
+    mend = f"give one whole number, or one for each of {len(tokens)} texts"
+    numbers = whole_tensor(field, value, mend)
+    if tuple(numbers.shape) not in ((), (len(tokens),)):
+        raise InputError(field, tuple(numbers.shape), mend)
+    return numbers.expand(len(tokens))
 
 
 def coherence_of(
@@ -214,7 +225,8 @@ def coherence_of(
     Raises `InputError` as `generate` and `coherence` do, and for texts where the oracle has no tokenization.
     """
     repeats = whole_number("repeats", repeats, 1)
-    if isinstance(patterns, str) or not len(patterns):
+    temperature = non_negative_number("temperature", temperature)
+    if isinstance(patterns, str) or not isinstance(patterns, Sequence | Tensor) or not len(patterns):
         raise InputError("patterns", patterns, "give a list of one or more patterns")
     texts = [pattern for pattern in patterns if isinstance(pattern, str)]
     sequences = [pattern_tokens(pattern) for pattern in patterns if not isinstance(pattern, str)]

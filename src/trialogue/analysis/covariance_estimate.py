@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from trialogue.arrays import whole_tensor
 from trialogue.blocks import Blocks, StateLaw, Weights, adaptive_law
 from trialogue.errors import InputError, whole_number
 from trialogue.oracles import whole_sequences
@@ -83,16 +84,12 @@ def monte_carlo_covariance(
     """
     if tokens is None:
         tokens = model.sample(whole_number("samples", samples, 2 * _BATCHES), seed)
-    tokens = torch.as_tensor(tokens)
+    mend = f"use tokens of the shape (samples, {model.sites}), samples {2 * _BATCHES} or more"
+    tokens = whole_tensor("tokens", tokens, mend)
     if tokens.ndim != 2 or tokens.shape[1] != model.sites or len(tokens) < 2 * _BATCHES:
-        raise InputError(
-            "tokens",
-            tuple(tokens.shape),
-            f"use the shape (samples, {model.sites}), samples {2 * _BATCHES} or more",
-        )
-    if tokens.is_floating_point() or bool(((tokens < 0) | (tokens >= model.vocab_size)).any()):
+        raise InputError("tokens", tuple(tokens.shape), mend)
+    if bool(((tokens < 0) | (tokens >= model.vocab_size)).any()):
         raise InputError("tokens", tokens.unique().tolist()[:4], f"use tokens 0 to {model.vocab_size - 1}")
-    tokens = tokens.long()
     table_sites = whole_number("table_sites", table_sites, 0)
     drawn = draw_masks(tokens, block_size, blocks, weights, law, seed, "masks")
     streams = Streams(seed_of(seed, "redraws"), torch.arange(len(tokens)))

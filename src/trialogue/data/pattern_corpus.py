@@ -8,7 +8,7 @@ from scipy.signal import max_len_seq
 from torch import Tensor
 
 from trialogue.data.potts.patterns import StoredPatterns
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, probability, whole_number
 from trialogue.oracles import PrefixOracle, whole_sequences
 from trialogue.randomness import generator
 
@@ -47,8 +47,7 @@ class PatternCorpus(PrefixOracle):
         self, patterns: Iterable[Sequence[int] | Tensor], noise: float, vocab_size: int | None = None
     ) -> None:
         stored = StoredPatterns(patterns, 1, vocab_size)
-        if not 0 < noise < 1:
-            raise InputError("noise", noise, "use a probability above 0 and below 1")
+        noise = probability("noise", noise, zero=False, one=False)
         self.patterns, self.period, self.labels = stored.patterns, stored.period, stored.labels
         self.vocab_size, self.noise, self._stored = stored.vocab_size, noise, stored
 

@@ -11,7 +11,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from trialogue.arrays import whole_tensor
 from trialogue.data.alias import alias_table
 from trialogue.errors import InputError
 
@@ -80,6 +82,18 @@ def tabulated(model: object) -> Tabulated:
         )
         raise InputError("model", type(model).__name__, mend)
     return model
+
+
+def checked_start(field: str, tokens: Tensor, sites: int, vocab: int, chains: int | None = None) -> Tensor:
+    """Where chains start (chains, N) int64; raises `InputError` for what are no tokens of so many sites and values."""
+    mend = f"give token ids of shape ({'chains' if chains is None else chains}, {sites})"
+    start = whole_tensor(field, tokens, mend)
+    if start.ndim != 2 or start.shape[1] != sites or not len(start) or chains not in (None, len(start)):
+        raise InputError(field, tuple(start.shape), mend)
+    wrong = start[(start < 0) | (start >= vocab)]
+    if len(wrong):
+        raise InputError(field, int(wrong[0]), f"use tokens below {vocab}")
+    return start
 
 
 def thresholds(up: NDArray[np.float64]) -> NDArray[np.uint32]:

@@ -7,7 +7,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from trialogue.errors import InputError
+from trialogue.arrays import real_tensor
+from trialogue.errors import InputError, reason, whole_number
 from trialogue.oracles import PrefixOracle
 
 
@@ -19,8 +20,8 @@ class Table(PrefixOracle):
     conditionals follow. A function is called once per prefix. `eos` names the token that ends a sequence, and
     `max_length` the longest one: for an array at most, and by default, its number of axes.
 
-    Raises `InputError` where a law is not `vocab_size` non-negative finite numbers of positive sum; laws are
-    normalised.
+    Raises `InputError` where a law is not `vocab_size` non-negative numbers of positive finite sum, or the function
+    raises; laws are normalised.
     """
 
     def __init__(
@@ -32,39 +33,39 @@ class Table(PrefixOracle):
         max_length: int | None = None,
     ) -> None:
         if callable(law):
-            if vocab_size is None or vocab_size < 1:
-                raise InputError(
-                    "vocab_size", vocab_size, "give the number of tokens the function answers for"
-                )
+            mend = "give the number of tokens the function answers for"
             self._law: Callable[[tuple[int, ...]], Sequence[float]] = law
-            self.vocab_size, self.max_length = vocab_size, max_length
+            self.vocab_size = whole_number("vocab_size", vocab_size, 1, mend=mend)
+            self.max_length = None if max_length is None else whole_number("max_length", max_length, 0)
         else:
             joint = _joint_law(law)
-            if vocab_size not in (None, joint.shape[0]):
-                raise InputError(
-                    "vocab_size", vocab_size, f"the array has {joint.shape[0]} tokens: leave it out"
-                )
-            if max_length is not None and max_length > joint.ndim:
-                raise InputError(
-                    "max_length", max_length, f"the array has {joint.ndim} positions: use no more"
-                )
+            if vocab_size is not None:
+                mend = f"the array has {joint.shape[0]} tokens: leave it out"
+                whole_number("vocab_size", vocab_size, joint.shape[0], joint.shape[0], mend)
+            if max_length is not None:
+                mend = f"the array has {joint.ndim} positions: use a whole number, and no more"
+                max_length = whole_number("max_length", max_length, 0, joint.ndim, mend)
             self._law = lambda prefix: joint[prefix].reshape(joint.shape[0], -1).sum(1).tolist()
             self.vocab_size = joint.shape[0]
             self.max_length = joint.ndim if max_length is None else max_length
-        if eos is not None and not 0 <= eos < self.vocab_size:
-            raise InputError("eos", eos, f"name a token below vocab_size={self.vocab_size}")
+        if eos is not None:
+            mend = f"name a token below vocab_size={self.vocab_size}"
+            eos = whole_number("eos", eos, 0, self.vocab_size - 1, mend)
         self.eos = eos
         self._rows: dict[tuple[int, ...], Tensor] = {}
 
     def _log_probs(self, prefix: tuple[int, ...]) -> Tensor:
         if prefix not in self._rows:
-            answer = self._law(prefix)
             try:
-                law = torch.as_tensor(answer, dtype=torch.float64)
-            except (TypeError, ValueError):
-                law = torch.empty(0)
-            if law.shape != (self.vocab_size,) or not bool((law >= 0).all() & torch.isfinite(law).all()):
-                raise InputError("law", answer, f"after {prefix} give {self.vocab_size} probabilities")
+                answer = self._law(prefix)
+            except InputError:
+                raise
+            except Exception as error:
+                raise InputError("law", prefix, f"after this prefix it raised {reason(error)}") from error
+            mend = f"after {prefix} give {self.vocab_size} probabilities"
+            law = real_tensor("law", answer, mend)
+            if law.shape != (self.vocab_size,) or not bool((law >= 0).all() & torch.isfinite(law.sum())):
+                raise InputError("law", answer, mend)
             if float(law.sum()) == 0.0:
                 raise InputError("law", answer, f"after {prefix} every next token has probability zero")
             self._rows[prefix] = (law / law.sum()).log()
@@ -79,14 +80,15 @@ class Table(PrefixOracle):
 
 
 def _joint_law(law: ArrayLike) -> NDArray[np.float64]:
-    try:
-        joint = np.asarray(law, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("law", law, "give a function, or an array of probabilities") from None
-    if joint.ndim == 0 or len(set(joint.shape)) != 1:
+    array = real_tensor("law", law, "give a function, or an array of probabilities")
+    joint: NDArray[np.float64] = array.detach().cpu().numpy()
+    if joint.ndim == 0 or len(set(joint.shape)) != 1 or not joint.size:
         raise InputError("law", joint.shape, "an array needs the shape (vocab,) * length")
     wrong = joint[~(np.isfinite(joint) & (joint >= 0))]
-    if wrong.size or joint.sum() == 0:
-        value = float(wrong[0]) if wrong.size else 0.0
-        raise InputError("law", value, "give non-negative finite probabilities that are not all zero")
+    with np.errstate(over="ignore"):
+        total = float(joint.sum())
+    if wrong.size or not 0 < total < np.inf:
+        value = float(wrong[0]) if wrong.size else total
+        mend = "give non-negative probabilities that are not all zero, and whose sum is finite"
+        raise InputError("law", value, mend)
     return joint

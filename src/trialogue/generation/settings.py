@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from tyro.conf import arg
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, non_negative_number, probability, whole_number
 from trialogue.generation.prompts import Prompt, numbered, read_prompts
 from trialogue.generation.verifier_specs import Rule
 
@@ -73,9 +73,11 @@ class Sampling:
         whole_number("n", self.n, 1)
         whole_number("max_new_tokens", self.max_new_tokens, 1)
         whole_number("seed", self.seed, 0)
+        non_negative_number("temperature", self.temperature)
+        probability("top_p", self.top_p, zero=False)
         _require_positive(self, "max_queries", "max_steps")
-        if self.top_k is not None and self.top_k < 1:
-            raise InputError("top_k", self.top_k, "keep at least 1 token, or leave it out for all")
+        if self.top_k is not None:
+            whole_number("top_k", self.top_k, 1, mend="keep at least 1 token, or leave it out for all")
 
 
 @dataclass(frozen=True)

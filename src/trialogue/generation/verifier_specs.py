@@ -5,7 +5,6 @@ What is known of a kind without building one imports neither torch nor a verifie
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 from tyro.conf import arg
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, non_negative_number, one_of
 from trialogue.registry import Registry
 
 if TYPE_CHECKING:
@@ -42,11 +41,9 @@ class Rule:
 
     def __post_init__(self) -> None:
         for field, choices in (("verifier_scope", get_args(Scope)), ("verifier_reads", get_args(Reads))):
-            if getattr(self, field) not in choices:
-                raise InputError(field, getattr(self, field), f"use {' or '.join(choices)}")
-        if not 0 <= self.verifier_timeout < math.inf:
-            mend = "use a positive number of seconds, or 0 for as long as it likes"
-            raise InputError("verifier_timeout", self.verifier_timeout, mend)
+            one_of(field, getattr(self, field), choices, f"use {' or '.join(choices)}")
+        mend = "use a positive number of seconds, or 0 for as long as it likes"
+        non_negative_number("verifier_timeout", self.verifier_timeout, mend)
         if not any(_split(spec)[0].is_function for spec in self.verifier):
             for field, default in (
                 ("verifier_scope", "completion"),

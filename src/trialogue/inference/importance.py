@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from trialogue.arrays import real_tensor
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.walks.samples import Samples
 from trialogue.randomness import numpy_generator
@@ -23,7 +24,7 @@ def effective_sample_size(log_weights: Tensor) -> float:
     From 1 to n, and 0 where all weights are zero (logarithm -inf). Raises `InputError` where a weight is not a number
     or infinite.
     """
-    log_weights = log_weights.double()
+    log_weights = real_tensor("log_weights", log_weights, "give logarithms of weights (n,)").flatten()
     wrong = log_weights.isnan() | (log_weights == math.inf)
     if bool(wrong.any()):
         raise InputError("log_weights", float(log_weights[wrong][0]), "use finite numbers, or -inf for zero")
@@ -97,6 +98,8 @@ def resampled(samples: Samples, num: int | None = None, seed: int = 0) -> Sample
 
 def _by_prompt(samples: Samples) -> list[tuple[Tensor, Tensor]]:
     """Of each prompt the places (k,) of its samples and their log-weights (k,) float64."""
+    if not isinstance(samples, Samples):
+        raise InputError("samples", type(samples).__name__, "give the Samples that `generate` returned")
     log_weight = samples.log_weight.double().masked_fill(~samples.accepted, -math.inf)
     prompts = int(samples.prompt.max()) + 1 if len(samples.prompt) else 0
     order = samples.prompt.argsort(stable=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError
+from trialogue.errors import non_negative_number, probability, whole_number
 from trialogue.inference.nucleus import nucleus
 from trialogue.models.altered import AlteredContext, pass_on
 from trialogue.oracles import Autoregressive, Context, as_oracle
@@ -26,12 +26,11 @@ class Truncated(Autoregressive):
     def __init__(
         self, base: Autoregressive, temperature: float = 1.0, top_p: float = 1.0, top_k: int | None = None
     ) -> None:
-        if not (temperature >= 0 and math.isfinite(temperature)):
-            raise InputError("temperature", temperature, "use a finite number of at least 0")
-        if not 0 < top_p <= 1:
-            raise InputError("top_p", top_p, "use a probability in (0, 1]; temperature=0 decodes greedily")
-        if top_k is not None and top_k < 1:
-            raise InputError("top_k", top_k, "keep at least 1 token, or use None for all")
+        temperature = non_negative_number("temperature", temperature)
+        mend = "use a probability in (0, 1]; temperature=0 decodes greedily"
+        top_p = probability("top_p", top_p, zero=False, mend=mend)
+        if top_k is not None:
+            top_k = whole_number("top_k", top_k, 1, mend="keep at least 1 token, or use None for all")
         self.base = base = as_oracle(base)
         self.vocab_size, self.eos, self.max_length = base.vocab_size, base.eos, base.max_length
         pass_on(base, self)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import torch
 
+from trialogue.arrays import checked_device
 from trialogue.errors import InputError
 
 Kind = Literal["CausalLM", "MaskedLM"]
@@ -105,16 +106,10 @@ def _dtype(dtype: str | torch.dtype) -> Any:
 def _device(device: str | torch.device | None) -> torch.device:
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        named = torch.device(device)
-        torch.zeros(1, device=named).item()
-    except (
-        RuntimeError,
-        AssertionError,
-        ImportError,
-    ) as error:  # builds without a backend assert that they have it
-        raise InputError("device", str(device), f"it cannot be used here: {first_line(error)}") from error
-    return named
+    found = checked_device(device)
+    if found.type == "meta":
+        raise InputError("device", str(device), "it cannot be used here: tensors have no values there")
+    return found
 
 
 def first_line(error: BaseException) -> str:

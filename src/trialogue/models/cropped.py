@@ -22,7 +22,7 @@ class Cropped(PrefixOracle):
     """
 
     def __init__(self, base: Autoregressive, window: int) -> None:
-        self.base, self.window = as_oracle(base), whole_number("window", window, 1)
+        self.base, self.window = as_oracle(base, "base"), whole_number("window", window, 1)
         base = self.base
         if base.max_length is not None and window > base.max_length:
             raise InputError("window", window, f"the oracle reads at most {base.max_length} tokens")
@@ -47,7 +47,7 @@ class Endless(Autoregressive):
     """
 
     def __init__(self, base: Autoregressive) -> None:
-        base = as_oracle(base)
+        base = as_oracle(base, "base")
         if base.eos is None or base.eos != base.vocab_size - 1:
             mend = f"it must be the last of {base.vocab_size} tokens to be left out"
             raise InputError("eos", base.eos, mend)

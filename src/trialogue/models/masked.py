@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from trialogue.arrays import require_bools, whole_tensor
 from trialogue.errors import InputError, whole_number
 from trialogue.models.transformer import Transformer
 from trialogue.oracles import Masked
@@ -39,6 +40,8 @@ class MaskedNetwork(Masked):
         One pass per row. Elsewhere tokens have probability one. Raises `InputError` for tokens the network does not
         know and sequences it cannot read.
         """
+        tokens = whole_tensor("tokens", tokens, "give token ids (rows, N)")
+        require_bools("masked", masked, tuple(tokens.shape), "give one bool for each token")
         masked = masked & self.free(tokens)
         laws = self._point_masses(tokens.masked_fill(masked, 0))
         inputs = tokens.masked_fill(masked, self.mask)
@@ -96,6 +99,8 @@ class MaskedTransformer(MaskedNetwork):
     """
 
     def __init__(self, model: Transformer, batch_size: int = 256) -> None:
+        if not isinstance(model, Transformer):
+            raise InputError("model", type(model).__name__, "give a Transformer")
         if model.mask is None:
             raise InputError(
                 "causal", True, "a causal model reads no masks; use TransformerConfig(causal=False)"

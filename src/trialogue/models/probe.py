@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, finite_number, whole_number
 from trialogue.oracles import Autoregressive, Context, as_context, padded
 from trialogue.randomness import generator
 
@@ -18,8 +18,8 @@ class Probe(nn.Module):
     """Two logits (error, correct) of a hidden state (n, width): linear for `depth=1`, else an MLP with ReLU."""
 
     def __init__(self, width: int, depth: int = 1, hidden: int = 256, seed: int = 0) -> None:
-        if depth < 1:
-            raise InputError("depth", depth, "use 1 (linear) or more layers")
+        width, hidden = whole_number("width", width, 1), whole_number("hidden", hidden, 1)
+        depth = whole_number("depth", depth, 1, mend="use 1 (linear) or more layers")
         super().__init__()
         self.width, self.depth, self.hidden = width, depth, hidden
         widths = [width, *[hidden] * (depth - 1), 2]
@@ -54,6 +54,7 @@ class Probe(nn.Module):
 
     def rescaled(self, slope: float, offset: float) -> "Probe":
         """A copy whose log-odds of correct are `slope` times this probe's, plus `offset`."""
+        slope, offset = finite_number("slope", slope), finite_number("offset", offset)
         copy = Probe(self.width, self.depth, self.hidden)
         copy.load_state_dict(self.state_dict())
         with torch.no_grad():
@@ -69,6 +70,7 @@ def hidden_states(
 ) -> Tensor:
     """Last-position hidden states (n, len(layers), width) of prefixes `tokens` (n, capacity), `lengths` (n,)."""
     states: list[Tensor] = []
+    layers = _layers(layers)
     rows = max(1, min(_ROWS_AT_ONCE, len(tokens)))
     with torch.inference_mode():
         context = as_context(
@@ -80,6 +82,12 @@ def hidden_states(
             states.append(torch.stack([context.hidden(features, layer) for layer in layers], 1).float().cpu())
     # Outside of inference mode, so that a probe may be trained on them.
     return torch.cat(states)
+
+
+def _layers(layers: Sequence[int]) -> tuple[int, ...]:
+    if isinstance(layers, str) or not isinstance(layers, Sequence) or not layers:
+        raise InputError("layers", layers, "name at least one layer, by its number or -1")
+    return tuple(whole_number("layers", layer, -1) for layer in layers)
 
 
 def hidden_states_of_prefixes(
@@ -106,8 +114,8 @@ def hidden_states_of_prefixes(
         if any(shorter >= longer for shorter, longer in pairwise([-1, *cuts, len(sequence) + 1])):
             mend = f"use increasing lengths from 0 to {len(sequence)}, the length of the sequence"
             raise InputError("lengths", list(cuts), mend)
-    if not layers:
-        raise InputError("layers", (), "name at least one layer")
+    layers = _layers(layers)
+    whole_number("batch_size", batch_size, 1)
     recorded = tuple(layer for layer in layers if layer != -1)
     cut = {index: sequences[index][: cuts[-1]] for index, cuts in enumerate(lengths) if len(cuts)}
     if not cut:

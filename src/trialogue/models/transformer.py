@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, one_of, truth_value, whole_number
 from trialogue.models.attention_cache import AttentionCache, attended_positions
 from trialogue.models.networks import register_network
 from trialogue.oracles import Autoregressive
@@ -49,13 +49,12 @@ class TransformerConfig:
 
     def __post_init__(self) -> None:
         for field in ("vocab_size", "layers", "heads", "width", "mlp_width", "max_length"):
-            value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(field, value, "must be an integer, at least 1")
+            value = whole_number(field, getattr(self, field), 1, mend="must be an integer, at least 1")
+            object.__setattr__(self, field, value)  # a number of numpy is none of JSON
+        truth_value("causal", self.causal)
         if self.width % self.heads:
             raise InputError("width", self.width, f"must be a multiple of heads={self.heads}")
-        if self.positions not in get_args(Positions):
-            raise InputError("positions", self.positions, f"must be one of {', '.join(get_args(Positions))}")
+        one_of("positions", self.positions, get_args(Positions))
         if self.positions == "linear" and self.width < 2:
             raise InputError("width", self.width, "linear positions take one coordinate: use at least 2")
         if self.attention_window is not None:
@@ -106,6 +105,8 @@ class Transformer(nn.Module, Autoregressive):
     """
 
     def __init__(self, config: TransformerConfig, seed: int = 0) -> None:
+        if not isinstance(config, TransformerConfig):
+            raise InputError("config", config, "give a TransformerConfig")
         super().__init__()
         self.config = config
         self.vocab_size = config.vocab_size + 1

@@ -11,11 +11,11 @@ from trialogue.errors import InputError
 from trialogue.oracles.autoregressive import Autoregressive, Context, PrefixOracle
 
 
-def as_oracle(thing: Any) -> Autoregressive:
+def as_oracle(thing: Any, field: str = "oracle") -> Autoregressive:
     """An oracle as it is; of an object with `vocab_size` and a method `open` or `next_log_probs` an oracle.
 
-    What such an object does not say has the default that `Autoregressive` and `Context` state. Raises `InputError` for
-    anything else.
+    What such an object does not say has the default that `Autoregressive` and `Context` state. Raises `InputError`,
+    which names `field`, for anything else.
     """
     if isinstance(thing, Autoregressive):
         return thing
@@ -25,7 +25,7 @@ def as_oracle(thing: Any) -> Autoregressive:
         if hasattr(thing, "next_log_probs"):
             return _Answering(thing)
     mend = "give an Autoregressive oracle: one with vocab_size, and open or next_log_probs"
-    raise InputError("oracle", thing.__name__ if isinstance(thing, type) else type(thing).__name__, mend)
+    raise InputError(field, thing.__name__ if isinstance(thing, type) else type(thing).__name__, mend)
 
 
 def _take_facts(adapter: Any, thing: Any, contract: type, names: Sequence[str]) -> None:

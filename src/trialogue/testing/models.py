@@ -5,10 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
 from trialogue.inference.chains.conditionals import listed_law
 from trialogue.oracles import Energy, Joint, Masked, SequenceModel, as_model, whole_sequences
-from trialogue.randomness import Enumeration, generator
+from trialogue.randomness import generator
 from trialogue.testing.chains import sites_in
 
 STATES = 256

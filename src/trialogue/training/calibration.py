@@ -13,7 +13,8 @@ from scipy.special import expit
 from scipy.stats import binomtest
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score, roc_curve
 
-from trialogue.errors import InputError
+from trialogue.arrays import real_tensor, whole_tensor
+from trialogue.errors import InputError, finite_number, one_of, probability, whole_number
 
 Method = Literal["platt", "temperature", "none"]
 Floats = NDArray[np.float64]
@@ -34,8 +35,8 @@ def fit_calibration(log_odds: Floats, labels: Labels, method: Method = "platt") 
     targets (N₁ + 1)/(N₁ + 2) and 1/(N₀ + 2), which keep the slope finite where the classes are separable. Raises
     `InputError` where a class is missing, or where larger log-odds do not mean more correct labels.
     """
-    if method not in get_args(Method):
-        raise InputError("calibration", method, f"use one of {', '.join(get_args(Method))}")
+    one_of("calibration", method, get_args(Method))
+    log_odds, labels = _examples("log_odds", log_odds, labels)
     correct = _both_classes(labels)
     if method == "none":
         return Calibration()
@@ -67,7 +68,7 @@ def fit_calibration(log_odds: Floats, labels: Labels, method: Method = "platt") 
 
 def least_false_rejections(correct: int) -> float:
     """The least expected share of false rejections that `correct` correct examples can vouch for."""
-    return 1 / (correct + 1)
+    return 1 / (whole_number("correct", correct, 0) + 1)
 
 
 def rejection_threshold(probabilities: Floats, labels: Labels, false_rejections: float) -> float:
@@ -78,6 +79,7 @@ def rejection_threshold(probabilities: Floats, labels: Labels, false_rejections:
     (Vovk et al. 2005). Several examples of one text are not independent: with them it holds in good approximation
     where texts are many. Raises `InputError` where n is too small for any threshold to keep the promise.
     """
+    probabilities, labels = _examples("probabilities", probabilities, labels)
     accepted = np.sort(probabilities[labels == 1])
     check_false_rejections(false_rejections, len(accepted))
     # A rate such as 0.1 times 10 lies below 1 by rounding alone.
@@ -86,8 +88,8 @@ def rejection_threshold(probabilities: Floats, labels: Labels, false_rejections:
 
 def check_false_rejections(false_rejections: float, correct: int) -> None:
     """Raise `InputError` unless `correct` correct examples can vouch for the rate `false_rejections`."""
-    if not 0 < false_rejections < 1:
-        raise InputError("false_rejections", false_rejections, "use a share strictly between 0 and 1")
+    mend = "use a share strictly between 0 and 1"
+    probability("false_rejections", false_rejections, zero=False, one=False, mend=mend)
     least = least_false_rejections(correct)
     if false_rejections < least - 1e-12:
         mend = f"{correct} correct examples calibrate it: use at least {least:.4f}, or give more texts"
@@ -96,6 +98,7 @@ def check_false_rejections(false_rejections: float, correct: int) -> None:
 
 def youden_threshold(probabilities: Floats, labels: Labels) -> float:
     """The threshold that maximises Youden's J: share of errors rejected minus share of correct rejected."""
+    probabilities, labels = _examples("probabilities", probabilities, labels)
     _both_classes(labels)
     false_accepts, accepts, thresholds = roc_curve(labels, probabilities)
     # The first point of the curve rejects everything, at a threshold of infinity.
@@ -104,6 +107,8 @@ def youden_threshold(probabilities: Floats, labels: Labels) -> float:
 
 def expected_calibration_error(probabilities: Floats, labels: Labels, bins: int = 10) -> float:
     """|mean probability - share of correct|, averaged over `bins` equal intervals of P(correct) by their size."""
+    probabilities, labels = _examples("probabilities", probabilities, labels)
+    bins = whole_number("bins", bins, 1)
     place = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
     gaps = np.bincount(place, weights=probabilities - labels, minlength=bins)
     return float(np.abs(gaps).sum() / len(labels))
@@ -149,6 +154,9 @@ def verifier_numbers(
     probabilities: Floats, labels: Labels, threshold: float, before: Floats
 ) -> VerifierNumbers:
     """Numbers of calibrated `probabilities` (n,) with a `threshold`; `before` (n,) are the uncalibrated ones."""
+    probabilities, labels = _examples("probabilities", probabilities, labels)
+    before = _examples("before", before, labels)[0]
+    finite_number("threshold", threshold)
     correct = _both_classes(labels)
     rejected = probabilities < threshold
     return VerifierNumbers(
@@ -163,6 +171,20 @@ def verifier_numbers(
         false_rejections=Share.of(rejected[labels == 1]),
         detections=Share.of(rejected[labels == 0]),
     )
+
+
+def _examples(field: str, values: Floats, labels: Labels) -> tuple[Floats, Labels]:
+    """Numbers (n,) of examples and their labels (n,), 0 or 1."""
+    mend = "give one finite number for each example"
+    numbers, marks = (
+        real_tensor(field, values, mend),
+        whole_tensor("labels", labels, "give 0 or 1 for each example"),
+    )
+    if numbers.shape != (marks.numel(),) or not bool(numbers.isfinite().all()):
+        raise InputError(field, tuple(numbers.shape), mend)
+    if marks.ndim != 1 or bool(((marks != 0) & (marks != 1)).any()):
+        raise InputError("labels", tuple(marks.shape), "give 0 or 1 for each example")
+    return numbers.numpy(), marks.numpy()
 
 
 def _both_classes(labels: Labels) -> int:

@@ -4,7 +4,15 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from trialogue.errors import InputError
+from trialogue.errors import (
+    InputError,
+    non_negative_number,
+    one_of,
+    positive_number,
+    probability,
+    truth_value,
+    whole_number,
+)
 
 Schedule = Literal["cosine", "linear", "constant"]
 Average = Literal["none", "constant", "power"]
@@ -47,28 +55,23 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         for field in ("steps", "batch_size", "checkpoint_every", "log_every"):
-            self._require(field, getattr(self, field) >= 1, "must be at least 1")
+            whole_number(field, getattr(self, field), 1)
+        for field in ("warmup_steps", "seed"):
+            whole_number(field, getattr(self, field), 0)
         for field in ("learning_rate", "ema_power"):
-            value = getattr(self, field)
-            self._require(field, 0 < value < math.inf, "must be positive and finite")
-        for field in ("weight_decay", "warmup_steps"):
-            self._require(field, 0 <= getattr(self, field) < math.inf, "must be finite and not negative")
+            positive_number(field, getattr(self, field))
+        non_negative_number("weight_decay", self.weight_decay)
         for field in ("beta_1", "beta_2", "momentum", "ema_decay", "ema_floor"):
-            self._require(field, 0 <= getattr(self, field) < 1, "must be in [0, 1)")
-        self._require(
-            "gradient_clip", self.gradient_clip is None or self.gradient_clip > 0, "must be positive"
-        )
-        self._require("schedule", self.schedule in get_args(Schedule), f"choose from {get_args(Schedule)}")
-        names = get_args(OptimizerName)
-        self._require("optimizer", self.optimizer in names, f"choose from {names}")
-        self._require(
-            "momentum", not self.momentum or self.optimizer == "sgd", "only SGD has one: leave it out"
-        )
-        self._require("ema", self.ema in get_args(Average), f"choose from {get_args(Average)}")
-
-    def _require(self, field: str, holds: bool, mend: str) -> None:
-        if not holds:
-            raise InputError(field, getattr(self, field), mend)
+            probability(field, getattr(self, field), one=False, mend="must be in [0, 1)")
+        if self.gradient_clip is not None:
+            positive_number("gradient_clip", self.gradient_clip)
+        one_of("schedule", self.schedule, get_args(Schedule))
+        one_of("optimizer", self.optimizer, get_args(OptimizerName))
+        if self.momentum and self.optimizer != "sgd":
+            raise InputError("momentum", self.momentum, "only SGD has one: leave it out")
+        one_of("ema", self.ema, get_args(Average))
+        if self.bf16 is not None:
+            truth_value("bf16", self.bf16)
 
     def trajectory(self) -> dict[str, Any]:
         """The fields that decide what is learned, which how often to save and to log does not."""

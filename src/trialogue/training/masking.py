@@ -11,7 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.arrays import whole_tensor
+from trialogue.errors import InputError, probability, whole_number
 from trialogue.models.masked import masked_logits
 from trialogue.models.transformer import Transformer
 from trialogue.randomness import generator
@@ -19,6 +20,8 @@ from trialogue.randomness import generator
 
 def uniform_masks(rows: int, sites: int, count: int, seed: int, *names: object) -> Tensor:
     """Masks (rows, sites) bool of `count` sites each, every such set equally likely; see `generator` for the names."""
+    rows, sites = whole_number("rows", rows, 0), whole_number("sites", sites, 1)
+    count = whole_number("count", count, 0, sites)
     drawn = torch.rand(rows, sites, generator=generator(seed, *names), dtype=torch.float64)
     masked = drawn.topk(count, 1).indices
     return torch.zeros(rows, sites, dtype=torch.bool).scatter_(1, masked, True)
@@ -109,8 +112,7 @@ class Replacement:
 
     def __post_init__(self) -> None:
         for field in ("mask", "random"):
-            if not 0 <= getattr(self, field) <= 1:
-                raise InputError(field, getattr(self, field), "must be in [0, 1]")
+            probability(field, getattr(self, field))
         if self.mask + self.random > 1 + 1e-9:
             raise InputError("random", self.random, f"with mask={self.mask} the two are more than one")
 
@@ -173,8 +175,12 @@ def masked_batches(
     for a causal model, for tokens that are not the data's, and for a batch size that the copies of a sequence do not
     divide.
     """
+    if not isinstance(model, Transformer):
+        raise InputError("model", type(model).__name__, "give a Transformer")
     if model.mask is None:
         raise InputError("causal", True, "a causal model reads no masks; use TransformerConfig(causal=False)")
+    whole_number("seed", seed, 0)
+    sequences = whole_tensor("sequences", sequences, "give a matrix (sequences, tokens) with a row")
     if sequences.ndim != 2 or not sequences.numel():
         raise InputError("sequences", tuple(sequences.shape), "give a matrix (sequences, tokens) with a row")
     vocab_size, mask = model.config.vocab_size, model.mask
@@ -200,5 +206,4 @@ def masked_token_loss(model: Transformer, inputs: Tensor, tokens: Tensor, target
 
 
 def _rate(field: str, rate: float) -> None:
-    if not 0 < rate <= 1:
-        raise InputError(field, rate, "must be in (0, 1]")
+    probability(field, rate, zero=False, mend="must be in (0, 1]")

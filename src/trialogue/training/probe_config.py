@@ -1,14 +1,17 @@
 """How a verifier of prefixes is trained: every option of `trialogue probe` about the training is a field here."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from tyro.conf import arg
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, one_of, probability, truth_value, whole_number
 
 if TYPE_CHECKING:
     from trialogue.training.probes import ProbeConfig
+
+Calibration = Literal["platt", "temperature", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +47,7 @@ class ProbeTrainingConfig:
     """Put prompts into the tokenizer's chat template."""
     eos: bool = False
     """Texts end with the end of sequence."""
-    calibration: Literal["platt", "temperature", "none"] = "platt"
+    calibration: Calibration = "platt"
     """How its values become probabilities."""
     false_rejections: Annotated[float, arg(metavar="RATE")] = 0.05
     """The share of new correct prefixes that the threshold may reject."""
@@ -58,20 +61,29 @@ class ProbeTrainingConfig:
     def __post_init__(self) -> None:
         for name in ("patience", "correct_prefixes", "batch_size", "hidden"):
             whole_number(name, getattr(self, name), 1)
-        if not self.depths:
+        if not isinstance(self.depths, Sequence) or not self.depths:
             raise InputError("depths", self.depths, "name at least one")
+        if not isinstance(self.layers, Sequence):
+            raise InputError("layers", self.layers, "use numbers of layers, all, or every:N")
+        if not isinstance(self.layers, str):
+            for layer in self.layers:
+                whole_number("layers", layer, -1)
+        for name in ("validation", "test"):
+            share = getattr(self, name)
+            probability(name, share, zero=False, one=False, mend="hold out a share strictly between 0 and 1")
+        one_of("split_by", self.split_by, ("text", "prompt"), "use text or prompt")
+        one_of("calibration", self.calibration, get_args(Calibration))
+        truth_value("chat", self.chat)
+        truth_value("eos", self.eos)
         for depth in self.depths:
             whole_number("depths", depth, 1)
-        if isinstance(self.threshold, float | int):
-            usable = 0 <= self.threshold <= 1
+        if isinstance(self.threshold, str):
+            one_of("threshold", self.threshold, ("youden",), "use a probability from 0 to 1, or youden")
+        elif self.threshold is not None:
+            probability("threshold", self.threshold, mend="use a probability from 0 to 1, or youden")
         else:
-            usable = self.threshold in (None, "youden")
-        if not usable:
-            raise InputError("threshold", self.threshold, "use a probability from 0 to 1, or youden")
-        if self.threshold is None and not 0 < self.false_rejections < 1:
-            raise InputError(
-                "false_rejections", self.false_rejections, "use a share strictly between 0 and 1"
-            )
+            mend = "use a share strictly between 0 and 1"
+            probability("false_rejections", self.false_rejections, zero=False, one=False, mend=mend)
         self.probe()
 
     def probe(self) -> "ProbeConfig":

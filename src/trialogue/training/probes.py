@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from trialogue.errors import InputError
+from trialogue.arrays import real_tensor, whole_tensor
+from trialogue.errors import InputError, non_negative_number, positive_number, probability, whole_number
 from trialogue.models.probe import Probe
 from trialogue.randomness import generator, seed_of
 
@@ -27,11 +28,13 @@ class ProbeConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise InputError(name, getattr(self, name), "use at least 1")
-        if not 0 < self.validation < 1:
-            raise InputError("validation", self.validation, "hold out a share between 0 and 1")
+        for name in ("depth", "hidden", "epochs", "batch_size"):
+            whole_number(name, getattr(self, name), 1)
+        whole_number("seed", self.seed, 0)
+        positive_number("learning_rate", self.learning_rate)
+        non_negative_number("weight_decay", self.weight_decay)
+        mend = "hold out a share between 0 and 1"
+        probability("validation", self.validation, zero=False, one=False, mend=mend)
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,11 @@ def train_probe(states: Tensor, labels: Tensor, config: ProbeConfig | None = Non
     Raises `InputError` where one of the two labels is missing from what is left to train on.
     """
     config = ProbeConfig() if config is None else config
-    labels = labels.long()
+    mend = "give hidden states (n, width), and one label for each"
+    shape = real_tensor("states", states, mend).shape
+    labels = whole_tensor("labels", labels, "give 1 for correct and 0 for erroneous, (n,)")
+    if len(shape) != 2 or labels.shape != shape[:1]:
+        raise InputError("states", tuple(shape), mend)
     permutation = _permutations(config)
     order = permutation(len(states))
     held_out = max(1, round(len(states) * config.validation))
@@ -98,7 +105,7 @@ def search_probes(
     probe is taken from the epoch where it is least; training stops after `patience` epochs without a new least.
     `trained` is told of every candidate. Raises `InputError` where one of the two labels is missing from `train`.
     """
-    labels = labels.long()
+    labels = whole_tensor("labels", labels, "give 1 for correct and 0 for erroneous, (n,)")
     candidates = []
     for place, layer in enumerate(layers):
         of_layer = states[:, place].contiguous()

@@ -13,9 +13,10 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 from torch import Tensor
 
+from trialogue.arrays import real_tensor
 from trialogue.blocks import Blocks, StateLaw, Weights, adaptive_law, require_covered, require_one_law
 from trialogue.data.ising.model import Ising
-from trialogue.errors import InputError
+from trialogue.errors import InputError, non_negative_number, positive_number
 from trialogue.training.block_conditionals import BlockConditionals
 from trialogue.training.block_moments import Floats
 from trialogue.training.drawn_masks import draw_masks
@@ -71,16 +72,15 @@ def fit_pseudolikelihood(
     completions to list, and where there is no finite estimate: separable samples, whose loss falls for ever along a
     direction, and samples that leave a parameter undetermined; and for a tolerance below rounding.
     """
+    mend = f"give a matrix (n, N) of at least one sample of 1 to {_SITES} spins"
+    real_tensor("samples", samples, mend)
     tokens = torch.as_tensor(samples)
     if tokens.ndim != 2 or not tokens.numel() or tokens.shape[1] > _SITES:
-        mend = f"give a matrix (n, N) of at least one sample of 1 to {_SITES} spins"
         raise InputError("samples", tuple(tokens.shape), mend)
     if not bool(((tokens == 0) | (tokens == 1)).all()):
         raise InputError("samples", tokens.unique().tolist()[:4], "spins are tokens 0 and 1")
-    if not 0 < tolerance < np.inf:
-        raise InputError("tolerance", tolerance, "use a positive number, such as 1e-8")
-    if not 0 <= ridge < np.inf:
-        raise InputError("ridge", ridge, "use zero or a positive number")
+    tolerance = positive_number("tolerance", tolerance, "use a positive number, such as 1e-8")
+    ridge = non_negative_number("ridge", ridge, "use zero or a positive number")
     conditionals = _masked(tokens.long(), block_size, blocks, weights, law, masks, seed)
     return _minimised(conditionals, tokens.shape, tolerance, ridge)
 

@@ -12,9 +12,10 @@ from inference.chains.small_models import random_ising, spins
 from trialogue.data import Ising
 from trialogue.data.ising import model as ising
 from trialogue.data.ising.couplings import Clique
+from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
 from trialogue.oracles import Energy, Joint, Masked
-from trialogue.randomness import Enumeration, Streams
+from trialogue.randomness import Streams
 from trialogue.testing.frequencies import l1_distance, weissman_radius
 
 FIELDS = torch.tensor([0.3, -0.2, 0.5, 0.1, 0.7, -1.0], dtype=torch.float64)

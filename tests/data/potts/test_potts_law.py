@@ -5,12 +5,13 @@ import torch
 
 from data.potts import potts_enumeration as by_hand
 from trialogue.data import PottsChain
+from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
 from trialogue.inference import BlockGibbs, Gibbs, run_chain
 from trialogue.inference.laws import transition_matrix
 from trialogue.inference.simulation.heat_bath import HeatBath
 from trialogue.oracles import Energy, Joint, Masked
-from trialogue.randomness import Enumeration, Streams, generator
+from trialogue.randomness import Streams, generator
 from trialogue.testing.frequencies import l1_distance, weissman_radius
 
 CHAINS = {

@@ -253,7 +253,7 @@ def test_what_is_no_tuple_is_not_valid() -> None:
         (lambda: SemiprimeTuples(8).size, r"^digits=8: there are about 5.2e\+06 such primes"),
         (lambda: SemiprimeTuples(PAIR_DIGITS + 1).weights(()), r"^digits=7: .* at most 6 digits"),
         (lambda: SemiprimeTuples(1000).size, r"^digits=1000: there are about 3\.9e\+996 such primes"),
-        (lambda: SemiprimeTuples(2).decode(torch.zeros(3, 7)), r"^tokens=\(3, 7\)"),
+        (lambda: SemiprimeTuples(2).decode(torch.zeros(3, 7).long()), r"^tokens=\(3, 7\)"),
         (lambda: SemiprimeTuples(2).decode(torch.zeros(3, 8)), r"^tokens=torch.float32: give whole numbers"),
         (lambda: SemiprimeTuples(2).valid(torch.zeros(3, 8)), r"^tokens=torch.float32: give whole numbers"),
         (lambda: SemiprimeTuples(2).decode(torch.full((3, 8), 12)), r"^tokens=12: use digits from 0 to 9"),

@@ -8,6 +8,7 @@ import torch
 
 from inference.chains.small_models import Conditionals, block_kernel, random_ising, random_law
 from trialogue.data import Ising
+from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
 from trialogue.inference import (
     AdaptiveBlockDynamics,
@@ -20,7 +21,7 @@ from trialogue.inference import (
 )
 from trialogue.inference.chains import subsets
 from trialogue.inference.laws import transition_matrix
-from trialogue.randomness import Enumeration, Streams
+from trialogue.randomness import Streams
 
 MODEL = random_ising(1, 4)
 LAW = MODEL.probabilities()

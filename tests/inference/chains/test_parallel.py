@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from inference.chains.small_models import Conditionals, Contradictory, Energies, random_ising, random_law
+from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
 from trialogue.inference import AdaptiveBlockDynamics, BlockGibbs, ChainRule, IndependentParallel
 from trialogue.inference.laws import transition_matrix
 from trialogue.oracles import Joint, Masked, whole_sequences
-from trialogue.randomness import Enumeration
 
 MODELS = [random_ising(1, 4), Conditionals(random_law(2, 3, 3)), Energies(random_law(2, 3, 3))]
 

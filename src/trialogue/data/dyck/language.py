@@ -14,9 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trialogue.arrays import real_tensor, whole_tensor
 from trialogue.compilation import over_rows
 from trialogue.data.dyck.kernels import DyckError, State, draw, match, scan, thresholds
-from trialogue.errors import InputError
+from trialogue.errors import InputError, probability, truth_value, whole_number
 from trialogue.oracles import Decoding, PrefixOracle, Verifier
 from trialogue.randomness import seed_of
 
@@ -57,20 +58,27 @@ class Dyck(PrefixOracle, Verifier):
     ) -> None:
         """Make the law of strings of `length` tokens.
 
-        Raises `InputError` where `length` is below 1, or odd for complete strings; where `type_probs` are not
-        positive or do not sum to 1 within 1e-6; unless 0 < `open_prob` < 1; where `max_depth` is below 1.
+        Raises `InputError` where `length` is no whole number of at least 1, or odd for complete strings; where
+        `type_probs` are not positive or do not sum to 1 within 1e-6; unless 0 < `open_prob` < 1; where `max_depth` is
+        no whole number of at least 1.
         """
-        if length < 1 or (complete and length % 2):
-            raise InputError("length", length, "must be at least 1, and even for complete strings")
-        total = math.fsum(type_probs)
-        if not all(p > 0 for p in type_probs) or not abs(total - 1) <= 1e-6:
+        wanted = "must be a whole number of at least 1, and even for complete strings"
+        length = whole_number("length", length, 1, mend=wanted)
+        if truth_value("complete", complete) and length % 2:
+            raise InputError("length", length, wanted)
+        own = real_tensor("type_probs", type_probs, "give a sequence of probabilities")
+        total = math.fsum(own.flatten().tolist())
+        if own.ndim != 1 or not bool((own > 0).all()) or not abs(total - 1) <= 1e-6:
             raise InputError("type_probs", type_probs, "must be positive and sum to 1")
-        if not 0 < open_prob < 1:
-            raise InputError("open_prob", open_prob, "must lie strictly between 0 and 1")
-        if max_depth is not None and max_depth < 1:
-            raise InputError("max_depth", max_depth, "must be at least 1, or None")
+        open_prob = probability(
+            "open_prob", open_prob, zero=False, one=False, mend="must lie strictly between 0 and 1"
+        )
+        if max_depth is not None:
+            max_depth = whole_number(
+                "max_depth", max_depth, 1, mend="must be a whole number of at least 1, or None"
+            )
         self.length, self.open_prob, self.max_depth, self.complete = length, open_prob, max_depth, complete
-        self.type_probs = tuple(p / total for p in type_probs)
+        self.type_probs = tuple(p / total for p in own.tolist())
         self.vocab_size, self.max_length = 2 * len(self.type_probs), length
 
         self._max_depth = length + 1 if max_depth is None else max_depth
@@ -103,13 +111,14 @@ class Dyck(PrefixOracle, Verifier):
         Returns tokens (n, lengths[1]) int64, right-padded with zeros, and lengths (n,) int64. Prompt i
         depends on `seed` and i alone, and is independent of what `sample` draws with the same seed.
         """
-        if not 0 <= lengths[0] <= lengths[1] <= self.length:
-            raise InputError("lengths", lengths, f"must be a range within 0..{self.length}")
-        return self._draw(n, lengths, seed_of(seed, "dyck", "prompts"))
+        mend = f"must be a range within 0..{self.length}"
+        bounds = whole_tensor("lengths", lengths, mend).tolist()
+        if np.shape(bounds) != (2,) or not 0 <= bounds[0] <= bounds[1] <= self.length:
+            raise InputError("lengths", lengths, mend)
+        return self._draw(n, (bounds[0], bounds[1]), seed_of(seed, "dyck", "prompts"))
 
     def _draw(self, n: int, lengths: tuple[int, int], seed: int) -> tuple[Tensor, Tensor]:
-        if n < 0:
-            raise InputError("n", n, "must not be negative")
+        n = whole_number("n", n, 0)
         # numpy asks for huge pages where torch does not, and first touching small ones takes half of the time.
         tokens, drawn = np.empty((n, lengths[1]), np.int64), np.empty(n, np.int64)
         law = (np.uint64(seed), *lengths, self._ceiling, self._thresholds)
@@ -118,6 +127,7 @@ class Dyck(PrefixOracle, Verifier):
 
     def log_prob(self, x: Tensor) -> Tensor:
         """Log-probability (n,) float64 of strings (n, length), -inf where they have an error."""
+        x = whole_tensor("x", x, "must be integer tokens (n, length)")
         if x.ndim != 2 or x.shape[1] != self.length:
             raise InputError("x", tuple(x.shape), f"must have the shape (n, {self.length})")
         return self._scan(x).log_prob
@@ -180,16 +190,15 @@ class Dyck(PrefixOracle, Verifier):
 
     def depth(self, x: Tensor) -> Tensor:
         """Opened minus closed brackets (n, width) int64 after each token; padding counts as what it is."""
-        self._require_brackets(x)
-        return (1 - 2 * (x & 1)).cumsum(1)
+        return (1 - 2 * (self._brackets(x) & 1)).cumsum(1)
 
     def matching(self, x: Tensor) -> Tensor:
         """Position (n, width) int64 of each bracket's partner, -1 where it has none.
 
         A closing bracket takes the innermost open one off the stack; they are partners if their types agree.
         """
-        self._require_brackets(x)
-        tokens = x.detach().to("cpu", torch.int64).contiguous()
+        x = self._brackets(x)
+        tokens = x.cpu().contiguous()
         partner = torch.empty_like(tokens)
         over_rows(match, *tokens.shape, tokens.numpy(), partner.numpy())
         return partner.to(x.device)
@@ -222,27 +231,33 @@ class Dyck(PrefixOracle, Verifier):
         limit = decoding.limit[rows]
         return (limit == self.length) if decoding.eos is None else (limit >= self.length)
 
-    def _require_brackets(self, x: Tensor) -> None:
-        if x.ndim != 2 or x.is_floating_point():
-            raise InputError("x", f"{x.dtype} {tuple(x.shape)}", "must be integer tokens (n, width)")
+    def _brackets(self, x: Tensor) -> Tensor:
+        """`x` (n, width) as int64, all of them tokens of the law."""
+        x = whole_tensor("x", x, "must be integer tokens (n, width)")
+        if x.ndim != 2:
+            raise InputError("x", tuple(x.shape), "must be integer tokens (n, width)")
         if x.numel() and not 0 <= int(x.min()) <= int(x.max()) < self.vocab_size:
             raise InputError("x", [int(x.min()), int(x.max())], f"tokens must be in 0..{self.vocab_size - 1}")
+        return x
 
     def _scan(self, tokens: Tensor, lengths: Tensor | None = None, eos: int | None = None) -> _Scan:
-        if tokens.ndim != 2 or tokens.is_floating_point():
-            kind = f"{tokens.dtype} {tuple(tokens.shape)}"
-            raise InputError("tokens", kind, "must be integers of the shape (n, width)")
+        tokens = whole_tensor("tokens", tokens, "must be integers of the shape (n, width)")
+        if tokens.ndim != 2:
+            raise InputError("tokens", tuple(tokens.shape), "must be integers of the shape (n, width)")
         n, width = tokens.shape
-        if eos is not None and eos < self.vocab_size:
-            raise InputError("eos", eos, f"must not be a bracket, so at least {self.vocab_size}")
+        if eos is not None:
+            mend = f"must not be a bracket, so at least {self.vocab_size}"
+            eos = whole_number("eos", eos, self.vocab_size, mend=mend)
         if lengths is None:
             # The end of sequence is itself a token of the row, unless the row has none.
             before = torch.full((n,), width) if eos is None else ((tokens == eos).cumsum(1) == 0).sum(1)
             lengths = before if eos is None else (before + 1).clamp_max(width)
-        elif lengths.shape != (n,) or (n and not 0 <= int(lengths.min()) <= int(lengths.max()) <= width):
-            raise InputError("lengths", lengths.tolist(), f"must be {n} numbers in 0..{width}")
-        rows = tokens.detach().to("cpu", torch.int64).contiguous()
-        stops = lengths.detach().to("cpu", torch.int64).contiguous()
+        else:
+            mend = f"must be {n} whole numbers in 0..{width}"
+            lengths = whole_tensor("lengths", lengths, mend)
+            if lengths.shape != (n,) or (n and not 0 <= int(lengths.min()) <= int(lengths.max()) <= width):
+                raise InputError("lengths", lengths.tolist(), mend)
+        rows, stops = tokens.cpu().contiguous(), lengths.cpu().contiguous()
         position, error, state, top = torch.empty(4, n, dtype=torch.int64)
         log_prob = torch.empty(n, dtype=torch.float64)
         law = (-1 if eos is None else eos, self._max_depth, self._ceiling, self._log_law)

@@ -9,6 +9,7 @@ import math
 import torch
 from torch import Tensor
 
+from trialogue.arrays import real_tensor
 from trialogue.errors import InputError
 from trialogue.randomness import Choose
 
@@ -196,9 +197,10 @@ def couplings_of(matrix: Tensor, field: Tensor) -> Dense | Clique:
 
 def checked_matrix(coupling: Tensor) -> Tensor:
     """`coupling` (N, N) as float64; raises `InputError` unless it is symmetric and finite with a zero diagonal."""
-    matrix = torch.as_tensor(coupling, dtype=torch.float64)
+    mend = "give a square matrix (N, N) with N at least 1"
+    matrix = real_tensor("coupling", coupling, mend)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
-        raise InputError("coupling", tuple(matrix.shape), "give a square matrix (N, N) with N at least 1")
+        raise InputError("coupling", tuple(matrix.shape), mend)
     if not bool(torch.isfinite(matrix).all()):
         raise InputError("coupling", float(matrix[~torch.isfinite(matrix)][0]), "give finite couplings")
     if bool(matrix.diagonal().any()):
@@ -217,11 +219,12 @@ def checked_field(
 
     A number is one for all, where there may be `one_for_all`.
     """
-    field = torch.as_tensor(field, dtype=torch.float64, device=device)
+    mend = f"give one number for each of the {sites} sites"
+    field = real_tensor("field", field, mend, device)
     if one_for_all and field.ndim == 0:
         field = field.expand(sites)
     if field.shape != (sites,):
-        raise InputError("field", tuple(field.shape), f"give one number for each of the {sites} sites")
+        raise InputError("field", tuple(field.shape), mend)
     field = field.clone()
     if not bool(torch.isfinite(field).all()):
         raise InputError("field", float(field[~torch.isfinite(field)][0]), "give finite fields")

@@ -1,11 +1,9 @@
 """Spins on a square grid: the two-dimensional contrast to a chain, as an Ising model that every chain runs on."""
 
-import math
-
 import torch
 
 from trialogue.data.ising.model import Ising
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, finite_number, truth_value, whole_number
 
 MAX_SITES = 2**14
 """More spins are refused: the couplings of 2^14 of them take 2 GiB."""
@@ -27,8 +25,8 @@ def ising_grid(
     if sides[0] * sides[1] > MAX_SITES:
         mend = f"the matrix of couplings of {sides[0] * sides[1]} spins would not fit: use at most {MAX_SITES} spins"
         raise InputError("rows", rows, mend)
-    if not math.isfinite(coupling):
-        raise InputError("coupling", coupling, "give a finite coupling")
+    coupling, field = finite_number("coupling", coupling), finite_number("field", field)
+    truth_value("periodic", periodic)
     site = torch.arange(rows * columns).view(sides)
     matrix = torch.zeros(rows * columns, rows * columns, dtype=torch.float64)
     for axis, (name, side) in enumerate(zip(("rows", "columns"), sides, strict=True)):
@@ -38,4 +36,4 @@ def ising_grid(
         first = site.narrow(axis, 0, bonds).flatten()
         second = site.roll(-1, axis).narrow(axis, 0, bonds).flatten()
         matrix[first, second] = matrix[second, first] = coupling
-    return Ising(matrix, torch.full((rows * columns,), float(field), dtype=torch.float64))
+    return Ising(matrix, torch.full((rows * columns,), field, dtype=torch.float64))

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from trialogue.arrays import checked_device, real_tensor, require_bools
 from trialogue.data.ising.block_table import block_table, table_marginals
 from trialogue.data.ising.couplings import Clique, checked_field, checked_matrix, couplings_of
 from trialogue.data.ising.neighbourhoods import ising_tables
 from trialogue.data.site_tables import SiteTables
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, finite_number, whole_number
 from trialogue.oracles import Energy, Joint, Masked, whole_sequences
 from trialogue.randomness import Choose, Streams, seed_of
 
@@ -65,12 +66,10 @@ class Ising(Masked, Energy, Joint):
         sites = whole_number("n", n, 1)
         if whole_number("clique", clique, 0) > sites:
             raise InputError("clique", clique, f"use at most n={sites}")
-        try:
-            strength = float(coupling)
-        except (TypeError, ValueError):
-            raise InputError("coupling", coupling, "give one number") from None
+        mend = "give one number, a coupling whose sum over all pairs is finite"
+        strength = finite_number("coupling", coupling, mend)
         if not math.isfinite(strength * int(clique) ** 2):
-            raise InputError("coupling", strength, "give a coupling whose sum over all pairs is finite")
+            raise InputError("coupling", strength, mend)
         model = cls.__new__(cls)
         model.sites = sites
         model.field = checked_field(field, sites, one_for_all=True)
@@ -81,6 +80,7 @@ class Ising(Masked, Energy, Joint):
 
     def to(self, device: torch.device | str) -> Self:
         """The same model on another device, such as "cuda"."""
+        device = checked_device(device)
         model = type(self).__new__(type(self))
         model.sites, model.field = self.sites, self.field.to(device)
         model.device = model.field.device
@@ -90,8 +90,8 @@ class Ising(Masked, Energy, Joint):
     @classmethod
     def from_parameters(cls, parameters: Tensor, sites: int) -> Self:
         """The model whose `parameters` (N(N-1)/2 + N,) these are."""
-        parameters = torch.as_tensor(parameters, dtype=torch.float64)
         pairs = whole_number("sites", sites, 1) * (sites - 1) // 2
+        parameters = real_tensor("parameters", parameters, f"give {pairs} couplings and {sites} fields")
         if parameters.shape != (pairs + sites,):
             raise InputError(
                 "parameters", tuple(parameters.shape), f"{sites} sites have {pairs} pairs and {sites} fields"
@@ -123,11 +123,11 @@ class Ising(Masked, Energy, Joint):
 
     def _spins(self, tokens: Tensor) -> Tensor:
         """Spins (rows, N) float64 of `tokens` (rows, N); raises `InputError` where these are no states of the model."""
-        tokens = torch.as_tensor(tokens)
+        mend = f"give tokens of shape (rows, {self.sites}) on the model's device, {self.device}"
+        if not isinstance(tokens, Tensor) or tokens.is_complex():
+            tokens = real_tensor("tokens", tokens, mend)
         if tokens.ndim != 2 or tokens.shape[1] != self.sites or tokens.device != self.device:
-            got = (*tokens.shape, str(tokens.device))
-            mend = f"give tokens of shape (rows, {self.sites}) on the model's device, {self.device}"
-            raise InputError("tokens", got, mend)
+            raise InputError("tokens", (*tokens.shape, str(tokens.device)), mend)
         wrong = tokens[(tokens != 0) & (tokens != 1)]
         if len(wrong):
             mend = "token 0 is spin -1 and token 1 is spin +1: give these"
@@ -151,12 +151,8 @@ class Ising(Masked, Energy, Joint):
         Raises `InputError` where there are too many: `ENUMERABLE_SITES` is the largest N.
         """
         if self.sites > ENUMERABLE_SITES:
-            raise InputError(
-                "sites",
-                self.sites,
-                f"2^{self.sites} states are too many to list (at most 2^{ENUMERABLE_SITES}): draw from the model, "
-                "with `sample` or `run_chain(Gibbs(), model, ...)`",
-            )
+            mend = f"2^{self.sites} states are too many to list (at most 2^{ENUMERABLE_SITES}): draw from the model, "
+            raise InputError("sites", self.sites, mend + "with `sample` or `run_chain(Gibbs(), model, ...)`")
         return whole_sequences(2, self.sites, self.device)
 
     @cached_property
@@ -202,8 +198,7 @@ class Ising(Masked, Energy, Joint):
         of more than `TABLE_SITES` sites.
         """
         spins, tokens = self._spins(tokens), torch.as_tensor(tokens).long()
-        if masked.shape != tokens.shape or masked.dtype != torch.bool:
-            raise InputError("masked", (*masked.shape, masked.dtype), "give one bool for each token")
+        require_bools("masked", masked, tuple(tokens.shape), "give one bool for each token")
         if isinstance(self._couplings, Clique):
             odds = torch.where(
                 self._couplings.members, self._couplings.log_odds(spins, masked), 2 * self.field
@@ -223,8 +218,7 @@ class Ising(Masked, Energy, Joint):
 
         Raises `InputError` where 2^k states are too many to list.
         """
-        if block.shape != (self.sites,) or block.dtype != torch.bool:
-            raise InputError("block", tuple(block.shape), f"give one bool for each of the {self.sites} sites")
+        require_bools("block", block, (self.sites,), f"give one bool for each of the {self.sites} sites")
         blocks = block.expand(len(tokens), -1)
         table = block_table(self._couplings, self.field, self._spins(tokens), blocks, ENUMERABLE_SITES)
         return table[0].log_softmax(1)
@@ -263,12 +257,10 @@ class Ising(Masked, Energy, Joint):
             everything = torch.ones_like(down, dtype=torch.bool)
             return self._drawn_by_structure(self._couplings, down, everything, rows, streams.choose)
         if self.sites > ENUMERABLE_SITES:
-            raise InputError(
-                "sites",
-                self.sites,
+            mend = (
                 f"2^{self.sites} states are too many for an exact sample (at most 2^{ENUMERABLE_SITES}): use "
-                "`run_chain(Gibbs(), model, ...)`",
             )
+            raise InputError("sites", self.sites, mend + "`run_chain(Gibbs(), model, ...)`")
         below = self.probabilities().cumsum(0)
         index = torch.searchsorted(below, streams.uniform(rows) * below[-1], right=True)
         return self.states()[index.clamp_max(len(below) - 1)]

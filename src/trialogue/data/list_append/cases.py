@@ -19,6 +19,7 @@ from trialogue.data.list_append.literals import (
     read_literal,
     skip_blanks,
 )
+from trialogue.errors import InputError, truth_value, whole_number
 
 
 class CaseError(StrEnum):
@@ -94,6 +95,11 @@ def evaluate(text: str, name: str, cases: int = 8, *, final: bool = True) -> Eva
     first `cases` lines that can be read count, right or wrong, whatever stands between them. With `final=False` the
     text may go on: what can still become right is no error yet.
     """
+    whole_number("cases", cases, 1)
+    truth_value("final", final)
+    for field, value in (("text", text), ("name", name)):
+        if not isinstance(value, str):
+            raise InputError(field, value, "give a text")
     error, position, right = None, -1, 0
     read: list[Case] = []
     start = 0

@@ -10,10 +10,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, Self, TypeVar
 
+import numpy as np
 import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
+from trialogue.arrays import real_tensor
 from trialogue.data.potts.couplings import coupling_strengths
 from trialogue.data.potts.law import PottsLaw
 from trialogue.data.potts.messages import (
@@ -26,7 +28,7 @@ from trialogue.data.potts.messages import (
 from trialogue.data.potts.patterns import StoredPatterns
 from trialogue.data.potts.spectrum import correlation_length
 from trialogue.data.potts.walls import Walls
-from trialogue.errors import InputError, positive_number, whole_number
+from trialogue.errors import InputError, non_negative_number, positive_number, require_function, whole_number
 from trialogue.oracles import whole_sequences
 
 Key = TypeVar("Key")
@@ -58,13 +60,14 @@ class PottsChain:
     Raises `InputError` for axes of unequal size, energies that are negative, infinite or NaN, patterns that are
     unequal or outside the vocabulary, and transfer matrices of more than `potts_messages.MAX_WINDOWS` nonzeros V^W.
     Methods raise it for a `length` below W or one whose answer would not fit, and for a `temperature` that is not
-    positive, or so low that E / T overflows.
+    positive, or so low that the sum of E / T over all windows overflows.
     """
 
     def __init__(self, energies: Tensor, patterns: Iterable[Sequence[int] | Tensor] | None = None) -> None:
-        table = torch.as_tensor(energies, dtype=torch.float64)
+        mend = "give W axes of one size V, at least 2"
+        table = real_tensor("energies", energies, mend)
         if not table.ndim or len(set(table.shape)) > 1 or table.shape[0] < 2:
-            raise InputError("energies", tuple(table.shape), "give W axes of one size V, at least 2")
+            raise InputError("energies", tuple(table.shape), mend)
         self.vocab_size, self.window = table.shape[0], table.ndim
         require_fitting(self.vocab_size, self.window)
         wrong = table[~(torch.isfinite(table) & (table >= 0))]
@@ -89,8 +92,7 @@ class PottsChain:
         default one more than the largest token of the patterns.
         """
         stored = StoredPatterns(patterns, window, vocab_size)
-        if not (math.isfinite(penalty) and penalty >= 0):
-            raise InputError("penalty", penalty, "use a finite number of at least 0")
+        penalty = non_negative_number("penalty", penalty)
         distances = stored.distances().view([stored.vocab_size] * stored.window)
         return cls(penalty * distances.double(), stored.patterns)
 
@@ -99,13 +101,11 @@ class PottsChain:
         """The chain whose windows cost `function(tokens (rows, W) int64) -> (rows,)`; it is asked for all V^W once."""
         vocab, width = whole_number("vocab_size", vocab_size, 2), whole_number("window", window, 1)
         require_fitting(vocab, width)
-        energies = torch.as_tensor(function(whole_sequences(vocab, width)), dtype=torch.float64)
+        mend = f"answer with one energy for each of the {vocab**width} rows"
+        require_function("function", function, "give a function from tokens (rows, W) to energies (rows,)")
+        energies = real_tensor("function", function(whole_sequences(vocab, width)), mend)
         if energies.shape != (vocab**width,):
-            raise InputError(
-                "function",
-                tuple(energies.shape),
-                f"answer with one energy for each of the {vocab**width} rows",
-            )
+            raise InputError("function", tuple(energies.shape), mend)
         return cls(energies.view([vocab] * width))
 
     @property
@@ -120,14 +120,13 @@ class PottsChain:
 
     def energy(self, tokens: Tensor) -> Tensor:
         """H(x) (rows,) float64 of `tokens` (rows, L), L at least W."""
-        number = window_numbers(
-            checked_tokens(tokens, self.vocab_size, self.window), self.vocab_size, self.window
-        )
-        return self.energies.view(-1)[number].sum(1)
+        tokens = checked_tokens(tokens, self.vocab_size, self.window)
+        self._windows(tokens.shape[1])
+        return self.energies.view(-1)[window_numbers(tokens, self.vocab_size, self.window)].sum(1)
 
     def at(self, length: int, temperature: float) -> PottsLaw:
         """The law of sequences of `length` tokens: an energy (H / T), a masked oracle, and joint draws of blocks."""
-        sites, messages = self._windows(length) + self.window - 1, self.messages(temperature)
+        sites, messages = self._windows(length, temperature) + self.window - 1, self.messages(temperature)
         return self._laws.get((sites, float(temperature)), lambda: PottsLaw(messages, sites))
 
     def messages(self, temperature: float) -> Messages:
@@ -145,15 +144,16 @@ class PottsChain:
 
     def log_partition(self, length: int, temperature: float) -> float:
         """log Z of all V^L sequences."""
-        return self.messages(temperature).log_partition(self._windows(length))
+        return self.messages(temperature).log_partition(self._windows(length, temperature))
 
     def free_energy(self, length: int, temperature: float) -> float:
         """F = -T log Z."""
-        return -temperature * self.log_partition(length, temperature)
+        return -positive_number("temperature", temperature) * self.log_partition(length, temperature)
 
     def marginals(self, length: int, temperature: float) -> Tensor:
         """p(x_i) (L, V) float64 of every site."""
-        messages, windows, vocab = self.messages(temperature), self._windows(length), self.vocab_size
+        messages, vocab = self.messages(temperature), self.vocab_size
+        windows = self._windows(length, temperature)
         self._require_listable(length, self.window * vocab)
 
         def of_each_place(before: Tensor, after: Tensor, residue: Tensor) -> Tensor:
@@ -167,7 +167,7 @@ class PottsChain:
 
     def window_marginals(self, length: int, temperature: float) -> Tensor:
         """p(x_i, ..., x_(i+W-1)) (L - W + 1, V, ..., V) float64 of every window."""
-        messages, windows = self.messages(temperature), self._windows(length)
+        messages, windows = self.messages(temperature), self._windows(length, temperature)
         self._require_listable(length, self.energies.numel())
         laws = messages.by_window(windows, 1, 1, lambda before, after, _: messages.window_law(before, after))
         return laws.view([windows] + [self.vocab_size] * self.window)
@@ -180,7 +180,7 @@ class PottsChain:
             del residue
             return messages.window_law(before, after) @ energies
 
-        return float(messages.by_window(self._windows(length), 1, 1, mean).sum())
+        return float(messages.by_window(self._windows(length, temperature), 1, 1, mean).sum())
 
     def entropy(self, length: int, temperature: float) -> float:
         """S = (<H> - F) / T, in nats."""
@@ -211,7 +211,11 @@ class PottsChain:
         """
         windows = self._windows(length)
         self._require_listable(length, 2 * self.window)
-        return coupling_strengths(self.energies, windows)
+        strengths = coupling_strengths(self.energies, windows)
+        if not bool(np.isfinite(strengths.data).all()):
+            mend = "squares of the energies overflow: use a larger unit of energy"
+            raise InputError("energies", self.max_energy, mend)
+        return strengths
 
     def window_labels(self, position: int = 0) -> Tensor:
         """The label (V, ..., V) int64 of every window that begins at site `position`: its nearest pattern.
@@ -238,7 +242,7 @@ class PottsChain:
 
     def wall_probabilities(self, length: int, temperature: float) -> Tensor:
         """P(domain wall) (L - W,) float64 between every two successive windows."""
-        windows = self._windows(length)
+        windows = self._windows(length, temperature)
         self._require_listable(length, 1)
         return self._walls(temperature).probabilities(windows)
 
@@ -251,7 +255,7 @@ class PottsChain:
 
         The run is the windows before the first wall; the last entry is the probability that there is no wall.
         """
-        windows = self._windows(length)
+        windows = self._windows(length, temperature)
         self._require_listable(length, 1)
         return self._walls(temperature).log_run_lengths(windows).exp()
 
@@ -261,15 +265,22 @@ class PottsChain:
 
     def log_no_wall_probability(self, length: int, temperature: float) -> float:
         """log P(all windows have one label), also where the probability underflows."""
-        return self._walls(temperature).log_no_wall(self._windows(length))
+        return self._walls(temperature).log_no_wall(self._windows(length, temperature))
 
-    def _windows(self, length: int) -> int:
+    def _windows(self, length: int, temperature: float = 1.0) -> int:
+        """How many windows a sequence has; raises `InputError` where the sum of their E, or of E / T, overflows."""
         length = whole_number("length", length, 1)
         if length < self.window:
             raise InputError(
                 "length", length, f"a window of {self.window} sites does not fit: use at least {self.window}"
             )
-        return length - self.window + 1
+        windows = length - self.window + 1
+        if not math.isfinite(
+            windows * self.max_energy / min(positive_number("temperature", temperature), 1.0)
+        ):
+            mend = f"the energies of {windows} windows, of up to {self.max_energy} each, overflow: use smaller ones"
+            raise InputError("energies", self.max_energy, mend)
+        return windows
 
     def _require_listable(self, length: int, numbers: int) -> None:
         """Raise `InputError` where so many `numbers` for each site would not fit."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import max_pool1d, one_hot
 
+from trialogue.arrays import require_bools
 from trialogue.data.potts.messages import Messages, checked_tokens, window_numbers
 from trialogue.data.potts.sampling import Tables, alias_tables, all_fit, draw_sequences
 from trialogue.data.potts.window_tables import window_tables
@@ -104,8 +105,7 @@ class PottsLaw(Masked, Energy, Joint):
         `masked` (rows, N) bool, of any size. Raises `InputError` for other tokens or masks.
         """
         tokens = self._checked(tokens)
-        if masked.shape != tokens.shape or masked.dtype != torch.bool:
-            raise InputError("masked", (*masked.shape, masked.dtype), "give one bool for each token")
+        require_bools("masked", masked, tuple(tokens.shape), "give one bool for each token")
         answer = one_hot(tokens, self.vocab_size).double().log()
         for rows in self._chunks(masked):
             near = _Neighbourhood(self, tokens[rows], masked[rows])

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from trialogue.arrays import whole_tensor
 from trialogue.data.potts.messages import require_fitting
 from trialogue.errors import InputError, whole_number
 from trialogue.oracles import whole_sequences
@@ -25,6 +26,8 @@ class StoredPatterns:
     def __init__(
         self, patterns: Iterable[Sequence[int] | Tensor], window: int, vocab_size: int | None = None
     ) -> None:
+        if not isinstance(patterns, Iterable):
+            raise InputError("patterns", patterns, "give a list of patterns, each a sequence of token ids")
         self.patterns = [pattern_tokens(pattern) for pattern in patterns]
         if not self.patterns:
             raise InputError("patterns", [], "give at least one pattern")
@@ -97,10 +100,7 @@ class StoredPatterns:
 def pattern_tokens(pattern: Sequence[int] | Tensor) -> Tensor:
     """The tokens (period,) int64 of one pattern; raises `InputError` for what is no sequence of token ids."""
     mend = "each pattern is a sequence of one or more token ids"
-    try:
-        tokens = torch.as_tensor(pattern)
-    except (TypeError, ValueError):
-        raise InputError("patterns", pattern, mend) from None
-    if tokens.ndim != 1 or not len(tokens) or tokens.is_floating_point() or tokens.dtype == torch.bool:
+    tokens = whole_tensor("patterns", pattern, mend)
+    if tokens.ndim != 1 or not len(tokens):
         raise InputError("patterns", tokens.tolist(), mend)
-    return tokens.long().clone()
+    return tokens.clone()

@@ -7,8 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trialogue.arrays import real_tensor
 from trialogue.data.site_tables import ALIAS_BITS, MAX_ENTRIES, SiteTables, packed_alias, thresholds
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, truth_value, whole_number
 
 
 def window_tables(energy: Tensor, sites: int, *, periodic: bool = False) -> SiteTables:
@@ -18,17 +19,16 @@ def window_tables(energy: Tensor, sites: int, *, periodic: bool = False) -> Site
     a ring. Raises `InputError` for energies that are not finite or not of that shape, for fewer sites than a site's
     neighbourhood on a ring or than a window, and where V^(2W-1) entries are more than `MAX_ENTRIES`.
     """
-    energy = torch.as_tensor(energy, dtype=torch.float64)
+    mend = f"give W axes of one size V, from 2 to {2**ALIAS_BITS}"
+    energy = real_tensor("energy", energy, mend)
     width, vocab = energy.ndim, energy.shape[0] if energy.ndim else 0
     if width < 1 or set(energy.shape) != {vocab} or not 2 <= vocab <= 2**ALIAS_BITS:
-        raise InputError(
-            "energy", tuple(energy.shape), f"give W axes of one size V, from 2 to {2**ALIAS_BITS}"
-        )
-    if not bool(torch.isfinite(energy).all()):
-        raise InputError(
-            "energy", float(energy[~torch.isfinite(energy)][0]), "give finite energies of windows"
-        )
-    whole_number("sites", sites, 2 * width - 1 if periodic else width)
+        raise InputError("energy", tuple(energy.shape), mend)
+    # A site is in so many windows.
+    if not bool(torch.isfinite(width * energy).all()):
+        worst = float(energy[~torch.isfinite(width * energy)][0])
+        raise InputError("energy", worst, "give finite energies of windows, whose sums are finite too")
+    sites = whole_number("sites", sites, 2 * width - 1 if truth_value("periodic", periodic) else width)
     # Tables of the ends are smaller, in sum less than one of the middle.
     span = min(sites, 2 * width - 1)
     if vocab**span > MAX_ENTRIES:

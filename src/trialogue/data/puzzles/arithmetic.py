@@ -35,7 +35,7 @@ from trialogue.data.puzzles.weighted_prefixes import (
     one_hot,
     token_rows,
 )
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, one_of, whole_number
 
 Order = Literal["product-first", "factors-first"]
 
@@ -60,8 +60,7 @@ class SemiprimeTuples(DecimalLaw):
     def __init__(
         self, digits: int = 2, order: Order = "product-first", arithmetic: Arithmetic | None = None
     ) -> None:
-        if order not in get_args(Order):
-            raise InputError("order", order, f"use one of {', '.join(get_args(Order))}")
+        one_of("order", order, get_args(Order))
         self.digits, self.order = whole_number("digits", digits, 1), order
         self.max_length = 4 * self.digits
         self.arithmetic = Arithmetic() if arithmetic is None else arithmetic

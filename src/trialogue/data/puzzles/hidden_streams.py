@@ -15,7 +15,7 @@ from torch import Tensor
 from trialogue.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue.data.puzzles.random_primes import RandomPrimes, primes_of
 from trialogue.data.puzzles.weighted_prefixes import Prefix, WeightedPrefixes, number_of, one_hot, token_rows
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, require_function, whole_number
 
 
 class RandomBits(WeightedPrefixes):
@@ -69,6 +69,7 @@ class HiddenStream(WeightedPrefixes):
     def __init__(
         self, source: WeightedPrefixes, public: Callable[[Prefix], Prefix], length: int, vocab_size: int
     ) -> None:
+        require_function("public", public, "give a function from the hidden tokens to the public ones")
         self._source, self._public = source, public
         self.hidden = _length(source)
         self.vocab_size = max(source.vocab_size, whole_number("vocab_size", vocab_size, 1))
@@ -169,15 +170,16 @@ def random_coins(tuples: SemiprimeTuples, candidates: int) -> HiddenStream:
 
 def coin_bits(digits: int) -> int:
     """Bits of a candidate of `random_coins`: 16 more than a number of so many digits takes."""
-    return (9 * 10 ** (digits - 1)).bit_length() + 16
+    return int((9 * 10 ** (whole_number("digits", digits, 1) - 1)).bit_length() + 16)
 
 
 def candidate(coins: int, digits: int) -> int:
     """The number of so many digits that the bits `coins` of one candidate of `random_coins` stand for."""
+    coins, digits = whole_number("coins", coins, 0), whole_number("digits", digits, 1)
     return int(10 ** (digits - 1) + ((coins * 9 * 10 ** (digits - 1)) >> coin_bits(digits)))
 
 
 def _length(oracle: WeightedPrefixes) -> int:
-    if oracle.max_length is None or oracle.eos is not None:
+    if not isinstance(oracle, WeightedPrefixes) or oracle.max_length is None or oracle.eos is not None:
         raise InputError("source", type(oracle).__name__, "use an oracle whose sequences have one length")
     return oracle.max_length

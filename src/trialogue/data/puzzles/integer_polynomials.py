@@ -21,7 +21,7 @@ from torch import Tensor
 
 from trialogue.data.puzzles.random_primes import ENUMERABLE
 from trialogue.data.puzzles.weighted_prefixes import Listed, Prefix, WeightedPrefixes, token_rows
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, one_of, whole_number
 from trialogue.randomness import Streams, seed_of
 
 Order = Literal["coefficients-first", "roots-first"]
@@ -38,8 +38,7 @@ class RootedPolynomials(WeightedPrefixes):
     def __init__(self, degree: int = 2, largest: int = 3, order: Order = "coefficients-first") -> None:
         self.degree = degree = whole_number("degree", degree, 1)
         self.largest = largest = whole_number("largest", largest, 1)
-        if order not in get_args(Order):
-            raise InputError("order", order, f"use one of {', '.join(get_args(Order))}")
+        one_of("order", order, get_args(Order))
         self.order, self.max_length = order, 2 * degree
         # The k-th coefficient is largest where all roots are, with equal signs.
         self.offset: int = max(comb(degree, k) * largest**k for k in range(1, degree + 1))

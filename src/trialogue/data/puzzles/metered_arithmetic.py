@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 from sympy import isprime, pollard_rho
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, one_of, whole_number
 
 Factoring = Literal["pollard-rho", "trial-division"]
 _CHUNK = 1 << 16
@@ -43,9 +43,7 @@ class Arithmetic:
     """
 
     def __init__(self, factoring: Factoring = "pollard-rho") -> None:
-        if factoring not in get_args(Factoring):
-            raise InputError("factoring", factoring, f"use one of {', '.join(get_args(Factoring))}")
-        self.factoring: Factoring = factoring
+        self.factoring: Factoring = one_of("factoring", factoring, get_args(Factoring))
         self._tests = self._products = self._factorings = self._steps = self._read = 0
 
     @property
@@ -55,6 +53,7 @@ class Arithmetic:
 
     def is_prime(self, number: int) -> bool:
         """Whether `number` is prime: one test."""
+        number = whole_number("number", number, 0)
         self._tests += 1
         return bool(isprime(number))
 

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
+from trialogue.arrays import real_tensor
 from trialogue.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue.data.puzzles.random_primes import ENUMERABLE, primes_of
 from trialogue.data.puzzles.weighted_prefixes import Prefix, one_hot
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, require_function, whole_number
 from trialogue.randomness import Streams, seed_of
 
 Activations = tuple[int, ...]
@@ -40,6 +41,8 @@ class RandomActivations:
         self._activation, self._token = activation, token
         self.length, self.layers = whole_number("length", length, 1), whole_number("layers", layers, 1)
         self.vocab_size = whole_number("vocab_size", vocab_size, 1)
+        require_function("activation", activation, "give a function of tokens and activations")
+        require_function("token", token, "give a function of tokens and activations")
 
     def law(self) -> dict[Prefix, float]:
         """The exact law of the tokens, over all activations.
@@ -90,7 +93,7 @@ class RandomActivations:
         """Weights of the next token where one is written, else of the next activation."""
         field = "token" if writes else "activation"
         answer = self._token(prefix, kept) if writes else self._activation(prefix, kept)
-        weights = torch.as_tensor(answer, dtype=torch.float64)
+        weights = real_tensor(field, answer, f"after {prefix} give weights")
         fits = weights.ndim == 1 and (not writes or len(weights) == self.vocab_size)
         if (
             not fits

@@ -32,7 +32,6 @@ ENUMERABLE = 1 << 20
 """A law of more sequences is not listed."""
 
 
-@cache
 def primes_of(digits: int) -> NDArray[np.int64]:
     """All primes of so many decimal digits, ascending; read only. Raises `InputError` beyond `LISTED_DIGITS`."""
     digits = whole_number("digits", digits, 1)
@@ -42,6 +41,11 @@ def primes_of(digits: int) -> NDArray[np.int64]:
             digits,
             f"there are about {_about_primes(digits)} such primes, too many to list: use at most {LISTED_DIGITS}",
         )
+    return _listed(digits)
+
+
+@cache
+def _listed(digits: int) -> NDArray[np.int64]:
     primes = np.array(list(sieve.primerange(10 ** (digits - 1), 10**digits)), dtype=np.int64)
     primes.flags.writeable = False
     return primes
@@ -174,7 +178,8 @@ def draw_primes(n: int, each: int, digits: int, seed: int) -> NDArray[Any]:
     They are places in the list of primes, or found by trial where there is no list; int64 up to `INT64_DIGITS`, and
     Python's own numbers beyond.
     """
-    whole_number("n", n, 0)
+    n, each = whole_number("n", n, 0), whole_number("each", each, 1)
+    digits = whole_number("digits", digits, 1)
     if digits <= LISTED_DIGITS:
         primes = primes_of(digits)
         streams = Streams(seed_of(seed, "primes"), torch.arange(n))

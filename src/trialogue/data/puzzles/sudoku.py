@@ -21,7 +21,7 @@ from torch import Tensor
 
 from trialogue.data.puzzles.random_primes import ENUMERABLE
 from trialogue.data.puzzles.weighted_prefixes import Prefix, WeightedPrefixes
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, one_of, whole_number
 from trialogue.randomness import Streams, seed_of
 
 Order = Literal["puzzle-first", "solution-first"]
@@ -75,8 +75,7 @@ class SudokuPuzzles(WeightedPrefixes):
     max_length: int = 2 * CELLS
 
     def __init__(self, clues: int = 6, order: Order = "puzzle-first") -> None:
-        if order not in get_args(Order):
-            raise InputError("order", order, f"use one of {', '.join(get_args(Order))}")
+        one_of("order", order, get_args(Order))
         if whole_number("clues", clues, 0) > CELLS:
             raise InputError("clues", clues, f"there are {CELLS} cells: use no more")
         self.clues, self.order = clues, order

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from trialogue.arrays import real_tensor
 from trialogue.data.puzzles.weighted_prefixes import Listed, Prefix, WeightedPrefixes
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, require_function, whole_number
 from trialogue.randomness import Streams, seed_of
 
 
@@ -34,7 +35,9 @@ class TwentyQuestions(WeightedPrefixes):
     def __init__(
         self, answers: Tensor, rounds: int | None = None, question: Callable[[Prefix], int] | None = None
     ) -> None:
-        answers = torch.as_tensor(answers)
+        answers = real_tensor("answers", answers, "give a table (objects, questions)")
+        if question is not None:
+            require_function("question", question, "give a function of the transcript")
         if answers.ndim != 2 or not answers.numel():
             raise InputError("answers", tuple(answers.shape), "give a table (objects, questions)")
         undecided = answers[(answers != 0) & (answers != 1)]

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trialogue.arrays import real_tensor, whole_tensor
 from trialogue.errors import InputError, whole_number
 from trialogue.oracles import PrefixOracle
 
@@ -56,11 +57,10 @@ class Listed(WeightedPrefixes):
     """
 
     def __init__(self, sequences: Tensor, weights: Tensor, vocab_size: int) -> None:
-        sequences, weights = torch.as_tensor(sequences), torch.as_tensor(weights).double()
+        sequences = whole_tensor("sequences", sequences, "give tokens as whole numbers, a matrix (N, L)")
+        weights = real_tensor("weights", weights, f"give {len(sequences)} non-negative finite numbers")
         if sequences.ndim != 2 or not sequences.numel():
             raise InputError("sequences", tuple(sequences.shape), "give a matrix (N, L) of tokens")
-        if sequences.is_floating_point() or sequences.is_complex():
-            raise InputError("sequences", sequences.dtype, "give tokens as whole numbers")
         if not 0 <= int(sequences.min()) <= int(sequences.max()) < whole_number("vocab_size", vocab_size, 1):
             outside = sequences[(sequences < 0) | (sequences >= vocab_size)]
             raise InputError("sequences", int(outside[0]), f"use tokens from 0 to {vocab_size - 1}")
@@ -103,11 +103,9 @@ class Listed(WeightedPrefixes):
 
 def token_rows(tokens: Tensor, length: int) -> Tensor:
     """`tokens` where they are a matrix (n, length) of whole numbers; raises `InputError` where they are not."""
-    tokens = torch.as_tensor(tokens)
+    tokens = whole_tensor("tokens", tokens, f"give whole numbers, a matrix (n, {length}) of tokens")
     if tokens.ndim != 2 or tokens.shape[1] != length:
         raise InputError("tokens", tuple(tokens.shape), f"give a matrix (n, {length}) of tokens")
-    if tokens.is_floating_point() or tokens.is_complex():
-        raise InputError("tokens", tokens.dtype, "give whole numbers")
     return tokens
 
 
@@ -136,8 +134,6 @@ def decimal_edges(prefix: Sequence[int], width: int) -> Iterator[int]:
 
 def one_hot(token: int, vocab_size: int) -> list[float]:
     """All weight on one token; raises `InputError` for a token outside the vocabulary."""
-    if not 0 <= token < vocab_size:
-        raise InputError("token", token, f"use tokens from 0 to {vocab_size - 1}")
     weights = [0.0] * vocab_size
-    weights[token] = 1.0
+    weights[whole_number("token", token, 0, vocab_size - 1, f"use tokens from 0 to {vocab_size - 1}")] = 1.0
     return weights

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from trialogue.errors import InputError, whole_number
+from trialogue.arrays import whole_tensor
+from trialogue.errors import InputError, require_function, truth_value, whole_number
 from trialogue.inference.chains.chain import Advance, advancing
 from trialogue.inference.chains.conditionals import every_row, site_laws
 from trialogue.inference.laws.chains import chain_ergodicity
@@ -97,6 +98,9 @@ def run_chain(
     """
     as_chain(chain)
     start = _checked_start(start, model)
+    if until is not None:
+        require_function("until", until, "give a function from tokens (rows, N) to one bool for each row")
+    truth_value("require_ergodic", require_ergodic)
     steps, burn_in = whole_number("steps", steps, 1), whole_number("burn_in", burn_in, 0)
     if thin is not None and whole_number("thin", thin, 1) > steps:
         raise InputError("thin", thin, f"nothing would be kept of {steps} steps: use at most as many")
@@ -141,6 +145,7 @@ def hitting_times(
 
     Raises `InputError` wherever `run_chain` does.
     """
+    require_function("target", target, "give a function from tokens (rows, N) to one bool for each row")
     run = run_chain(
         chain,
         model,
@@ -225,7 +230,7 @@ class _Run:
 def _checked_start(start: Tensor, model: SequenceModel) -> Tensor:
     asked = as_model(model)
     vocab, sites, device = int(asked.vocab_size), asked.sites, asked.device
-    start = _whole_numbers("start", start, "give token ids of shape (chains, N), one row for each chain")
+    start = whole_tensor("start", start, "give token ids of shape (chains, N), one row for each chain")
     if start.ndim != 2 or not start.numel():
         raise InputError(
             "start", tuple(start.shape), "give token ids of shape (chains, N), one row for each chain"
@@ -240,20 +245,10 @@ def _checked_start(start: Tensor, model: SequenceModel) -> Tensor:
     return start
 
 
-def _whole_numbers(field: str, values: object, mend: str) -> Tensor:
-    try:
-        tensor = torch.as_tensor(values)
-    except (TypeError, ValueError, RuntimeError):
-        raise InputError(field, values, mend) from None
-    if tensor.is_floating_point() or tensor.is_complex():
-        raise InputError(field, (*tensor.shape, tensor.dtype), mend)
-    return tensor.long()
-
-
 def _ids(chain_ids: Sequence[int] | Tensor | None, chains: int) -> Tensor:
     if chain_ids is None:
         return torch.arange(chains)
-    ids = _whole_numbers("chain_ids", chain_ids, f"give {chains} different whole numbers").cpu()
+    ids = whole_tensor("chain_ids", chain_ids, f"give {chains} different whole numbers").cpu()
     if ids.shape != (chains,) or len(ids.unique()) < chains or int(ids.min()) < 0:
         raise InputError("chain_ids", ids.tolist(), f"give {chains} different numbers of at least 0")
     return ids

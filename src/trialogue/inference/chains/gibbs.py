@@ -16,7 +16,7 @@ from trialogue.blocks import (
     sites_of_blocks,
     weighted_law,
 )
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import one_of, whole_number
 from trialogue.inference.chains.conditionals import (
     draw_block,
     every_row,
@@ -176,8 +176,7 @@ class AdaptiveBlockDynamics(_Blocks):
 
 def checked_order(order: str) -> None:
     """Raise `InputError` unless `order` is one that `scanned` knows."""
-    if order not in ("random", "sweep"):
-        raise InputError("order", order, 'use "random" or "sweep"')
+    one_of("order", order, ("random", "sweep"), 'use "random" or "sweep"')
 
 
 def scanned(order: str, tokens: Tensor, choose: Choose) -> list[Tensor]:

@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, one_of
 from trialogue.inference.chains.conditionals import every_row, site_laws
 from trialogue.inference.chains.subsets import choose_member
 from trialogue.oracles import Chain, Joint, Masked, SequenceModel, Sequences, as_model, sites_of
@@ -44,9 +44,7 @@ class ChainRule(Masked, Joint):
         oracle = as_model(model)
         if not isinstance(oracle, Masked):
             raise InputError("model", type(model).__name__, "the chain rule asks a masked oracle")
-        if order not in ("forward", "random"):
-            raise InputError("order", order, 'use "forward" or "random"')
-        self.model, self.order = oracle, order
+        self.model, self.order = oracle, one_of("order", order, ("forward", "random"))
         self.vocab_size, self.sites, self.device = oracle.vocab_size, oracle.sites, oracle.device
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:

@@ -9,9 +9,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from torch import Tensor
 
+from trialogue.arrays import checked_device, real_tensor
+from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError, whole_number
-from trialogue.oracles import Chain, Energy, SequenceModel, as_model, whole_sequences
-from trialogue.randomness import Enumeration
+from trialogue.oracles import Chain, Energy, SequenceModel, as_chain, as_model, whole_sequences
 
 
 def chain_transitions(
@@ -54,6 +55,7 @@ def _states(
     max_states: int,
     device: torch.device | str | None,
 ) -> Tensor:
+    as_chain(chain)
     asked = as_model(model)
     if sites is not None and asked.sites not in (None, sites):
         raise InputError("sites", sites, f"the model has {asked.sites} sites: leave this out")
@@ -68,7 +70,7 @@ def _states(
             f"the matrix would have {vocab}^{sites} states a side: use a smaller model, or estimate from "
             f"run_chain({type(chain).__name__}(...), model, ...)",
         )
-    return whole_sequences(vocab, sites, device or asked.device or "cpu")
+    return whole_sequences(vocab, sites, checked_device(device or asked.device or "cpu"))
 
 
 class Ergodicity(NamedTuple):
@@ -85,6 +87,9 @@ class Ergodicity(NamedTuple):
 
 def ergodicity(matrix: Tensor) -> Ergodicity:
     """Closed communicating classes of a transition matrix (states, states), and the largest period of theirs."""
+    matrix = real_tensor("matrix", matrix, "give a square matrix of probabilities")
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not bool((matrix >= 0).all()):
+        raise InputError("matrix", tuple(matrix.shape), "give a square matrix of probabilities")
     graph = csr_array((matrix > 0).numpy())
     count, label = connected_components(graph, connection="strong")
     source, target = label[np.stack(graph.nonzero())]

@@ -28,5 +28,9 @@ def transition_matrix(sampler: Any, model: Any, *args: Any, **settings: Any) -> 
     """The transitions of a chain (`chain_transitions`: a dense matrix) or of a walk (`walk_transitions`: sparse)."""
     if isinstance(sampler, type):
         raise InputError("sampler", sampler.__name__, f"give an instance: {sampler.__name__}()")
-    transitions = walk_transitions if isinstance(sampler, Walk) else chain_transitions
-    return transitions(sampler, model, *args, **settings)
+    if not (hasattr(sampler, "init") and hasattr(sampler, "step")):
+        mend = "give a chain, such as Gibbs(), or a walk, such as ValueGuided()"
+        raise InputError("sampler", sampler, mend)
+    if isinstance(sampler, Walk):
+        return walk_transitions(sampler, model, *args, **settings)
+    return chain_transitions(sampler, model, *args, **settings)

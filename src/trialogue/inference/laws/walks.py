@@ -17,17 +17,17 @@ from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import splu
 from torch import Tensor
 
+from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.verifiers.function import VerifierLike, as_verifier
 from trialogue.inference.walks.ancestral import Ancestral
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.prompts import checked_prompts, limits
+from trialogue.inference.walks.prompts import checked_prompts, limits, token_ids
 from trialogue.inference.walks.values import values
 from trialogue.inference.walks.walk import Walk, log_weight, runnable
 from trialogue.oracles import Autoregressive, as_oracle, padded
-from trialogue.randomness import Enumeration
 
 Sequence_ = tuple[int, ...]
 _ROWS_AT_ONCE = 4096
@@ -77,7 +77,7 @@ def exact_law(
     Costs grow as vocabulary to the power of length; `max_states` bounds the chain. Raises `InputError` where the
     chain is larger, and wherever `generate` would.
     """
-    return _Chain(walk, oracle, verifier, tuple(prompt), max_new_tokens, max_states).law()
+    return _Chain(walk, oracle, verifier, prompt, max_new_tokens, max_states).law()
 
 
 def walk_transitions(
@@ -95,8 +95,7 @@ def walk_transitions(
     row without a state of their own, such as `ValueGuided(stop_at_leaf=False)`. Raises `InputError` wherever
     `exact_law` does.
     """
-    chain = _Chain(walk, oracle, verifier, tuple(prompt), max_new_tokens, max_states)
-    return chain.explore()
+    return _Chain(walk, oracle, verifier, prompt, max_new_tokens, max_states).explore()
 
 
 def target_law(
@@ -144,6 +143,7 @@ class _Chain:
         walk = runnable(walk, oracle, verifier)
         self._walk, self._members = walk, walk.rows_per_sample
         self._max_states = whole_number("max_states", max_states, 1)
+        prompt = tuple(token_ids("prompt", prompt).tolist())
         tokens, lengths = padded([prompt])
         checked_prompts(tokens, lengths, oracle.vocab_size)
         limit = limits(oracle, lengths, max_new_tokens)

@@ -12,7 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.data.site_tables import ALIAS_BITS, SiteTables, Tabulated, tabulated
+from trialogue.arrays import checked_device
+from trialogue.data.site_tables import ALIAS_BITS, SiteTables, Tabulated, checked_start, tabulated
+from trialogue.errors import whole_number
 from trialogue.randomness import Streams, numbers_of_64_bits, seed_of
 
 _LOWER = 2**32 - 1
@@ -59,7 +61,8 @@ class Chromatic:
         tokens: Tensor | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
-        tables = tabulated(model).site_tables()
+        tables, device = tabulated(model).site_tables(), checked_device(device)
+        chains = whole_number("chains", chains, 1)
         self._vocab, self._sites = tables.vocab_size, tables.sites
         self._entries = torch.from_numpy(tables.entries.astype(np.int64)).to(device)
         self._colours = [_colour(tables, sites, device) for sites in colours_of(tables)]
@@ -69,6 +72,7 @@ class Chromatic:
             numbers = self._numbers(torch.arange(self._sites, device=device))
             self._tokens = ((numbers * self._vocab) >> 32).to(torch.uint8)
         else:
+            tokens = checked_start("tokens", tokens, self._sites, self._vocab, chains)
             self._tokens = tokens.to(device, torch.uint8).T.contiguous()
         self._used = self._sites
 
@@ -79,7 +83,7 @@ class Chromatic:
 
     def advance(self, sweeps: int) -> None:
         """Update every site of every chain so many times, colour by colour."""
-        for _ in range(sweeps):
+        for _ in range(whole_number("sweeps", sweeps, 0)):
             for colour in self._colours:
                 places = colour.offsets.expand(-1, len(self._keys)).clone()
                 for neighbours, strides in zip(colour.neighbours.T, colour.strides.T, strict=True):

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.compilation import compiled, over_rows
-from trialogue.data.site_tables import ALIAS_BITS, SiteTables, Tabulated, tabulated
+from trialogue.data.site_tables import ALIAS_BITS, SiteTables, Tabulated, checked_start, tabulated
+from trialogue.errors import whole_number
 from trialogue.randomness import GAMMA, Streams, mix, seed_of
 
 LANES = 128
@@ -138,6 +139,7 @@ class HeatBath:
 
     def __init__(self, model: Tabulated, chains: int, seed: int, tokens: Tensor | None = None) -> None:
         self._tables = tabulated(model).site_tables()
+        chains = whole_number("chains", chains, 1)
         self._chains, self._sites = chains, self._tables.sites
         blocks = -(-chains // LANES)
         self._states = lane_states(seed, blocks * LANES)
@@ -145,13 +147,14 @@ class HeatBath:
         if tokens is None:
             self._sweep(_uniform(self._tables), 1)
         else:
+            tokens = checked_start("tokens", tokens, self._sites, self._tables.vocab_size, chains)
             lanes = np.zeros((blocks * LANES, self._sites), np.uint8)
             lanes[:chains] = tokens.numpy()
             self._tokens[:] = lanes.reshape(blocks, LANES, -1).transpose(0, 2, 1)
 
     def advance(self, sweeps: int) -> None:
         """Update every site of every chain so many times, in the order of the sites."""
-        self._sweep(self._tables, sweeps)
+        self._sweep(self._tables, whole_number("sweeps", sweeps, 0))
 
     @property
     def tokens(self) -> Tensor:

@@ -19,7 +19,8 @@ from torch import Tensor
 from trialogue.compilation import over_rows
 from trialogue.data import Ising
 from trialogue.data.ising.neighbourhoods import SiteClass, neighbourhoods
-from trialogue.errors import InputError
+from trialogue.data.site_tables import checked_start
+from trialogue.errors import InputError, whole_number
 from trialogue.inference.simulation.heat_bath import spread
 from trialogue.inference.simulation.multispin_kernels import (
     ALL,
@@ -65,6 +66,7 @@ class Multispin:
             raise InputError(
                 "method", "multispin", 'needs the couplings of each site to be equal: use "heat-bath"'
             )
+        chains = whole_number("chains", chains, 1)
         self._chains, self._sites = chains, model.sites
         degrees = (near.group >= 0).sum(1)
         self._table = (near.neighbours.astype(np.uint64), degrees, near.of_site, *_packed(near.classes))
@@ -76,11 +78,12 @@ class Multispin:
             nowhere = (self._table[0][:, :0], np.zeros_like(degrees), np.zeros_like(degrees))
             self._sweep((*nowhere, *_packed([free])), 1)
         else:
-            self._spins[:] = _words(tokens, blocks)
+            start = checked_start("tokens", tokens, self._sites, model.vocab_size, chains)
+            self._spins[:] = _words(start, blocks)
 
     def advance(self, sweeps: int) -> None:
         """Update every site of every chain so many times, in the order of the sites."""
-        self._sweep(self._table, sweeps)
+        self._sweep(self._table, whole_number("sweeps", sweeps, 0))
 
     @property
     def tokens(self) -> Tensor:

@@ -7,8 +7,9 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
-from trialogue.data.site_tables import Tabulated, tabulated
-from trialogue.errors import InputError, whole_number
+from trialogue.arrays import checked_device
+from trialogue.data.site_tables import Tabulated, checked_start, tabulated
+from trialogue.errors import InputError, one_of, whole_number
 from trialogue.inference.simulation.chromatic import Chromatic
 from trialogue.inference.simulation.heat_bath import HeatBath
 from trialogue.inference.simulation.multispin import Multispin
@@ -62,23 +63,18 @@ def run_sweeps(
     Raises `InputError` for a field out of range, a start outside of the model, and a model or device the method is not
     for.
     """
-    if method is not None and method not in METHODS:
-        raise InputError("method", method, f"use one of {', '.join(METHODS)}")
+    if method is not None:
+        one_of("method", method, METHODS)
     sites, vocab = tabulated(model).sites, model.vocab_size
     if (start is None) == (chains is None):
         raise InputError(
             "chains", chains, "give either a number of chains or a start, one row for each chain"
         )
     if start is not None:
-        start = torch.as_tensor(start)
-        if start.ndim != 2 or start.shape[1] != sites or not len(start) or start.is_floating_point():
-            raise InputError("start", tuple(start.shape), f"give token ids of shape (chains, {sites})")
-        wrong = start[(start < 0) | (start >= vocab)]
-        if len(wrong):
-            raise InputError("start", int(wrong[0]), f"use tokens below {vocab}")
+        start = checked_start("start", start, sites, vocab)
     if device is None:
         device = (model.device or "cpu") if start is None else start.device
-    device = torch.device(device)
+    device = checked_device(device)
     if method is None:
         method = "heat-bath" if device.type == "cpu" else "chromatic"
     if method != "chromatic" and device.type != "cpu":

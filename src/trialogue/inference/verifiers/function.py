@@ -7,12 +7,20 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from copy import copy
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, get_args
 
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError
+from trialogue.errors import (
+    InputError,
+    non_negative_number,
+    one_of,
+    positive_number,
+    reason,
+    require_function,
+    truth_value,
+)
 from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.inference.verifiers.timeout import Overdue, call_within
 from trialogue.models.tokenization import Tokenization
@@ -26,11 +34,6 @@ VerifierLike = Verifier | Callable[[tuple[int, ...]], float | bool]
 
 CRASHES = (Exception, SystemExit, GeneratorExit)
 """What a user's code may raise that is its own fault: all but an interruption from outside."""
-
-
-def reason(error: BaseException) -> str:
-    """What `error` says, in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
 
 
 def printing_aside() -> AbstractContextManager[object]:
@@ -60,8 +63,9 @@ class FunctionVerifier(Verifier):
         whole: bool = False,
         timeout: float | None = None,
     ) -> None:
-        self._function, self.scope = function, scope
-        self._whole, self._timeout = whole, _checked_timeout(timeout)
+        require_function("function", function, "give a function of a prefix (tuple of ints)")
+        self._function, self.scope = function, one_of("scope", scope, get_args(Scope))
+        self._whole, self._timeout = truth_value("whole", whole), _checked_timeout(timeout)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Values (n,) float64 of the sequences in `rows` (n,)."""
@@ -91,8 +95,10 @@ class TextVerifier(Verifier):
         whole: bool = False,
         timeout: float | None = None,
     ) -> None:
-        self._function, self._tokenization, self.scope = function, tokenization, scope
-        self._whole, self._timeout = whole, _checked_timeout(timeout)
+        require_function("function", function, "give a function of a text")
+        self._function, self._tokenization = function, tokenization
+        self.scope = one_of("scope", scope, get_args(Scope))
+        self._whole, self._timeout = truth_value("whole", whole), _checked_timeout(timeout)
         self._stops: StopStrings | None = None
 
     def up_to(self, stop: str | Sequence[str]) -> Self:
@@ -173,9 +179,9 @@ def _fault(function: Callable[..., Any], argument: object, mend: str) -> InputEr
 
 
 def _checked_timeout(timeout: float | None) -> float | None:
-    if timeout is not None and not 0 < timeout < math.inf:
-        raise InputError("timeout", timeout, "use a positive number of seconds, or None for no limit")
-    return timeout
+    if timeout is None:
+        return None
+    return positive_number("timeout", timeout, "use a positive number of seconds, or None for no limit")
 
 
 class Threshold(Verifier):
@@ -183,9 +189,7 @@ class Threshold(Verifier):
 
     def __init__(self, verifier: Verifier, threshold: float) -> None:
         verifier = as_verifier(verifier)
-        if not 0 <= threshold < math.inf:
-            raise InputError("threshold", threshold, "use a finite number of at least 0")
-        self._verifier, self._threshold = verifier, threshold
+        self._verifier, self._threshold = verifier, non_negative_number("threshold", threshold)
         self.scope, self.layers = verifier.scope, verifier.layers
 
     def up_to(self, stop: str | Sequence[str]) -> "Threshold":
@@ -217,12 +221,12 @@ def as_verifier(verifier: Any) -> Verifier:
     What such an object does not say of itself has the default that `Verifier` states. Raises `InputError` for anything
     else.
     """
+    if isinstance(verifier, type):
+        raise InputError("verifier", verifier.__name__, f"give an instance: {verifier.__name__}()")
     if isinstance(verifier, Verifier):
         return verifier
     if is_verifier(verifier):
         return _Judging(verifier)
-    if isinstance(verifier, type) and hasattr(verifier, "values"):
-        raise InputError("verifier", verifier.__name__, f"give an instance: {verifier.__name__}()")
     if callable(verifier):
         return FunctionVerifier(verifier)
     raise InputError("verifier", verifier, "give a Verifier or a function of a prefix (tuple of ints)")

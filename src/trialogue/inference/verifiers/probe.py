@@ -2,6 +2,7 @@
 
 from torch import Tensor
 
+from trialogue.errors import whole_number
 from trialogue.models.probe import Probe
 from trialogue.oracles import Decoding, Verifier
 
@@ -14,6 +15,7 @@ class ProbeVerifier(Verifier):
     """
 
     def __init__(self, probe: Probe, layer: int = -1) -> None:
+        layer = whole_number("layer", layer, -1)
         self._probe, self._layer = probe, layer
         self.layers = () if layer == -1 else (layer,)
 

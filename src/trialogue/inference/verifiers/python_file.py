@@ -10,14 +10,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, reason
 from trialogue.inference.verifiers.function import (
     CRASHES,
     FunctionVerifier,
     Scope,
     TextVerifier,
     printing_aside,
-    reason,
 )
 from trialogue.models.tokenization import Tokenization
 

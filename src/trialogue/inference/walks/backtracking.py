@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError
+from trialogue.errors import truth_value, whole_number
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.walk import Uses, Walk
@@ -41,10 +41,10 @@ class Backtracking(Walk[BacktrackingState]):
     redo_erased_only: bool = False
 
     def __post_init__(self) -> None:
-        if self.quota < 0:
-            raise InputError("quota", self.quota, "use 0 or more backtracks")
-        if self.stride < 1:
-            raise InputError("stride", self.stride, "erase at least 1 token")
+        whole_number("quota", self.quota, 0, mend="use 0 or more backtracks, a whole number")
+        whole_number("stride", self.stride, 1, mend="erase at least 1 token, a whole number")
+        for flag in ("argmax_redo", "erase_prompt", "redo_erased_only"):
+            truth_value(flag, getattr(self, flag))
 
     @property
     def uses(self) -> Uses:

@@ -1,5 +1,6 @@
 """Block best of n: grow n candidates of the next block and go on from the one that the verifier values most."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -42,6 +43,8 @@ class BlockBestOfN(Walk[Block]):
     def __post_init__(self) -> None:
         whole_number("candidates", self.candidates, 1)
         whole_number("min_tokens", self.min_tokens, 1)
+        if isinstance(self.delimiters, str | bytes) or not isinstance(self.delimiters, Iterable):
+            raise InputError("delimiters", self.delimiters, "give token ids; block_delimiter takes a text")
         # From whatever holds them: a field that is hashed, as walks are.
         delimiters = tuple(sorted({whole_number("delimiters", token, 0) for token in self.delimiters}))
         object.__setattr__(self, "delimiters", delimiters)
@@ -53,8 +56,8 @@ class BlockBestOfN(Walk[Block]):
             if delimiters or self.block_tokens is not None:
                 mend = "leave it out where delimiters or block_tokens are given"
                 raise InputError("block_delimiter", self.block_delimiter, mend)
-            if not self.block_delimiter:
-                raise InputError("block_delimiter", "", "give a text that is not empty")
+            if not (isinstance(self.block_delimiter, str) and self.block_delimiter):
+                raise InputError("block_delimiter", self.block_delimiter, "give a text that is not empty")
 
     @property
     def rows_per_sample(self) -> int:

@@ -1,12 +1,12 @@
 """What a user gives as prompts and as stop strings, as what the engine works on."""
 
-from collections.abc import Callable, Sequence
-from operator import index
+from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 import torch
 from torch import Tensor
 
+from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.inference.walks.batch import Stop
@@ -82,31 +82,49 @@ def prompt_tensors(prompts: Prompts | None) -> tuple[Tensor, Tensor]:
     if prompts is None:
         prompts = [()]
     if isinstance(prompts, Tensor):
-        if prompts.ndim != 2 or prompts.is_floating_point():
-            raise InputError("prompts", tuple(prompts.shape), "give integer token ids of shape (n, width)")
-        return prompts.long(), torch.full((len(prompts),), prompts.shape[1])
+        tokens = whole_tensor("prompts", prompts, "give integer token ids of shape (n, width)")
+        if tokens.ndim != 2:
+            raise InputError("prompts", tuple(tokens.shape), "give integer token ids of shape (n, width)")
+        return tokens, torch.full((len(tokens),), tokens.shape[1])
     if isinstance(prompts, tuple) and len(prompts) == 2 and isinstance(prompts[0], Tensor):
-        tokens, lengths = prompts[0], torch.as_tensor(prompts[1])
+        mend = "give integer tokens (n, width) and lengths (n,) from 0 to width"
+        tokens, lengths = (whole_tensor("prompts", part, mend) for part in prompts)
         fits = tokens.ndim == 2 and lengths.shape == tokens.shape[:1]
-        whole = not (tokens.is_floating_point() or lengths.is_floating_point())
-        if not (fits and whole) or bool(((lengths < 0) | (lengths > tokens.shape[1])).any()):
-            mend = "give integer tokens (n, width) and lengths (n,) from 0 to width"
+        if not fits or bool(((lengths < 0) | (lengths > tokens.shape[1])).any()):
             raise InputError("prompts", tuple(tokens.shape), mend)
-        return tokens.long(), lengths.long()
-    try:
-        return padded([[index(token) for token in prompt] for prompt in prompts])
-    except TypeError:
-        raise InputError("prompts", type(prompts).__name__, "give sequences of integer token ids") from None
+        return tokens, lengths
+    if not isinstance(prompts, Iterable):
+        raise InputError("prompts", type(prompts).__name__, "give sequences of integer token ids")
+    return padded([token_ids("prompts", prompt).tolist() for prompt in prompts])
+
+
+def token_ids(field: str, prompt: Iterable[int]) -> Tensor:
+    """The token ids (tokens,) int64 of one prompt; raises `InputError` where it is no sequence of whole numbers."""
+    mend = "give a sequence of integer token ids"
+    if isinstance(prompt, str) or not isinstance(prompt, Iterable):
+        raise InputError(field, prompt, mend)
+    listed = list(prompt)
+    # Torch takes what is empty for numbers with a fraction.
+    tokens = whole_tensor(field, listed, mend) if listed else torch.zeros(0, dtype=torch.int64)
+    if tokens.ndim != 1:
+        raise InputError(field, tuple(tokens.shape), mend)
+    return tokens
 
 
 def chosen_sample_ids(sample_ids: Sequence[int] | Tensor | None, samples: int) -> Tensor:
     """The ids (samples,) int64 that key the random streams: places in the run, unless the user says otherwise."""
-    ids = torch.arange(samples) if sample_ids is None else torch.as_tensor(sample_ids)
-    if ids.shape != (samples,) or ids.is_floating_point():
-        raise InputError(
-            "sample_ids", len(ids) if ids.ndim else 0, f"give {samples} integers, one per sample"
-        )
-    return ids.long()
+    if sample_ids is None:
+        return torch.arange(samples)
+    mend = f"give {samples} different integers of at least 0, one per sample"
+    ids = whole_tensor("sample_ids", sample_ids, mend)
+    if ids.shape != (samples,):
+        raise InputError("sample_ids", len(ids) if ids.ndim else 0, mend)
+    # Samples of one id would be one sample several times, each counted as a draw of its own.
+    values, counts = ids.unique(return_counts=True)
+    wrong = values[(values < 0) | (counts > 1)]
+    if len(wrong):
+        raise InputError("sample_ids", int(wrong[0]), mend)
+    return ids
 
 
 def checked_prompts(prompts: Tensor, lengths: Tensor, vocab_size: int) -> None:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError
+from trialogue.errors import one_of
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.walk import NoState, Walk, log_values_as_given, require_support
@@ -61,8 +61,7 @@ class TokenwiseRejection(Walk[NoState | AcceptedMass]):
     uses = "verdicts"
 
     def __post_init__(self) -> None:
-        if self.method not in ("redraw", "mask"):
-            raise InputError("method", self.method, "use 'redraw' or 'mask'")
+        one_of("method", self.method, ("redraw", "mask"), "use 'redraw' or 'mask'")
 
     @property
     def weighted(self) -> bool:

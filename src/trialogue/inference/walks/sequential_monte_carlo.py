@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError
+from trialogue.errors import one_of, probability, whole_number
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.walk import Walk, log_values_as_given, require_support
@@ -66,14 +66,12 @@ class SequentialMonteCarlo(Walk[Particles]):
     weighted = True
 
     def __post_init__(self) -> None:
-        if self.particles < 1:
-            raise InputError("particles", self.particles, "use at least 1 particle")
-        if not 0 <= self.ess_threshold <= 1:
-            raise InputError("ess_threshold", self.ess_threshold, "use a share of the particles, 0 to 1")
-        if self.proposal not in ("oracle", "mask", "rejection"):
-            raise InputError("proposal", self.proposal, "use 'oracle', 'mask' or 'rejection'")
-        if self.resampling not in ("multinomial", "systematic"):
-            raise InputError("resampling", self.resampling, "use 'multinomial' or 'systematic'")
+        whole_number("particles", self.particles, 1, mend="use at least 1 particle, a whole number")
+        probability("ess_threshold", self.ess_threshold, mend="use a share of the particles, 0 to 1")
+        mend = "use 'oracle', 'mask' or 'rejection'"
+        one_of("proposal", self.proposal, ("oracle", "mask", "rejection"), mend)
+        mend = "use 'multinomial' or 'systematic'"
+        one_of("resampling", self.resampling, ("multinomial", "systematic"), mend)
 
     @property
     def rows_per_sample(self) -> int:

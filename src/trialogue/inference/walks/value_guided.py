@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
+from trialogue.errors import truth_value
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.walk import NoState, Walk, require_support
@@ -26,6 +27,10 @@ class ValueGuided(Walk[NoState]):
     lazy: bool = True
     stop_at_leaf: bool = True
     uses = "weights"
+
+    def __post_init__(self) -> None:
+        truth_value("lazy", self.lazy)
+        truth_value("stop_at_leaf", self.stop_at_leaf)
 
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose

@@ -14,7 +14,7 @@ import torch
 from scipy.special import logsumexp
 
 from trialogue.data.ising.model import Ising
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, positive_number, probability, whole_number
 from trialogue.theory.cliques.chains import log_binomial
 
 
@@ -34,7 +34,7 @@ def clique_assumption(model: Ising, *, fields_outside: bool = True) -> CliqueAss
     `fields_outside=False` the other sites are left out of both conditions. Proposition 4.3.3 needs them. Raises
     `InputError` where the model is no clique of equal couplings, or breaks the assumption.
     """
-    members = model.members
+    members = model.members if isinstance(model, Ising) else None
     if members is None or int(members.sum()) < 2:
         raise InputError(
             "model", type(model).__name__, "use one clique of equal couplings, such as Ising.clique"
@@ -172,6 +172,9 @@ def one_step_corollary(
     """
     sites, clique = _sizes(sites, clique)
     needed = least_parameters(clique, delta=delta, steps=steps)
+    _positive("excess", excess)
+    _positive("clique_field", clique_field)
+    block_size = whole_number("block_size", block_size, 1)
     if clique < needed.clique:
         raise InputError("clique", clique, f"use at least {needed.clique}")
     if clique_field < needed.clique_field:
@@ -221,10 +224,8 @@ def _sizes(sites: int, clique: int) -> tuple[int, int]:
 
 
 def _positive(field: str, value: float) -> None:
-    if not (value > 0 and math.isfinite(value)):
-        raise InputError(field, value, "Assumption 4.1.5 needs a finite number above 0")
+    positive_number(field, value, "Assumption 4.1.5 needs a finite number above 0")
 
 
 def _risk(delta: float) -> None:
-    if not 0 < delta < 1:
-        raise InputError("delta", delta, "use a probability between 0 and 1")
+    probability("delta", delta, zero=False, one=False, mend="use a probability between 0 and 1")

@@ -6,14 +6,13 @@ the numbers of up spins, 0 to m: R_{-1} is 0 and R_1 is m. Matrices hold log-pro
 elimination without subtraction, so that what is 1e-300 or 1e300 keeps its digits.
 """
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 from scipy.stats import hypergeom
 
-from trialogue.errors import InputError, whole_number
+from trialogue.arrays import real_tensor
+from trialogue.errors import InputError, finite_number, whole_number
 
 Array = NDArray[np.float64]
 
@@ -24,7 +23,8 @@ def block_chain(sites: int, clique: int, coupling: float, field: float, block_si
     The block holds a hypergeometric number of the clique's spins, of which a hypergeometric number is up; they are
     redrawn jointly given the rest of the clique (Definition 4.1.10). Time grows as clique ** 4 at worst.
     """
-    sites, clique = _checked(sites, clique, coupling, field)
+    coupling, field = finite_number("coupling", coupling), finite_number("field", field)
+    sites, clique = _sizes(sites, clique)
     block_size = whole_number("block_size", block_size, 1)
     if block_size > sites:
         raise InputError("block_size", block_size, f"there are {sites} sites: use at most {sites}")
@@ -52,7 +52,8 @@ def parallel_chain(clique: int, coupling: float, field: float) -> Array:
 
     Each spin is redrawn given the old values of all others: an up spin sees one up spin fewer than a down one.
     """
-    _, clique = _checked(clique, clique, coupling, field)
+    coupling, field = finite_number("coupling", coupling), finite_number("field", field)
+    clique = whole_number("clique", clique, 1)
     matrix = np.full((clique + 1, clique + 1), -np.inf)
     for up in range(clique + 1):
         stay = _log_binomial_law(up, 2 * (field + coupling * (2 * up - clique - 1)))
@@ -69,6 +70,7 @@ def log_hitting_times(log_matrix: Array) -> Array:
     `log_matrix` (states, states) is a log transition matrix. States are eliminated one after the other, adding
     positive terms only. Raises `InputError` where the last state is out of reach.
     """
+    log_matrix = _log_matrix(log_matrix)
     size = len(log_matrix)
     times = np.zeros(size)
     times[-1] = -np.inf
@@ -99,12 +101,23 @@ def log_hitting_times(log_matrix: Array) -> Array:
 
 def hitting_probability(log_matrix: Array, steps: int) -> Array:
     """Probability (states,) that the last state is visited within `steps` steps, to full relative precision."""
+    log_matrix = _log_matrix(log_matrix)
     return _visits(log_matrix, np.arange(len(log_matrix)) == len(log_matrix) - 1, steps)
 
 
 def escape_probability(log_matrix: Array, up: int, steps: int) -> Array:
     """Probability (up + 1,), by start, that more than `up` spins are up at some time within `steps` steps."""
+    log_matrix = _log_matrix(log_matrix)
+    up = whole_number("up", up, 0, len(log_matrix) - 1)
     return _visits(log_matrix, np.arange(len(log_matrix)) > up, steps)[: up + 1]
+
+
+def _log_matrix(log_matrix: Array) -> Array:
+    mend = "give the logarithms of a square transition matrix"
+    matrix: Array = real_tensor("log_matrix", log_matrix, mend).numpy()
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix) or np.isnan(matrix).any():
+        raise InputError("log_matrix", matrix.shape, mend)
+    return matrix
 
 
 def _visits(log_matrix: Array, target: NDArray[np.bool_], steps: int) -> Array:
@@ -127,12 +140,9 @@ def _log_binomial_law(size: int, log_odds: float) -> Array:
     return log_binomial(size, ups) + ups * log_up + (size - ups) * log_down
 
 
-def _checked(sites: int, clique: int, coupling: float, field: float) -> tuple[int, int]:
+def _sizes(sites: int, clique: int) -> tuple[int, int]:
     sites = whole_number("sites", sites, 1)
     clique = whole_number("clique", clique, 1)
     if clique > sites:
         raise InputError("clique", clique, f"there are {sites} sites: use at most {sites}")
-    for name, value in (("coupling", coupling), ("field", field)):
-        if not math.isfinite(value):
-            raise InputError(name, value, "use a finite number")
     return sites, clique

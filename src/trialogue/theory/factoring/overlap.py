@@ -15,9 +15,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from trialogue.arrays import real_tensor
 from trialogue.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue.data.puzzles.weighted_prefixes import Listed
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, probability, whole_number
 from trialogue.probabilities import checked_probabilities
 
 _SUM = 1e-9
@@ -68,8 +69,8 @@ def optimal_cheating(success: Tensor, target: Tensor | None = None) -> Cheating:
 def tightest_success(semiprimes: int, factored: int) -> Tensor:
     """The chances p (N,) for which sqrt(epsilon) is attained: k/N for `factored` = k semiprimes, 0 for the others."""
     semiprimes = whole_number("semiprimes", semiprimes, 1)
-    if not 1 <= whole_number("factored", factored, 1) <= semiprimes:
-        raise InputError("factored", factored, f"use from 1 to semiprimes={semiprimes}")
+    mend = f"use from 1 to semiprimes={semiprimes}"
+    factored = whole_number("factored", factored, 1, semiprimes, mend)
     success = torch.zeros(semiprimes, dtype=torch.float64)
     success[:factored] = factored / semiprimes
     return success
@@ -93,9 +94,13 @@ def cheating_generator(tuples: SemiprimeTuples, success: Mapping[int, float]) ->
     if tuples.order != "product-first":
         raise InputError("order", tuples.order, "use product-first")
     masses = semiprime_masses(tuples)
+    mend = f"give a chance for each of the {len(masses)} products"
+    if not isinstance(success, Mapping):
+        raise InputError("success", success, mend)
     if set(success) != set(masses):
-        raise InputError("success", len(success), f"give a chance for each of the {len(masses)} products")
-    chances = torch.tensor([success[product] for product in masses], dtype=torch.float64)
+        raise InputError("success", len(success), mend)
+    success = {product: probability("success", success[product]) for product in masses}
+    chances = torch.tensor(list(success.values()), dtype=torch.float64)
     first = optimal_cheating(chances, torch.tensor(list(masses.values()), dtype=torch.float64)).first
     written = dict(zip(masses, first.tolist(), strict=True))
     rows = tuples.decode(tuples.states())
@@ -106,7 +111,7 @@ def cheating_generator(tuples: SemiprimeTuples, success: Mapping[int, float]) ->
 
 
 def _checked(success: Tensor, target: Tensor | None) -> tuple[Tensor, Tensor]:
-    success = torch.as_tensor(success, dtype=torch.float64)
+    success = real_tensor("success", success, "give one chance for each semiprime")
     if success.ndim != 1 or not len(success):
         raise InputError("success", tuple(success.shape), "give one chance for each semiprime")
     outside = success[~((success >= 0) & (success <= 1))]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import expi
 from torch import Tensor
 
+from trialogue.arrays import real_tensor
 from trialogue.data.puzzles.metered_arithmetic import Arithmetic
 from trialogue.data.puzzles.random_primes import primes_of
 from trialogue.data.puzzles.weighted_prefixes import Prefix, WeightedPrefixes, decimal_edges
@@ -43,7 +44,7 @@ class PrimesByDensity(WeightedPrefixes):
         self.digits = whole_number("digits", digits, 1)
         self.max_length: int = self.digits
         self.counted = whole_number("counted", counted, 0)
-        if counted > digits:
+        if self.counted > self.digits:
             raise InputError("counted", counted, f"use at most digits={digits}")
         self.arithmetic = Arithmetic() if arithmetic is None else arithmetic
 
@@ -69,6 +70,7 @@ def mean_density(first: int, last: int) -> float:
     By Gauss-Legendre quadrature, to rounding where `last` is at most twice `first`, as with digits after a prefix:
     between large numbers the difference of their logarithmic integrals would be lost in rounding.
     """
+    first, last = whole_number("first", first, 0), whole_number("last", last, 0)
     start = max(first, 2)
     if last <= start:
         return 0.0
@@ -79,8 +81,10 @@ def mean_density(first: int, last: int) -> float:
 
 def density_integral(numbers: Sequence[int] | NDArray[np.int64]) -> Tensor:
     """The logarithmic integral li(x) (n,) float64 of `numbers`, and li(2) below 2, where there are no primes."""
-    values = np.log(np.maximum(np.asarray(numbers, dtype=np.float64), 2.0))
-    return torch.from_numpy(expi(values))
+    given = real_tensor("numbers", numbers, "give numbers (n,)").numpy()
+    if np.isnan(given).any():
+        raise InputError("numbers", math.nan, "give numbers (n,)")
+    return torch.from_numpy(np.asarray(expi(np.log(np.maximum(given, 2.0)))))
 
 
 def density_variation(digits: int, counted: int = 0) -> Tensor:
@@ -89,8 +93,8 @@ def density_variation(digits: int, counted: int = 0) -> Tensor:
     Exact, over all prefixes; the last digits are counted in the list of primes. Raises `InputError` where the primes
     are too many to list, or `counted` is out of range.
     """
-    primes = primes_of(digits)
-    if not 0 <= whole_number("counted", counted, 0) <= digits:
+    primes = primes_of(whole_number("digits", digits, 1))
+    if whole_number("counted", counted, 0) > digits:
         raise InputError("counted", counted, f"use at most digits={digits}")
     law, distances = np.ones(1), []
     for length in range(1, digits + 1):
@@ -108,7 +112,7 @@ def density_variation(digits: int, counted: int = 0) -> Tensor:
 
 def uniform_variation(digits: int) -> Tensor:
     """TV (digits,) between the laws of the first k digits of a random number and of a random prime: the baseline."""
-    primes = primes_of(digits)
+    primes = primes_of(whole_number("digits", digits, 1))
     distances = []
     for length in range(1, digits + 1):
         edges = np.arange(10 ** (length - 1), 10**length + 1) * 10 ** (digits - length)

@@ -8,7 +8,9 @@ Source: "Theoretical Limitations of Autoregressive Models", section "A Note on A
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from copy import deepcopy
 from itertools import product
 from typing import NamedTuple, Protocol
 
@@ -19,7 +21,7 @@ from torch import Tensor
 
 from trialogue.data.puzzles.weighted_prefixes import Prefix, one_hot
 from trialogue.data.table import Table
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, reason, require_function, truth_value, whole_number
 from trialogue.randomness import numpy_generator
 
 
@@ -32,15 +34,47 @@ class Algorithm(Protocol):
 
 
 def run_algorithm(algorithm: Algorithm, length: int, n: int, seed: int = 0) -> Tensor:
-    """Sequences (n, length) int64 written token by token, with coins of their own for every call."""
+    """Sequences (n, length) int64 written token by token, with coins of their own for every call.
+
+    Raises `InputError` for an algorithm that answers with no token, and for one that keeps anything from call to call:
+    asked again for the tokens of the first sequence, out of order and among questions about another sequence, it must
+    give them again. A copy of it is asked, so that its counters stay as they are.
+    """
     whole_number("length", length, 1)
+    if isinstance(algorithm, type) or not callable(getattr(algorithm, "next_token", None)):
+        raise InputError("algorithm", algorithm, "give an object with next_token(prefix, coins)")
     rows = []
     for sample in range(whole_number("n", n, 0)):
         prefix: Prefix = ()
         for place in range(length):
-            prefix = (*prefix, algorithm.next_token(prefix, numpy_generator(seed, "coins", sample, place)))
+            token = algorithm.next_token(prefix, numpy_generator(seed, "coins", sample, place))
+            prefix = (*prefix, whole_number("next_token", token, 0))
         rows.append(prefix)
+    if rows:
+        _require_forgetful(algorithm, rows[0], seed)
     return torch.tensor(rows, dtype=torch.int64).view(n, length)
+
+
+def _require_forgetful(algorithm: Algorithm, written: Prefix, seed: int) -> None:
+    """Raise `InputError` where `algorithm` does not write again the first sequence, `written`."""
+    try:
+        again = deepcopy(algorithm)
+    except Exception:
+        again = algorithm
+    for place in reversed(range(len(written))):
+        # Whatever is kept is now of another sequence. It may have no beginning, which is no matter here.
+        with suppress(Exception):
+            again.next_token((), numpy_generator(seed, "other coins", place))
+        try:
+            token: int | str = again.next_token(written[:place], numpy_generator(seed, "coins", 0, place))
+        except Exception as error:
+            token = reason(error)
+        if token != written[place]:
+            mend = (
+                f"it keeps something between calls: after {written[:place]} it gave {written[place]}, and asked again "
+                f"with the same coins {token}; let prefix and coins alone decide"
+            )
+            raise InputError("algorithm", type(algorithm).__name__, mend)
 
 
 TOSSES = 10**6
@@ -56,6 +90,7 @@ def derandomized(function: CoinFunction, outcomes: int, vocab_size: int, length:
     The oracle raises `InputError` where the algorithm writes no token below `vocab_size`.
     """
     outcomes, length = whole_number("outcomes", outcomes, 1), whole_number("length", length, 1)
+    require_function("function", function, "give a function of a prefix and the coins")
 
     def law(prefix: Prefix) -> list[float]:
         answers = [one_hot(function(prefix, coins), vocab_size) for coins in range(outcomes)]
@@ -72,7 +107,8 @@ def law_over_coins(
     Raises `InputError` where there are more than `TOSSES` to go through.
     """
     outcomes, length = whole_number("outcomes", outcomes, 1), whole_number("length", length, 1)
-    calls = length if fresh else 1
+    require_function("function", function, "give a function of a prefix and the coins")
+    calls = length if truth_value("fresh", fresh) else 1
     # Logarithms first: the power itself may take for ever.
     if calls * math.log(outcomes) > math.log(TOSSES) + 1 or outcomes**calls > TOSSES:
         raise InputError("outcomes", outcomes, f"{outcomes}^{calls} tosses are too many to go through")
@@ -111,6 +147,8 @@ def randomness_test(numbers: Sequence[int]) -> RandomnessTest:
 
     Raises `InputError` where there are none, they have fewer than 2 or more than 10 digits, or lengths differ.
     """
+    if isinstance(numbers, str) or not isinstance(numbers, Iterable):
+        raise InputError("numbers", numbers, "give a list of numbers")
     texts = [str(whole_number("numbers", number, 1)) for number in numbers]
     lengths = {len(text) for text in texts}
     if len(lengths) != 1 or not 2 <= min(lengths) <= 10:

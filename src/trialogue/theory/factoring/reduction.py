@@ -9,7 +9,7 @@ coins that are fresh at every call (`randomized_algorithms`). Their average over
 `trialogue.data.puzzles.arithmetic`. They need no lists of primes, and count their operations in `arithmetic`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -43,6 +43,10 @@ def factor_by_generating(
     the factors in the order written, or None where two factors of n digits were not written: an exact generator never
     fails, another may. Raises `InputError` where products or the generator's sequences have another length.
     """
+    if isinstance(products, str) or not isinstance(products, Iterable):
+        raise InputError("products", products, "give a list of whole numbers")
+    if not isinstance(oracle, Autoregressive):
+        raise InputError("oracle", oracle, "give an oracle (see trialogue.oracles.Autoregressive)")
     sizes = {digits_of_factors(product) for product in products}
     if len(sizes) != 1:
         raise InputError(

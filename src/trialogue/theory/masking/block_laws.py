@@ -131,6 +131,7 @@ def block_law(
     never covers a site.
     """
     require_one_law(block_size, blocks, weights, law)
+    sites, vocab_size = whole_number("sites", sites, 1), whole_number("vocab_size", vocab_size, 1)
     if block_size is not None:
         masks = uniform_blocks(sites, block_size)
     else:

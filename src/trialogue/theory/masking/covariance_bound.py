@@ -53,8 +53,8 @@ def covariance_bound(
 
 def bound_covariance(probabilities: Tensor, features: Tensor, law: BlockLaw) -> CovarianceBound:
     """Theorems 4.1.2 and 4.1.3 for the law `probabilities` (states,) with `features` (states, parameters)."""
-    fisher = fisher_information(probabilities, features)
     information = pseudolikelihood_information(probabilities, features, law)
+    fisher = fisher_information(probabilities, features)
     constant = poincare_constant(block_dynamics(probabilities, law))
     # The largest eigenvalue of I_PL^{-1/2} I I_PL^{-1/2} is the smallest c with I ⪯ c I_PL.
     factor, info = torch.linalg.cholesky_ex(information)

@@ -16,7 +16,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import logsumexp
 from torch import Tensor
 
-from trialogue.errors import InputError, positive_number
+from trialogue.arrays import real_tensor
+from trialogue.errors import InputError, non_negative_number, probability, truth_value
 from trialogue.inference.laws import ergodicity, transition_matrix
 from trialogue.probabilities import checked_probabilities
 from trialogue.theory.masking.block_laws import BlockLaw, joint_block_dynamics, law_of_states
@@ -51,10 +52,9 @@ def dirichlet_form(transitions: Any, f: Tensor, g: Tensor, law: Tensor | None = 
     For a reversible chain it is 1/2 sum_{x,y} mu(x) P(x, y) (f(x) - f(y)) (g(x) - g(y)).
     """
     matrix = _matrix(transitions, None)
-    for name, function in (("f", f), ("g", g)):
-        _require_shape(name, function, (len(matrix),))
+    f, g = (_function(name, function, (len(matrix),)) for name, function in (("f", f), ("g", g)))
     law = _given_or_stationary(matrix, law)
-    return float((law * f.double()) @ (g.double() - torch.from_numpy(matrix) @ g.double()))
+    return float((law * f) @ (g - torch.from_numpy(matrix) @ g))
 
 
 def poincare_constant(transitions: Any, model: Any = None) -> float:
@@ -94,8 +94,7 @@ def mixing_time(transitions: Any, model: Any = None, *, eps: float = 0.25) -> fl
     as equal to it; of a slow chain rounding may move t by a share of 1e-16 t. Raises `InputError` where the chain is
     not ergodic (reducible or periodic), and where it mixes too slowly for double precision.
     """
-    if not positive_number("eps", eps) < 1:
-        raise InputError("eps", eps, "use a distance between 0 and 1")
+    eps = probability("eps", eps, zero=False, one=False, mend="use a distance between 0 and 1")
     matrix = _matrix(transitions, model)
     members = _closed_class(matrix)
     period = ergodicity(torch.from_numpy(matrix)).period
@@ -125,7 +124,8 @@ def mixing_time(transitions: Any, model: Any = None, *, eps: float = 0.25) -> fl
 
 def chi_square(first: Tensor, second: Tensor) -> float:
     """chi^2(p, mu) = sum (p - mu)^2 / mu of two laws (states,); infinite where p is not absolutely continuous."""
-    second = law_of_states(second, len(second), "second")
+    second = real_tensor("second", second, "give a law (states,)")
+    second = law_of_states(second, second.numel(), "second")
     first = law_of_states(first, len(second), "first")
     if bool(((first > 0) & (second == 0)).any()):
         return math.inf
@@ -155,12 +155,16 @@ def chi_square_decay(
     law, constant = stationary_law(matrix), poincare_constant(matrix)
     start = law_of_states(start, len(law), "start")
     initial = chi_square(start, law)
-    if discrete:
+    if truth_value("discrete", discrete):
         _require_positive(matrix, law)
+    mend = "use whole numbers of steps" if discrete else "use finite times that are not negative"
+    times = real_tensor("times", times, mend).tolist()
+    if not isinstance(times, list):
+        raise InputError("times", times, "give a list of times")
     values, bounds = [], []
     for time in times:
-        if not 0 <= time < math.inf or (discrete and time != int(time)):
-            mend = "use whole numbers of steps" if discrete else "use finite times that are not negative"
+        time = non_negative_number("times", time, mend)
+        if discrete and time != int(time):
             raise InputError("times", time, mend)
         if discrete:
             power = torch.linalg.matrix_power(matrix, int(time))
@@ -186,18 +190,18 @@ def block_dirichlet_form(probabilities: Tensor, law: BlockLaw, f: Tensor, g: Ten
     For f and g of X alone, repeated over blocks, this is the Dirichlet form of the X-marginal chain, and for a law
     that does not depend on the state the identity of Definition 4.1.6.
     """
-    for name, function in (("f", f), ("g", g)):
-        _require_shape(name, function, (law.states, len(law.blocks)))
+    shape = (law.states, len(law.blocks))
+    f, g = (_function(name, function, shape) for name, function in (("f", f), ("g", g)))
     probabilities = law_of_states(probabilities, law.states)
     covariance = 0.0
     for block, (states, weights, conditionals) in enumerate(law.fibres(probabilities)):
-        own, other = f[:, block].double()[states], g[:, block].double()[states]
+        own, other = f[:, block][states], g[:, block][states]
         own = own - (conditionals * own).sum(1, keepdim=True)
         other = other - (conditionals * other).sum(1, keepdim=True)
         covariance += float((weights * own * other).sum())
     pairs = joint_block_dynamics(probabilities, law)
     mass = (probabilities[:, None] * law.each_state()).flatten()
-    first, second = f.double().flatten(), g.double().flatten()
+    first, second = f.flatten(), g.flatten()
     differences = (first[:, None] - first) * (second[:, None] - second)
     return BlockDirichlet(
         dirichlet_form(pairs, first, second, mass),
@@ -216,7 +220,7 @@ def _matrix(transitions: Any, model: Any) -> NDArray[np.float64]:
         transitions = transition_matrix(transitions, model)
     elif not given:
         raise InputError("model", None, f"give the model that {type(transitions).__name__} runs on")
-    matrix: NDArray[np.float64] = torch.as_tensor(transitions, dtype=torch.float64).numpy()
+    matrix: NDArray[np.float64] = real_tensor("transitions", transitions, "use a square matrix").numpy()
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
         raise InputError("transitions", matrix.shape, "use a square matrix")
     mend = "use finite probabilities that are not negative: every row sums to one"
@@ -230,9 +234,11 @@ def _given_or_stationary(matrix: NDArray[np.float64], law: Tensor | None) -> Ten
     return law_of_states(law, len(matrix), "law")
 
 
-def _require_shape(field: str, function: Tensor, shape: tuple[int, ...]) -> None:
-    if function.shape != shape:
-        raise InputError(field, tuple(function.shape), f"use the shape {shape}")
+def _function(field: str, function: Tensor, shape: tuple[int, ...]) -> Tensor:
+    values = real_tensor(field, function, f"use the shape {shape}")
+    if values.shape != shape or not bool(values.isfinite().all()):
+        raise InputError(field, tuple(values.shape), f"give finite numbers of the shape {shape}")
+    return values
 
 
 def _closed_class(matrix: NDArray[np.float64]) -> NDArray[np.intp]:

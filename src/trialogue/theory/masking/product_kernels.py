@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import rel_entr, softmax
 
+from trialogue.arrays import real_tensor
 from trialogue.errors import InputError, whole_number
 from trialogue.probabilities import checked_probabilities
 from trialogue.randomness import numpy_generator
@@ -33,8 +34,15 @@ class ProductLaw(NamedTuple):
 
 def joint_law(sites: ArrayLike) -> Array:
     """The joint law, shape (vocab,) * sites, of independent sites with laws `sites` (sites, vocab)."""
+    laws = _array("sites", sites, "give the laws (sites, vocab)")
+    if laws.ndim != 2:
+        raise InputError("sites", laws.shape, "give the laws (sites, vocab)")
+    return _joint(laws)
+
+
+def _joint(sites: Array) -> Array:
     joint = np.ones(())
-    for site in np.asarray(sites, dtype=np.float64):
+    for site in sites:
         joint = np.multiply.outer(joint, site)
     return joint
 
@@ -47,7 +55,7 @@ def closest_in_divergence(law: ArrayLike) -> ProductLaw:
     """
     law = _law(law)
     sites = np.stack([law.sum(tuple(a for a in range(law.ndim) if a != axis)) for axis in range(law.ndim)])
-    return ProductLaw(float(rel_entr(law, joint_law(sites)).sum()), sites)
+    return ProductLaw(float(rel_entr(law, _joint(sites)).sum()), sites)
 
 
 def closest_in_variation(law: ArrayLike, *, starts: int = 4, seed: int = 0) -> ProductLaw:
@@ -73,12 +81,12 @@ def product_transitions(predictions: ArrayLike) -> Array:
 
     Raises `InputError` where the predictions are no laws, or not one for each of vocab ** sites states.
     """
-    table = np.asarray(predictions, dtype=np.float64)
+    table = _array("predictions", predictions, "use the shape (vocab ** sites, sites, vocab)")
     if table.ndim != 3 or table.shape[0] != table.shape[2] ** table.shape[1]:
         raise InputError("predictions", table.shape, "use the shape (vocab ** sites, sites, vocab)")
     mend = "give probabilities that sum to one for every site"
     checked_probabilities("predictions", table, table.shape, mend=mend)
-    return np.stack([joint_law(sites).ravel() for sites in table])
+    return np.stack([_joint(sites).ravel() for sites in table])
 
 
 class Factorization(NamedTuple):
@@ -93,7 +101,7 @@ def factorization_gap(transitions: ArrayLike, sites: int) -> Factorization:
 
     The divergence is the smallest to any product law; the variation need not be (`closest_in_variation`).
     """
-    matrix = np.asarray(transitions, dtype=np.float64)
+    matrix = _array("transitions", transitions, "use a square matrix")
     sites = whole_number("sites", sites, 1)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InputError("transitions", matrix.shape, "use a square matrix")
@@ -108,8 +116,13 @@ def factorization_gap(transitions: ArrayLike, sites: int) -> Factorization:
     )
 
 
+def _array(field: str, values: ArrayLike, mend: str) -> Array:
+    array: Array = real_tensor(field, values, mend).numpy()
+    return array
+
+
 def _law(law: ArrayLike) -> Array:
-    array = np.asarray(law, dtype=np.float64)
+    array = _array("law", law, "use one axis per site, shape (vocab,) * sites")
     if array.ndim == 0 or len(set(array.shape)) != 1:
         raise InputError("law", array.shape, "use one axis per site, shape (vocab,) * sites")
     checked_probabilities("law", array.ravel(), (array.size,))
@@ -117,7 +130,7 @@ def _law(law: ArrayLike) -> Array:
 
 
 def _variation(law: Array, sites: Array) -> float:
-    return float(np.abs(law - joint_law(sites)).sum()) / 2
+    return float(np.abs(law - _joint(sites)).sum()) / 2
 
 
 def _descend(law: Array, sites: Array) -> ProductLaw:
@@ -126,7 +139,7 @@ def _descend(law: Array, sites: Array) -> ProductLaw:
 
     def objective(free: Array, width: float) -> tuple[float, Array]:
         own = softmax(free.reshape(sites.shape), 1)
-        difference = joint_law(own) - law
+        difference = _joint(own) - law
         rounded = np.sqrt(difference**2 + width**2)
         slope = ((difference / rounded / 2).ravel() @ _slopes(own)).reshape(sites.shape)
         slope = own * (slope - (own * slope).sum(1, keepdims=True))
@@ -147,5 +160,5 @@ def _slopes(sites: Array) -> Array:
         for token in range(vocab):
             changed = sites.copy()
             changed[site] = np.eye(vocab)[token]
-            columns.append(joint_law(changed).ravel())
+            columns.append(_joint(changed).ravel())
     return np.stack(columns, 1)

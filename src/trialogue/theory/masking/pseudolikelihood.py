@@ -14,10 +14,12 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from trialogue.arrays import real_tensor
 from trialogue.blocks import Blocks, Weights
-from trialogue.errors import InputError
+from trialogue.errors import InputError, at_least
 from trialogue.theory.masking.block_laws import AdaptiveLaw, BlockLaw, block_law, law_of_states
 
+_MASKS = "use at least 1, or math.inf for all masks"
 _MOST_WORK = 1e12  # states * blocks * parameters ** 2
 
 
@@ -60,8 +62,10 @@ def pseudolikelihood_loss(data: Tensor, log_weights: Tensor, law: BlockLaw) -> T
     is log p_theta up to a constant. Infinite where data fall on conditionals of probability zero.
     """
     data = law_of_states(data, law.states, "data")
+    mend = f"use the shape ({law.states},)"
+    log_weights = real_tensor("log_weights", log_weights, mend)
     if log_weights.shape != (law.states,):
-        raise InputError("log_weights", tuple(log_weights.shape), f"use the shape ({law.states},)")
+        raise InputError("log_weights", tuple(log_weights.shape), mend)
     given = law.each_state()
     loss = log_weights.new_zeros(())
     for block in range(len(law.blocks)):
@@ -76,8 +80,9 @@ def pseudolikelihood_loss(data: Tensor, log_weights: Tensor, law: BlockLaw) -> T
 
 def fisher_information(probabilities: Tensor, features: Tensor) -> Tensor:
     """I = Cov_p(F) (parameters, parameters): the Fisher information of an exponential family (Definition 4.1.1)."""
-    features = _features(features, len(probabilities))
-    probabilities = law_of_states(probabilities, len(features))
+    given = real_tensor("probabilities", probabilities, "give a law (states,)")
+    features = _features(features, given.numel())
+    probabilities = law_of_states(given, len(features))
     centred = features - probabilities @ features
     return (probabilities[:, None] * centred).T @ centred
 
@@ -109,17 +114,13 @@ def sandwich_covariance(
     Hessian of the population loss and V the covariance of the gradient of one sample.
     Raises `InputError` where `masks_per_sample` is below one, H is singular, or theta is no minimiser.
     """
-    if not masks_per_sample >= 1:
-        raise InputError("masks_per_sample", masks_per_sample, "use at least 1, or math.inf for all masks")
+    masks_per_sample = at_least("masks_per_sample", masks_per_sample, 1, _MASKS)
     data, features = law_of_states(data, law.states, "data"), _features(features, law.states)
     probabilities = law_of_states(probabilities, law.states)
     hessian, once, averaged, gradient = _score_moments(data, probabilities, features, law)
     if float(gradient.abs().max()) > 1e-6:
-        raise InputError(
-            "probabilities",
-            float(gradient.abs().max()),
-            "the loss has a gradient here: give the law that minimises it",
-        )
+        mend = "the loss has a gradient here: give the law that minimises it"
+        raise InputError("probabilities", float(gradient.abs().max()), mend)
     inverse = _inverse(hessian)
     return inverse @ (averaged + (once - averaged) / masks_per_sample) @ inverse
 
@@ -148,7 +149,7 @@ def asymptotic_covariance(
         model.sites, model.vocab_size, block_size=block_size, blocks=blocks, weights=weights, law=law
     )
     probabilities, features = enumerated(model)
-    if masks_per_sample == 1:
+    if at_least("masks_per_sample", masks_per_sample, 1, _MASKS) == 1:
         return _inverse(pseudolikelihood_information(probabilities, features, own))
     return sandwich_covariance(probabilities, probabilities, features, own, masks_per_sample)
 
@@ -171,7 +172,11 @@ def information_equality(
     else.
     """
     probabilities, features = enumerated(model)
-    parameters = model.parameters.double() + shift
+    mend = f"give one number, or one for each of {len(model.parameters)} parameters"
+    moved = real_tensor("shift", shift, mend)
+    if moved.shape not in ((), model.parameters.shape) or not bool(moved.isfinite().all()):
+        raise InputError("shift", tuple(moved.shape), mend)
+    parameters = model.parameters.double() + moved
     hessian = torch.autograd.functional.hessian(
         lambda theta: pseudolikelihood_loss(probabilities, features @ theta, law), parameters
     )
@@ -276,9 +281,10 @@ def _inverse(information: Tensor) -> Tensor:
 
 
 def _features(features: Tensor, states: int) -> Tensor:
-    features = torch.as_tensor(features, dtype=torch.float64)
+    mend = f"use the shape ({states}, parameters)"
+    features = real_tensor("features", features, mend)
     if features.ndim != 2 or len(features) != states:
-        raise InputError("features", tuple(features.shape), f"use the shape ({states}, parameters)")
+        raise InputError("features", tuple(features.shape), mend)
     return features
 
 

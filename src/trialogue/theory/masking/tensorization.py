@@ -11,7 +11,14 @@ from scipy.optimize import minimize
 from scipy.special import softmax, xlogy
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import (
+    InputError,
+    at_least,
+    finite_number,
+    non_negative_number,
+    probability,
+    whole_number,
+)
 from trialogue.randomness import numpy_generator
 from trialogue.theory.masking.block_laws import BlockLaw, block_dynamics, conditionals, law_of_states
 from trialogue.theory.masking.mixing import poincare_constant
@@ -99,13 +106,12 @@ def sample_bound(
     """
     for name, count in (("sites", sites), ("vocab_size", vocab_size), ("samples", samples), ("masks", masks)):
         whole_number(name, count, 1)
-    _between("delta", delta, 0, 1)
-    _between("beta", beta, 0, 1)
-    if not tensorization >= 1 - 1e-12:
-        raise InputError("tensorization", tensorization, "C_AT is at least 1")
-    for name, value, least in (("loss", loss, 0.0), ("eps", eps, 0.0), ("cells", cells, 1.0)):
-        if not (value >= least and math.isfinite(value)):
-            raise InputError(name, value, f"use a finite number of at least {least:g}")
+    _inside("delta", delta)
+    _inside("beta", beta)
+    tensorization = at_least("tensorization", tensorization, 1 - 1e-12, "C_AT is at least 1")
+    loss, eps = non_negative_number("loss", loss), non_negative_number("eps", eps)
+    if finite_number("cells", cells) < 1:
+        raise InputError("cells", cells, "use a finite number of at least 1")
     masks_term = _root(3 * sites, vocab_size, sites, cells / (masks * delta))
     masks_term += math.sqrt(math.log(8 * cells / delta) / (2 * samples))
     samples_term = empirical_law_bound(sites=sites, vocab_size=vocab_size, samples=samples, delta=delta / 2)
@@ -117,7 +123,7 @@ def empirical_law_bound(*, sites: int, vocab_size: int, samples: int, delta: flo
     """Lemma 4.3.6: TV(p~_X, p_X) < sqrt(|Omega|^{3N} / (16 delta n)) with probability at least 1 - `delta`."""
     for name, count in (("sites", sites), ("vocab_size", vocab_size), ("samples", samples)):
         whole_number(name, count, 1)
-    _between("delta", delta, 0, 1)
+    _inside("delta", delta)
     return _root(0, vocab_size, 3 * sites, 1 / (16 * delta * samples))
 
 
@@ -131,8 +137,8 @@ def mask_average_bound(
     """
     for name, count in (("sites", sites), ("vocab_size", vocab_size), ("samples", samples), ("masks", masks)):
         whole_number(name, count, 1)
-    _between("delta", delta, 0, 1)
-    _between("beta", beta, 0, 1)
+    _inside("delta", delta)
+    _inside("beta", beta)
     masks_term = _root(3 * sites - 1, vocab_size, sites, 1 / (masks * delta))
     return (masks_term + math.sqrt(math.log(4 / delta) / (2 * samples))) * math.log(1 / beta)
 
@@ -221,6 +227,5 @@ def _slowest(q: Tensor, law: BlockLaw) -> NDArray[np.float64]:
     return function
 
 
-def _between(field: str, value: float, low: float, high: float) -> None:
-    if not low < value < high:
-        raise InputError(field, value, f"use a number between {low:g} and {high:g}")
+def _inside(field: str, value: float) -> None:
+    probability(field, value, zero=False, one=False, mend="use a number between 0 and 1")

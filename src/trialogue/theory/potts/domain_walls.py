@@ -17,8 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trialogue.arrays import real_tensor, whole_tensor
 from trialogue.data import PottsChain
-from trialogue.errors import InputError, positive_number, whole_number
+from trialogue.errors import InputError, non_negative_number, positive_number, whole_number
 from trialogue.theory.potts.transfer_decay import kept_decay
 
 
@@ -28,13 +29,8 @@ def largest_wall_energy(window: int, max_energy: float) -> float:
     Raises `InputError` where E_max is not finite: windows that are forbidden can make every wall impossible, and then
     the theorem does not hold.
     """
-    if not 0 <= max_energy < math.inf:
-        raise InputError(
-            "max_energy",
-            max_energy,
-            "use a finite number of at least 0: a chain with forbidden windows may never have a wall",
-        )
-    return (whole_number("window", window, 1) - 1) * float(max_energy)
+    mend = "use a finite number of at least 0: a chain with forbidden windows may never have a wall"
+    return (whole_number("window", window, 1) - 1) * non_negative_number("max_energy", max_energy, mend)
 
 
 def largest_wall_entropy(length: int, patterns: int) -> float:
@@ -85,6 +81,7 @@ def stored_sequences(chain: PottsChain, length: int) -> Tensor:
 
     Raises `InputError` for a chain that stores none.
     """
+    _require_chain(chain)
     if chain.patterns is None:
         raise InputError(
             "patterns", None, "nothing is stored: use PottsChain(energies, patterns) or from_patterns"
@@ -147,8 +144,8 @@ def one_wall(energies: Tensor, patterns: Tensor, temperature: float) -> OneWall:
     temperature that is not positive, for less than two patterns, and as `splice_energies`.
     """
     temperature = positive_number("temperature", temperature)
-    _several(len(patterns))
     cost = splice_energies(energies, patterns).numpy()
+    _several(len(patterns))
     other, bond = _different_splices(torch.as_tensor(patterns).numpy())
     chosen = cost[other - 1, bond - 1]
     if not len(chosen):
@@ -193,10 +190,16 @@ def no_wall_decay(chain: PottsChain, temperature: float) -> float:
     temperature that is not positive, for a chain that stores nothing, and as `transfer_decay.kept_decay` for chains so
     cold that the eigenvalues are not resolved.
     """
+    _require_chain(chain)
     period = len(chain.patterns[0]) if chain.patterns else 1
     labels = [chain.window_labels(site).numpy() for site in range(period)]
     kept = [[of_site == label for of_site in labels] for label in np.unique(labels)]
     return kept_decay(_log_weights(_table(chain.energies), temperature), kept, temperature)
+
+
+def _require_chain(chain: object) -> None:
+    if not isinstance(chain, PottsChain):
+        raise InputError("chain", type(chain).__name__, "give a PottsChain")
 
 
 def _several(patterns: int) -> int:
@@ -217,9 +220,10 @@ def _log_weights(energies: NDArray[np.float64], temperature: float) -> NDArray[n
 
 
 def _table(energies: Tensor) -> NDArray[np.float64]:
-    table: NDArray[np.float64] = torch.as_tensor(energies, dtype=torch.float64).numpy()
+    mend = "give W axes of one size V, at least 1"
+    table: NDArray[np.float64] = real_tensor("energies", energies, mend).numpy()
     if table.ndim == 0 or len(set(table.shape)) != 1 or not table.size:
-        raise InputError("energies", table.shape, "give W axes of one size V, at least 1")
+        raise InputError("energies", table.shape, mend)
     if np.isnan(table).any() or table.min() < 0:
         raise InputError(
             "energies", float(table.min()), "give numbers of at least 0, of which the least is 0"
@@ -228,11 +232,11 @@ def _table(energies: Tensor) -> NDArray[np.float64]:
 
 
 def _checked(energies: Tensor, patterns: Tensor) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    table, sequences = _table(energies), torch.as_tensor(patterns).numpy()
+    table = _table(energies)
+    mend = f"give tokens of the shape (N, L) with L of at least {table.ndim}"
+    sequences: NDArray[np.int64] = whole_tensor("patterns", patterns, mend).numpy()
     if sequences.ndim != 2 or not len(sequences) or sequences.shape[1] < table.ndim:
-        raise InputError("patterns", sequences.shape, f"use the shape (N, L) with L of at least {table.ndim}")
-    if sequences.dtype.kind not in "iu":
-        raise InputError("patterns", str(sequences.dtype), "give whole numbers, the tokens")
+        raise InputError("patterns", sequences.shape, mend)
     if sequences.min() < 0 or sequences.max() >= table.shape[0]:
         raise InputError("patterns", int(sequences.max()), f"use tokens from 0 to {table.shape[0] - 1}")
     windows = np.lib.stride_tricks.sliding_window_view(sequences, table.ndim, axis=1)

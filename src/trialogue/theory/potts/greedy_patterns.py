@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from trialogue.arrays import real_tensor
 from trialogue.errors import InputError, whole_number
 from trialogue.probabilities import checked_probabilities
 
@@ -70,7 +71,7 @@ def log_survival(log_probs: Tensor, context: int, length: int) -> Tensor:
 
 def checked_log_probs(log_probs: Tensor) -> Tensor:
     """The log-probabilities (..., V) as float64; raises `InputError` for NaN and rows that do not sum to one."""
-    rows = log_probs.double()
+    rows = real_tensor("log_probs", log_probs, "give log-probabilities (..., V)")
     mend = "a row of probabilities has this sum: give log-probabilities, such as logits.log_softmax(-1)"
     checked_probabilities("log_probs", rows.exp(), tuple(rows.shape), tolerance=_NORMALISED, mend=mend)
     return rows
@@ -78,6 +79,7 @@ def checked_log_probs(log_probs: Tensor) -> Tensor:
 
 def _greedy_map(log_probs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Of every context (V^w,): log-probability of the likeliest token, the token, and the context it leads to."""
+    log_probs = real_tensor("log_probs", log_probs, "use the shape (V^w, V)")
     contexts, vocab = log_probs.shape if log_probs.ndim == 2 else (0, 0)
     if vocab < 2 or vocab ** round(math.log(max(1, contexts), vocab)) != contexts:
         raise InputError("log_probs", tuple(log_probs.shape), "use the shape (V^w, V)")

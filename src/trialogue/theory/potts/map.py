@@ -12,20 +12,25 @@ a model with the same window, which changes along the sequence as its end comes 
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
 from trialogue.data import PottsChain
-from trialogue.errors import InputError, whole_number
-from trialogue.oracles import Autoregressive, PrefixOracle, next_log_probs, whole_sequences
+from trialogue.errors import InputError, one_of, whole_number
+from trialogue.oracles import Autoregressive, PrefixOracle, as_oracle, next_log_probs, whole_sequences
+from trialogue.randomness import generator
 
 Constant = Literal["global", "per-context"]
 """The two readings of the constant in equation 9."""
 
 MAX_CONTEXTS = 2**20
 """An oracle is asked about at most so many prefixes."""
+FURTHER = 8
+"""So many tokens beyond its window an oracle is asked whether it looks there."""
+PREFIXES = 1024
+"""So many prefixes of each length it is asked about, where there are more."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +68,12 @@ def context_log_probs(oracle: Autoregressive, context: int) -> Tensor:
     """log p(c | the last w tokens) (V^w, V) float64 of an oracle that looks no further back than w = `context` tokens.
 
     Contexts are in the order of `itertools.product`. Raises `InputError` for oracles that end sequences, and for those
-    that answer otherwise after one token more: they look further back, or answer by position.
+    that answer otherwise after up to `FURTHER` tokens more: they look further back, or answer by position. All
+    prefixes of one token more are asked about; of longer ones all where there are at most `PREFIXES` of a length, and
+    so many of them, drawn uniformly, where there are more.
     """
     width = whole_number("context", context, 0)
+    oracle = as_oracle(oracle)
     if oracle.eos is not None:
         raise InputError(
             "oracle.eos", oracle.eos, "sequences that end have no length: use an oracle without one"
@@ -83,13 +91,35 @@ def context_log_probs(oracle: Autoregressive, context: int) -> Tensor:
             f"there are {oracle.vocab_size}^{width + 1} contexts to ask about: use at most {MAX_CONTEXTS}",
         )
     answer = _prefix_log_probs(oracle, width)
-    further = _prefix_log_probs(oracle, width + 1).view(oracle.vocab_size, *answer.shape)
-    change = float((further.exp() - answer.exp()).abs().max())
-    if change > math.sqrt(torch.finfo(answer.dtype).eps):  # networks' answers change a little with the length
-        raise InputError(
-            "context", context, f"one token further back changes a probability by {change:.2g}: use more"
-        )
+    _require_window(oracle, width, answer)
     return answer.double()
+
+
+def _require_window(oracle: Autoregressive, width: int, answer: Tensor) -> None:
+    """Raise `InputError` where `answer` (V^w, V), by the last w tokens, is not what the oracle says of longer prefixes.
+
+    As far as `context_log_probs` says that it looks.
+    """
+    vocab = oracle.vocab_size
+    places = vocab ** torch.arange(width - 1, -1, -1)
+    longest = width + FURTHER if oracle.max_length is None else min(width + FURTHER, oracle.max_length - 1)
+    for length in range(width + 1, longest + 1):
+        listed = vocab**length <= PREFIXES or length == width + 1
+        draws = generator(0, "looking back", length)
+        prefixes = (
+            whole_sequences(vocab, length)
+            if listed
+            else torch.randint(vocab, (PREFIXES, length), generator=draws)
+        )
+        own = (prefixes[:, length - width :] * places).sum(1)
+        further = next_log_probs(oracle, prefixes).log_softmax(1)
+        change = float((further.exp() - answer[own].exp()).abs().max())
+        if change > math.sqrt(
+            torch.finfo(answer.dtype).eps
+        ):  # networks' answers change a little with the length
+            back = "one token" if length == width + 1 else f"{length - width} tokens"
+            mend = f"what stands {back} further back changes a probability by {change:.2g}: use more"
+            raise InputError("context", width, mend)
 
 
 def hamiltonian_of(
@@ -102,10 +132,9 @@ def hamiltonian_of(
     text after equation 8 has it. Raises `InputError` for a token of probability zero, whose energy is infinite (the
     domain walls of Theorem 1.1 need E_max to be finite), and as `context_log_probs`.
     """
-    if constant not in ("global", "per-context"):
-        raise InputError("constant", constant, 'use "global" or "per-context"')
-    width, vocab = whole_number("window", window, 0), oracle.vocab_size
-    last = -context_log_probs(oracle, width)
+    one_of("constant", constant, get_args(Constant), 'use "global" or "per-context"')
+    width = whole_number("window", window, 0)
+    last, vocab = -context_log_probs(oracle, width), oracle.vocab_size
     terms = [*(-_prefix_log_probs(oracle, length).double() for length in range(width)), last]
     for length, term in enumerate(terms):
         if not bool(torch.isfinite(term).all()):
@@ -136,7 +165,7 @@ class ChainConditionals(PrefixOracle):
     def __init__(
         self, chain: PottsChain | AutoregressiveHamiltonian, length: int, temperature: float
     ) -> None:
-        inner = chain if isinstance(chain, PottsChain) else chain.chain
+        inner = _chain_of(chain)
         beginnings = _weights_of_beginnings(chain, length, temperature)
         messages = inner.messages(temperature)
         self.vocab_size, self.max_length = inner.vocab_size, int(length)
@@ -186,14 +215,21 @@ def autoregressive_of(
     return ChainConditionals(chain, length, temperature)
 
 
+def _chain_of(chain: PottsChain | AutoregressiveHamiltonian) -> PottsChain:
+    if not isinstance(chain, PottsChain | AutoregressiveHamiltonian):
+        raise InputError("chain", type(chain).__name__, "give a PottsChain, or what hamiltonian_of returns")
+    return chain if isinstance(chain, PottsChain) else chain.chain
+
+
 def _weights_of_beginnings(
     chain: PottsChain | AutoregressiveHamiltonian, length: int, temperature: float
 ) -> Tensor:
     """Log-weights (V^(W-1),) of the first W - 1 tokens, all that follows summed over."""
-    inner = chain if isinstance(chain, PottsChain) else chain.chain
+    inner = _chain_of(chain)
     messages = inner.messages(temperature)
     if whole_number("length", length, 1) < inner.window:
         raise InputError("length", length, f"use at least one window of {inner.window} tokens")
+    inner.at(length, temperature)  # refuses energies whose sum overflows
     weights, scale = messages.backward(length - inner.window + 1)
     weights = weights + scale
     if isinstance(chain, PottsChain):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, positive_number, whole_number
+from trialogue.errors import at_least, positive_number, whole_number
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,7 @@ class NearestNeighbourPotts:
     def __post_init__(self) -> None:
         """Check the three numbers."""
         whole_number("vocab_size", self.vocab_size, 2)
-        if not self.coupling >= 0:
-            raise InputError("coupling", self.coupling, "use a number of at least 0")
+        at_least("coupling", self.coupling, 0.0, "use a number of at least 0")
         positive_number("temperature", self.temperature)
 
     @property

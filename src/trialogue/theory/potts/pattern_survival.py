@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trialogue.arrays import real_tensor
 from trialogue.compilation import compiled
 from trialogue.data.potts.patterns import StoredPatterns
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, finite_number, whole_number
 from trialogue.theory.potts.greedy_patterns import checked_log_probs
 
 Array = NDArray[np.float64]
@@ -68,7 +69,7 @@ class PatternSurvival:
     ) -> None:
         stored = StoredPatterns(patterns, window, vocab_size)
         self.vocab_size, self.window, self.period = stored.vocab_size, stored.window, stored.period
-        if not 0 <= whole_number("label", label, 0) < stored.labels:
+        if whole_number("label", label, 0) >= stored.labels:
             raise InputError("label", label, f"the patterns have {stored.labels} labels: use a lower one")
         if self.vocab_size**window > _MOST_STATES:
             mend = f"{self.vocab_size}^{window} windows are too many to list: use a shorter one"
@@ -119,9 +120,11 @@ class PatternSurvival:
         changes by less than `tolerance` of itself; what dies is added up rather than subtracted from one, so that a
         rate far below rounding keeps its digits. Raises `InputError` where the rate does not settle.
         """
-        (table,) = self._checked(log_probs, 1)
+        log_probs = real_tensor("log_probs", log_probs, "give the log-probabilities (V^w, V)")
         if log_probs.ndim == 3 and len(log_probs) > 1:
             raise InputError("log_probs", tuple(log_probs.shape), "a rate needs one law for all steps")
+        (table,) = self._checked(log_probs, 1)
+        finite_number("tolerance", tolerance)
         states = len(self._alive[0])
         mass = np.full(states, 1 / max(1, states))
         rate, change = math.nan, math.inf
@@ -155,6 +158,7 @@ class PatternSurvival:
 
     def _checked(self, log_probs: Tensor, steps: int) -> Array:
         """Probabilities (1 or steps, V^w, V)."""
+        log_probs = real_tensor("log_probs", log_probs, "give log-probabilities (V^w, V)")
         shape = tuple(log_probs.shape)
         by_step = log_probs[None] if log_probs.ndim == 2 else log_probs
         v = self.vocab_size
