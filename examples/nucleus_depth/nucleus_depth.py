@@ -86,5 +86,7 @@ STUDY = Study(
             cells={f"top-p {top_p}": {"depth": depth(top_p)} for top_p in TOP_PS},
         )
     ],
-    figures=[Figure(name="depth", caption="Depth by top-p; bars: one standard deviation over draws.", draw=draw)],
+    figures=[
+        Figure(name="depth", caption="Depth by top-p; bars: one standard deviation over draws.", draw=draw)
+    ],
 )

@@ -29,7 +29,6 @@ from trialogue.ledger.claims.verdicts import Answer, Verdict
 from trialogue.ledger.entries import Entry
 from trialogue.ledger.pages.tables import format_number
 
-
 WIDTH = 120
 """Characters in a line of a filled text."""
 
