@@ -33,7 +33,7 @@ NO_NUMBERS = [
     np.ones(1),
     torch.ones(1),
     math.nan,
-    object(),
+    object,
 ]
 NO_WHOLE_NUMBERS = [*NO_NUMBERS, 1.0, 1.5, np.float64(1), torch.tensor(1.0), torch.tensor(True), math.inf]
 CHECKS: list[Callable[[str, object], object]] = [

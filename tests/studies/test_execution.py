@@ -13,7 +13,7 @@ import pytest
 from biased_coin import STUDY, Config
 
 from trialogue.errors import InputError
-from trialogue.ledger import Figure, Part, Rows, Study
+from trialogue.ledger import Figure, Part, Rows, Study, judged
 from trialogue.ledger.runs.drafts import Draft, Row
 from trialogue.ledger.runs.execution import execute
 from trialogue.ledger.runs.provenance import session
@@ -104,6 +104,23 @@ def test_a_figure_that_fails_costs_no_measurement(tmp_path: Path, runs: list[str
     (result.folder / "figures" / "heads.svg").unlink()
     execute(STUDY, CONFIG, tmp_path)
     assert (runs, (result.folder / "figures" / "heads.svg").exists()) == ([], True)
+
+
+def test_claims_added_later_have_their_first_estimates_kept(tmp_path: Path) -> None:
+    added = replace(STUDY.claims[0], id="added", criterion=biased_coin.heads() > 0.4)
+    result = execute(replace(STUDY, claims=STUDY.claims[:2]), CONFIG, tmp_path)
+    assert list(result.estimates) == ["more-heads", "fewer-heads"]
+    before = (result.folder / "estimates.json").read_bytes()
+    later = execute(replace(STUDY, claims=[*STUDY.claims[:2], added]), CONFIG, tmp_path)
+    assert (result.folder / "estimates.json").read_bytes() == before
+    assert later.estimates["added"] == later.estimates["more-heads"]
+    negated = replace(added, criterion=(biased_coin.heads() * -1.0) > -0.6)
+    again = execute(replace(STUDY, claims=[*STUDY.claims[:2], negated]), CONFIG, tmp_path)
+    assert again.estimates["added"] == later.estimates["added"]
+    [verdict] = judged(replace(STUDY, claims=[negated]), again).verdicts
+    assert verdict.answer == "altered since the run"
+    execute(STUDY, CONFIG, tmp_path, force=True)
+    assert "added" not in open_result(result.folder).estimates
 
 
 def test_another_config_is_another_result(tmp_path: Path) -> None:

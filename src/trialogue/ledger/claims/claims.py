@@ -54,6 +54,11 @@ class Claim:
         return self.quantity.replication.unit
 
     @property
+    def sampled(self) -> bool:
+        """Whether its numbers have sampling error."""
+        return self.unit != "exact"
+
+    @property
     def said(self) -> str:
         """The statement, and the trained objects of which it speaks where replications share them."""
         objects = self.quantity.replication.objects
@@ -128,4 +133,4 @@ class Registration:
 
 
 def _sampled(claims: Iterable[Claim], origin: Origin) -> list[Claim]:
-    return [claim for claim in claims if claim.unit != "exact" and claim.origin == origin]
+    return [claim for claim in claims if claim.sampled and claim.origin == origin]

@@ -88,15 +88,13 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
     counts = claim.quantity.counts(evidence.rows)
     estimates = series.to_numpy(dtype=np.float64)
     needed = claim.quantity.replication.required(evidence.config)
-    alpha = evidence.registration.level(claim, claims, ALPHA)
+    alpha = evidence.registration.level(claim, claims, ALPHA) if claim.sampled else math.nan
     registered = evidence.registration.holds(claim)
     obstacle = _obstacle(claim, estimates, needed, evidence)
     usable = len(estimates) > 0 and bool(np.isfinite(_scaled(claim, estimates)).all())
     seen = _interval(claim, estimates, counts, alpha) if usable else Interval(math.nan, math.nan, math.nan)
-    foreseen = math.nan if claim.unit == "exact" else _foreseen(claim, evidence.pilot, needed, alpha)
-    effect = (
-        smallest_effect(claim.criterion, estimates, alpha) if usable and claim.unit != "exact" else math.nan
-    )
+    foreseen = _foreseen(claim, evidence.pilot, needed, alpha) if claim.sampled else math.nan
+    effect = smallest_effect(claim.criterion, estimates, alpha) if usable and claim.sampled else math.nan
     remarks = [] if registered else [LATE]
     change, corrected = _change(claim, estimates, evidence.stored)
     answer: Answer
@@ -104,7 +102,7 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
         answer, reason = "altered since the run", change
     elif obstacle:
         answer, reason = "not tested", obstacle
-    elif claim.unit != "exact" and math.isnan(seen.low):
+    elif claim.sampled and math.isnan(seen.low):
         answer, reason = "undecided", "all replications agree, so that there is no interval"
     else:
         answer = decide(seen.low, seen.high, claim.criterion)
@@ -113,7 +111,7 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
             "refuted": "the interval lies on the other side",
             "undecided": "the interval crosses the threshold" + _could_see(claim, foreseen, effect),
         }[answer]
-        if answer != "undecided" and claim.unit != "exact":
+        if answer != "undecided" and claim.sampled:
             remarks += _leaning(claim, series.index.tolist(), estimates, counts, alpha, answer)
     if corrected:
         remarks.append(f"corrected, {'; '.join(claim.quantity.corrections)}{f': {change}' if change else ''}")
@@ -140,13 +138,13 @@ def _obstacle(claim: Claim, estimates: NDArray[np.floating[Any]], needed: int, e
         return f"the preset {evidence.preset} decides nothing"
     if not len(estimates):
         return "the rows hold no estimate"
-    if claim.unit != "exact" and _share_seeds(evidence):
+    if claim.sampled and _share_seeds(evidence):
         return "the rows hold seeds of the pilot"
     if len(estimates) < needed:
         return f"{len(estimates)} of {needed} replications"
-    if claim.unit == "exact" and len(estimates) != 1:
+    if not claim.sampled and len(estimates) != 1:
         return f"an exact claim has one number, the rows give {len(estimates)}"
-    if claim.unit != "exact" and needed < 2:
+    if claim.sampled and needed < 2:
         return "one replication has no interval"
     if not np.isfinite(_scaled(claim, estimates)).all():
         return "an estimate is not a finite number" + (" above zero" if claim.quantity.logarithmic else "")
@@ -159,7 +157,7 @@ def _share_seeds(evidence: Evidence) -> bool:
 
 def _scaled(claim: Claim, estimates: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     """The estimates on the scale on which they are averaged."""
-    if not claim.quantity.logarithmic or claim.unit == "exact":
+    if not claim.quantity.logarithmic or not claim.sampled:
         return estimates
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log(estimates)
@@ -168,7 +166,7 @@ def _scaled(claim: Claim, estimates: NDArray[np.floating[Any]]) -> NDArray[np.fl
 def _interval(
     claim: Claim, estimates: NDArray[np.floating[Any]], counts: Counts | None, alpha: float
 ) -> Interval:
-    if claim.unit == "exact":
+    if not claim.sampled:
         return Interval(*[float(estimates[0])] * 3)
     return interval(estimates, alpha, logarithmic=claim.quantity.logarithmic, counts=counts)
 

@@ -38,14 +38,14 @@ def interval_text(verdict: Verdict) -> str:
     """The interval as "[low, high]"; "exact" where it has no width by nature."""
     if math.isnan(verdict.low):
         return ABSENT
-    if verdict.claim.unit == "exact":
+    if not verdict.claim.sampled:
         return "exact"
     return f"[{format_number(verdict.low)}, {format_number(verdict.high)}]"
 
 
 def replications_text(verdict: Verdict) -> str:
     """How many replications of which unit, such as "5 × training"."""
-    if verdict.claim.unit == "exact":
+    if not verdict.claim.sampled:
         return "exact"
     return f"{verdict.replications} × {verdict.claim.unit}"
 

@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from trialogue.errors import InputError
 from trialogue.ledger.runs.provenance import session
-from trialogue.ledger.runs.results import DONE, FILES, Result, digest, open_result, read_json
+from trialogue.ledger.runs.results import DONE, FILES, LATE, Result, digest, open_result, read_json
 from trialogue.storage import atomic_write, make_folder, writing
 
 Row = Mapping[str, Any]
@@ -63,7 +63,7 @@ class Draft:
         """Forget what was measured before, DONE first, so that no moment shows a finished result without rows."""
         with writing(self.folder):
             (self.folder / DONE).unlink(missing_ok=True)
-            for name in (*FILES, "report.html"):
+            for name in (*FILES, LATE, "report.html"):
                 (self.folder / name).unlink(missing_ok=True)
             for folder in (self.folder / "figures", self._parts, self.artifacts):
                 shutil.rmtree(folder, ignore_errors=True)

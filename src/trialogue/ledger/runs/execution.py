@@ -1,5 +1,6 @@
 """Running a study: part by part, resuming what a killed run left, publishing the result last."""
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +14,14 @@ from trialogue.ledger.claims.verdicts import stored_estimates
 from trialogue.ledger.pages.figures import svg
 from trialogue.ledger.rows import Rows
 from trialogue.ledger.runs.drafts import Draft
-from trialogue.ledger.runs.results import Result, config_values, is_finished, open_result
+from trialogue.ledger.runs.results import (
+    LATE,
+    Result,
+    config_values,
+    is_finished,
+    open_result,
+    read_json,
+)
 from trialogue.ledger.study import Part, Study, study_of
 from trialogue.storage import atomic_write
 
@@ -31,7 +39,7 @@ def execute(
 ) -> Result:
     """Return the result of `config`, measuring the parts that no earlier run has finished.
 
-    A finished result returns at once, after drawing what figures it lacks; `force` measures it anew. With more than
+    A finished result returns at once, after drawing what figures it lacks and storing estimates of claims added since; `force` measures it anew. With more than
     one of `workers`, lanes of parts run at the same time in as many processes of one thread, which find the study by
     its name. `progress` is told one line per part, in the process that measured it. On Ctrl-C the
     `KeyboardInterrupt` says where the finished parts are kept. Raises `InputError` where the folder cannot be
@@ -41,7 +49,7 @@ def execute(
     folder = study.result_folder(config, results)
     tell = progress or (lambda _: None)
     if is_finished(folder) and not force:
-        return _with_figures(study, open_result(folder))
+        return _completed(study, open_result(folder))
     parts = list(study.parts(config))
     names = [part.name for part in parts]
     if not parts or len(set(names)) < len(names):
@@ -83,11 +91,18 @@ def execute(
             kept = sum(map(draft.has, names))
             where = f"interrupted: {kept} of {len(names)} parts are kept in {folder}"
             raise KeyboardInterrupt(f"{where}; the same command resumes") from error
-    return _with_figures(study, result)
+    return _completed(study, result)
 
 
-def _with_figures(study: Study[Config], result: Result) -> Result:
-    """`result`, with a file for every figure of the study."""
+def _completed(study: Study[Config], result: Result) -> Result:
+    """`result`, with a file for every figure of the study, and the estimates of claims that were added since."""
+    known = result.estimates
+    added = [claim for claim in study.claims if claim.id not in known]
+    if added:
+        late = result.folder / LATE
+        earlier = read_json(late) if late.is_file() else {}
+        estimates = earlier | stored_estimates(added, study.rows(result))
+        atomic_write(late, json.dumps(estimates, indent=1) + "\n")
     for figure in study.figures:
         path = result.folder / "figures" / f"{figure.name}.svg"
         if not path.exists():

@@ -21,7 +21,7 @@ def pilot_of(study: Study[Any], result: Result) -> Pilot:
             raise InputError(
                 "seeds", sorted(shared), f"are also those of the preset {name}: give the pilot its own"
             )
-    quantities = {claim.quantity.name: claim.quantity for claim in study.claims if claim.unit != "exact"}
+    quantities = {claim.quantity.name: claim.quantity for claim in study.claims if claim.sampled}
     estimates = {name: tuple(map(float, quantity(rows))) for name, quantity in quantities.items()}
     commits = {session.get("commit") for session in result.provenance["sessions"]}
     return Pilot(

@@ -6,6 +6,7 @@ provenance.json  code, command, library versions, device and times
 rows.jsonl       one measurement a line, as Python's `json` writes it (NaN and Infinity as such)
 estimates.json   what the claims' quantities gave when the run ended
 DONE             SHA-256 of each of the five files above; written last, and without it there is no result
+late.json        the same as estimates.json of claims that were added later, as they were first judged
 figures/*.svg    drawn from the rows
 """
 
@@ -33,6 +34,9 @@ FILES = ("config.json", "claims.json", "provenance.json", "rows.jsonl", "estimat
 """What DONE vouches for."""
 
 DONE = "DONE"
+
+LATE = "late.json"
+"""Estimates of claims that were added when the result was finished."""
 
 
 def config_values(config: Any) -> dict[str, Any]:
@@ -103,10 +107,11 @@ class Result:
         # Results of before the ledger kept the commit hold the claims alone.
         return Registration(registered["claims"] if "commit" in registered else registered)
 
-    @cached_property
+    @property
     def estimates(self) -> dict[str, Any]:
-        """Version and estimates of each claim's quantity when the run ended, by the claim's id."""
-        return read_json(self.folder / "estimates.json")
+        """Version and estimates of each claim's quantity when the run ended, or the claim was added, by its id."""
+        late = self.folder / LATE
+        return (read_json(late) if late.is_file() else {}) | read_json(self.folder / "estimates.json")
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
