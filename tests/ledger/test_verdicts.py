@@ -131,8 +131,6 @@ def test_the_interval_decides_whatever_the_pilot_said() -> None:
     [
         (FIVE[:4], {}, "4 of 5 replications"),
         ((), {}, "no estimate"),
-        ((*FIVE[:4], math.nan), {}, "not a finite number"),
-        ((*FIVE[:4], math.inf), {}, "not a finite number"),
         (FIVE, {"preset": "smoke"}, "the preset smoke decides nothing"),
         (FIVE, {"preset": "pilot"}, "the preset pilot decides nothing"),
         (FIVE, {"pilot": Pilot(seeds=(4, 100))}, "seeds of the pilot"),
@@ -142,6 +140,12 @@ def test_the_interval_decides_whatever_the_pilot_said() -> None:
 def test_what_is_not_tested(values: Sequence[float], evidence: dict[str, object], reason: str) -> None:
     told = judge(claim(value() > 1), values, **evidence)
     assert (told.answer, reason in told.reason) == ("not tested", True)
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf])
+def test_a_failed_replication_leaves_a_claim_undecided(odd: float) -> None:
+    told = judge(claim(), (*FIVE[:4], odd))
+    assert (told.answer, told.reason) == ("undecided", "an estimate is not a finite number")
 
 
 def test_replications_follow_the_config() -> None:
@@ -245,13 +249,21 @@ def test_what_was_moved_after_the_run_says_so(changed: dict[str, object]) -> Non
     assert told.answer in ("holds", "refuted")
 
 
+def as_kept(kept: Claim, rows: Rows) -> dict[str, dict[int, list[float]]]:
+    """What a result keeps of a claim."""
+    return {
+        identity: {entry["version"]: entry["estimates"]}
+        for identity, entry in stored_estimates([kept], rows).items()
+    }
+
+
 def negated(rows: Rows) -> "Series[float]":
     return -rows["draw"].set_index("seed").value
 
 
 def test_a_statistic_cannot_change_unnoticed() -> None:
     rows, kept = rows_of(*FIVE), claim()
-    stored = stored_estimates([kept], rows)
+    stored = as_kept(kept, rows)
     assert judge(kept, stored=stored).answer == "holds"
     mutant = claim(Quantity("value", negated, draws) > 1)
     told = judge(mutant, stored=stored)
@@ -264,11 +276,49 @@ def test_a_statistic_cannot_change_unnoticed() -> None:
 
 
 def test_a_correction_shows_both_numbers() -> None:
-    stored = stored_estimates([claim()], rows_of(*FIVE))
+    stored = as_kept(claim(), rows_of(*FIVE))
     corrected = Quantity("value", negated, draws).corrected("the sign was wrong")
     told = judge(claim(corrected > 1), stored=stored)
     assert told.answer == "refuted"
     assert told.remarks == ("corrected, the sign was wrong: the statistic gave 5.01, and gives -5.01",)
+
+
+def test_a_corrected_statistic_is_held_against_its_own_estimates() -> None:
+    first = as_kept(claim(), rows_of(*FIVE))
+    corrected = claim(value().corrected("another mean") > 1)
+    later = as_kept(corrected, rows_of(*FIVE))
+    stored = {"c": first["c"] | later["c"]}
+    assert judge(corrected, stored=stored).answer == "holds"
+    mutant = claim(Quantity("value", negated, draws).corrected("another mean") > 1)
+    assert judge(mutant, stored=stored).answer == "altered since the run"
+
+
+def test_numbers_below_the_tolerance_are_held_against_their_verdict() -> None:
+    tiny = claim(first() * 1e-12 > 0, id="tiny")
+    stored = as_kept(tiny, rows_of(*FIVE))
+    assert judge(tiny, stored=stored).answer == "holds"
+    mutant = claim(first() * -1e-12 > 0, id="tiny")
+    assert judge(mutant, stored=stored).answer == "altered since the run"
+
+
+def test_more_replications_than_were_registered_decide_nothing() -> None:
+    told = judge(claim(), (*FIVE, 5.2))
+    assert (told.answer, told.reason) == ("not tested", "6 of 5 replications")
+    twice = Quantity("twice", lambda rows: Series(FIVE, index=[0, 1, 2, 3, 3]), draws)
+    assert judge(claim(twice > 1)).answer == "not tested"
+
+
+def test_a_claim_s_origin_of_an_old_result_is_settled_once() -> None:
+    claims = family()[:4]
+    entries = {
+        each.id: {name: value for name, value in each.registration(CONFIG).items() if name != "origin"}
+        for each in claims
+    }
+    origins = {"p1": "published", "p2": "published", "p3": "published", "o1": "ours"}
+    evidence = Evidence(rows=rows_of(*FIVE), config=CONFIG, registration=Registration(entries, origins))  # type: ignore[arg-type]
+    relabelled = [replace(claims[0], origin="ours"), *claims[1:]]
+    for judged in (claims, relabelled):
+        assert evaluate(judged, evidence)[1].alpha == 0.025
 
 
 def test_a_verdict_that_hangs_on_one_replication_says_so() -> None:
@@ -308,7 +358,7 @@ def test_quantities_are_combined_by_replication() -> None:
     doubled = value() + value()
     assert doubled(rows).tolist() == [10.0, 10.2, 9.8, 10.0, 10.1]
     assert (doubled - first())(rows).tolist() == pytest.approx([5.0, 5.2, 4.8, 5.0, 5.1])
-    assert (doubled - first()).replication is draws
+    assert (doubled - first()).replication == draws
     assert (first() - first())(rows).tolist() == [0.0]
     assert (value() * 2 - 1)(rows).iloc[0] == 9.0
     assert (doubled - first()).name == "value + value - first"

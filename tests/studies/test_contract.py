@@ -17,6 +17,7 @@ from trialogue.ledger.pages.figures import svg
 from trialogue.ledger.pages.tables import sheet
 from trialogue.ledger.runs.execution import execute
 from trialogue.ledger.runs.results import config_values, open_result
+from trialogue.ledger.settings import seeds_of
 
 RESULTS = Path(__file__).parents[2] / "results"
 BUILT_IN = sorted(name for name, module in studies.modules().items() if module.startswith("trialogue."))
@@ -27,10 +28,6 @@ REPORTED = [name for name in BUILT_IN if (RESULTS / name).is_dir()]
 def entries() -> dict[str, Entry]:
     found = ledger([studies.find(name) for name in REPORTED], RESULTS)
     return {entry.study.name: entry for entry in found}
-
-
-def seeds_of(config: Any) -> set[int]:
-    return set(getattr(config, "seeds", ()))
 
 
 def test_every_committed_result_belongs_to_a_study() -> None:
@@ -46,11 +43,11 @@ def test_a_study_is_whole(name: str) -> None:
     assert study.question.endswith("?")
     assert study.question == studies.questions()[name]
     assert study.claims
+    pilots = set(study.pilot.seeds) | seeds_of(study.preset("pilot"))
     for preset, config in study.presets.items():
         assert study.parts(config)
         json.dumps(config_values(config))
-        if preset != "pilot":
-            assert not seeds_of(config) & (seeds_of(study.presets.get("pilot")) | set(study.pilot.seeds))
+        assert preset == "pilot" or not seeds_of(config) & pilots
     for claim in study.claims:
         assert claim.statement.endswith("."), claim.id
         assert claim.source, claim.id

@@ -82,6 +82,12 @@ def _adapters(settings: type[Any]) -> dict[str, TypeAdapter[Any]]:
     return {name: TypeAdapter(hints[name], config=strict) for name in names}
 
 
+def seeds_of(config: Any) -> set[int]:
+    """Every seed that a config names, in fields called `seeds` or ending so."""
+    named = [field.name for field in fields(config) if field.name == "seeds" or field.name.endswith("_seeds")]
+    return {seed for name in named for seed in getattr(config, name)}
+
+
 def _mend(error: ValidationError) -> str:
     """What pydantic says of the first fault, and of which item it says so."""
     fault = error.errors(include_url=False)[0]

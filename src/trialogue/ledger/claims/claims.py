@@ -1,7 +1,7 @@
 """Claims: what a source says, or what we say, and the criterion that decides it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from trialogue.errors import InputError
@@ -83,11 +83,12 @@ class Claim:
 class Registration:
     """The claims as they stood when a run began; None where nothing was registered.
 
-    `claims` holds what `Claim.registration` gave, by id. Results of earlier versions of the ledger hold less of it,
-    and do not say which claims were whose.
+    `claims` holds what `Claim.registration` gave, by id. Where it does not say whose a claim is, `origins` does, as far
+    as that was settled later.
     """
 
     claims: Mapping[str, Mapping[str, Any]] | None = None
+    origins: Mapping[str, Origin] = field(default_factory=dict)
 
     def holds(self, claim: Claim) -> bool:
         """Whether `claim` was registered as it is now: statement, threshold, direction, margin, unit and origin."""
@@ -102,6 +103,7 @@ class Registration:
             "direction": claim.criterion.direction,
             "threshold": claim.criterion.threshold,
             "margin": claim.criterion.margin,
+            "grade": claim.grade,
             "unit": claim.unit,
         }
         return all(registered[name] == value for name, value in now.items() if name in registered)
@@ -125,7 +127,7 @@ class Registration:
         A dropped claim of unknown origin counts on either side.
         """
         assert self.claims is not None
-        present = {claim.id: claim.origin for claim in claims}
+        present = {claim.id: claim.origin for claim in claims} | dict(self.origins)
         return sum(
             entry.get("unit") != "exact" and entry.get("origin", present.get(identity, origin)) == origin
             for identity, entry in self.claims.items()

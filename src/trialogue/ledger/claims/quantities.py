@@ -175,8 +175,9 @@ class Quantity:
             name = f"{self.name} {sign} {_word(other)}"
             return Quantity(name, lambda rows: operation(self._numbers(rows), other), self.replication)
         sampled = [side.replication for side in (self, other) if side.replication.unit != "exact"]
-        if len({replication.unit for replication in sampled}) > 1:
+        if len({(replication.unit, replication.count) for replication in sampled}) > 1:
             raise InputError("quantity", f"{self.name} {sign} {other.name}", "both must be repeated alike")
+        objects = " and ".join(dict.fromkeys(each.objects for each in sampled if each.objects))
 
         def side(quantity: Quantity, rows: Rows) -> "Series[float] | float":
             numbers = quantity._numbers(rows)
@@ -186,7 +187,7 @@ class Quantity:
         return Quantity(
             f"{self.name} {sign} {_grouped(other.name)}",
             lambda rows: operation(side(self, rows), side(other, rows)),
-            sampled[0] if sampled else self.replication,
+            replace(sampled[0], objects=objects) if sampled else self.replication,
         )
 
 

@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trialogue.ledger.claims.claims import Claim, Registration
-from trialogue.ledger.claims.intervals import Interval, decide, interval, power, smallest_effect
+from trialogue.ledger.claims.intervals import (
+    Decision,
+    Interval,
+    decide,
+    interval,
+    power,
+    smallest_effect,
+)
 from trialogue.ledger.claims.pilots import Pilot
 from trialogue.ledger.claims.quantities import Counts
 from trialogue.ledger.rows import Rows
@@ -27,6 +34,9 @@ TOLERANCE = 1e-9
 LATE = "registered after the run"
 DECIDE_NOTHING = ("smoke", "pilot")
 
+Estimates = Mapping[str, Mapping[int, Sequence[float]]]
+"""Estimates by claim, then by the version of its quantity."""
+
 Answer = Literal["holds", "refuted", "undecided", "not tested", "altered since the run"]
 ANSWERS: tuple[Answer, ...] = ("holds", "refuted", "undecided", "not tested", "altered since the run")
 
@@ -35,15 +45,15 @@ ANSWERS: tuple[Answer, ...] = ("holds", "refuted", "undecided", "not tested", "a
 class Evidence:
     """What claims are judged by: the rows of one result, and what was fixed with them.
 
-    `config` holds the values of the run's config, `registration` the claims as the run began, and `stored` the
-    estimates that their quantities gave when it ended, with the versions of these, by claim.
+    `config` holds the values of the run's config, `registration` the claims as the run began, and `stored` what their
+    quantities gave when it ended.
     """
 
     rows: Rows
     config: Mapping[str, Any]
     preset: str | None = None
     registration: Registration = field(default_factory=Registration)
-    stored: Mapping[str, Mapping[str, Any]] | None = None
+    stored: Estimates = field(default_factory=dict)
     pilot: Pilot = field(default_factory=Pilot)
 
 
@@ -90,31 +100,34 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
     needed = claim.quantity.replication.required(evidence.config)
     alpha = evidence.registration.level(claim, claims, ALPHA) if claim.sampled else math.nan
     registered = evidence.registration.holds(claim)
-    obstacle = _obstacle(claim, estimates, needed, evidence)
     usable = len(estimates) > 0 and bool(np.isfinite(_scaled(claim, estimates)).all())
     seen = _interval(claim, estimates, counts, alpha) if usable else Interval(math.nan, math.nan, math.nan)
     foreseen = _foreseen(claim, evidence.pilot, needed, alpha) if claim.sampled else math.nan
     effect = smallest_effect(claim.criterion, estimates, alpha) if usable and claim.sampled else math.nan
     remarks = [] if registered else [LATE]
-    change, corrected = _change(claim, estimates, evidence.stored)
+    stored = evidence.stored.get(claim.id, {})
+    changed = _differs(claim, estimates, counts, alpha, stored.get(claim.quantity.version))
+    obstacle = _obstacle(claim, series.index.tolist(), needed, evidence)
     answer: Answer
-    if change and not corrected:
-        answer, reason = "altered since the run", change
+    if changed:
+        answer, reason = "altered since the run", _both(stored[claim.quantity.version], estimates)
     elif obstacle:
         answer, reason = "not tested", obstacle
-    elif claim.sampled and math.isnan(seen.low):
-        answer, reason = "undecided", "all replications agree, so that there is no interval"
+    elif not usable:
+        answer, reason = "undecided", "an estimate is not a finite number" + _above_zero(claim)
     else:
-        answer = decide(seen.low, seen.high, claim.criterion)
-        reason = {
-            "holds": "the interval lies on the claimed side",
-            "refuted": "the interval lies on the other side",
-            "undecided": "the interval crosses the threshold" + _could_see(claim, foreseen, effect),
-        }[answer]
-        if answer != "undecided" and claim.sampled:
+        answer = _decision(claim, seen)
+        reason = _REASONS[answer]
+        if math.isnan(seen.low):
+            reason = "all replications agree, so that there is no interval"
+        elif answer == "undecided":
+            reason += _could_see(claim, foreseen, effect)
+        if claim.sampled:
             remarks += _leaning(claim, series.index.tolist(), estimates, counts, alpha, answer)
-    if corrected:
-        remarks.append(f"corrected, {'; '.join(claim.quantity.corrections)}{f': {change}' if change else ''}")
+    if claim.quantity.corrections:
+        first = stored.get(min(stored, default=1))
+        numbers = f": {_both(first, estimates)}" if first is not None else ""
+        remarks.append(f"corrected, {'; '.join(claim.quantity.corrections)}{numbers}")
     return Verdict(
         claim=claim,
         answer=answer,
@@ -132,23 +145,35 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
     )
 
 
-def _obstacle(claim: Claim, estimates: NDArray[np.floating[Any]], needed: int, evidence: Evidence) -> str:
-    """Why the claim cannot be judged; empty where it can."""
+_REASONS = {
+    "holds": "the interval lies on the claimed side",
+    "refuted": "the interval lies on the other side",
+    "undecided": "the interval crosses the threshold",
+}
+
+
+def _decision(claim: Claim, seen: Interval) -> Decision:
+    """What an interval decides; without one, nothing."""
+    return "undecided" if math.isnan(seen.low) else decide(seen.low, seen.high, claim.criterion)
+
+
+def _above_zero(claim: Claim) -> str:
+    return " above zero" if claim.quantity.logarithmic else ""
+
+
+def _obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence: Evidence) -> str:
+    """Why the claim cannot be judged; empty where it can. `labels` name the replications of its estimates."""
     if evidence.preset in DECIDE_NOTHING:
         return f"the preset {evidence.preset} decides nothing"
-    if not len(estimates):
+    if not labels:
         return "the rows hold no estimate"
-    if claim.sampled and _share_seeds(evidence):
+    if not claim.sampled:
+        return "" if len(labels) == 1 else f"an exact claim has one number, the rows give {len(labels)}"
+    if _share_seeds(evidence):
         return "the rows hold seeds of the pilot"
-    if len(estimates) < needed:
-        return f"{len(estimates)} of {needed} replications"
-    if not claim.sampled and len(estimates) != 1:
-        return f"an exact claim has one number, the rows give {len(estimates)}"
-    if claim.sampled and needed < 2:
-        return "one replication has no interval"
-    if not np.isfinite(_scaled(claim, estimates)).all():
-        return "an estimate is not a finite number" + (" above zero" if claim.quantity.logarithmic else "")
-    return ""
+    if len(labels) != needed or len(set(labels)) < needed:
+        return f"{len(labels)} of {needed} replications"
+    return "one replication has no interval" if needed < 2 else ""
 
 
 def _share_seeds(evidence: Evidence) -> bool:
@@ -199,26 +224,37 @@ def _leaning(
     for place, label in enumerate(labels):
         rest = np.delete(estimates, place)
         counted = counts and Counts(*(each.drop(each.index[place]) for each in counts))
-        seen = _interval(claim, rest, counted, alpha)
-        left = "undecided" if math.isnan(seen.low) else decide(seen.low, seen.high, claim.criterion)
+        left = _decision(claim, _interval(claim, rest, counted, alpha))
         if left != answer:
             return [f"hangs on one replication: {left} without {claim.unit} {label}"]
     return []
 
 
-def _change(
-    claim: Claim, estimates: NDArray[np.floating[Any]], stored: Mapping[str, Mapping[str, Any]] | None
-) -> tuple[str, bool]:
-    """What differs from the estimates stored with the rows, empty where nothing does; and whether by a correction."""
-    if stored is None or claim.id not in stored:
-        return "", False
-    earlier = np.array(stored[claim.id]["estimates"], dtype=np.float64)
-    corrected = claim.quantity.version != stored[claim.id]["version"]
-    if len(earlier) == len(estimates):
-        scale = np.maximum(1.0, np.abs(earlier))
-        same = (earlier == estimates) | (np.isnan(earlier) & np.isnan(estimates))
-        with np.errstate(invalid="ignore"):
-            if bool((same | (np.abs(earlier - estimates) <= TOLERANCE * scale)).all()):
-                return "", corrected
-    means = [f"{values.mean():.6g}" if len(values) else "nothing" for values in (earlier, estimates)]
-    return f"the statistic gave {means[0]}, and gives {means[1]}", corrected
+def _differs(
+    claim: Claim,
+    estimates: NDArray[np.floating[Any]],
+    counts: Counts | None,
+    alpha: float,
+    stored: Sequence[float] | None,
+) -> bool:
+    """Whether the statistic gives other numbers than those `stored`, or numbers that decide otherwise."""
+    if stored is None:
+        return False
+    earlier = np.array(stored, dtype=np.float64)
+    if len(earlier) != len(estimates):
+        return True
+    same = (earlier == estimates) | (np.isnan(earlier) & np.isnan(estimates))
+    with np.errstate(invalid="ignore"):
+        close = np.abs(earlier - estimates) <= TOLERANCE * np.maximum(1.0, np.abs(earlier))
+    if not bool((same | close).all()):
+        return True
+    if bool(same.all()) or not np.isfinite([_scaled(claim, earlier), _scaled(claim, estimates)]).all():
+        return False
+    before, now = (_interval(claim, numbers, counts, alpha) for numbers in (earlier, estimates))
+    return _decision(claim, before) != _decision(claim, now)
+
+
+def _both(stored: Sequence[float], estimates: NDArray[np.floating[Any]]) -> str:
+    """The mean that was stored, and that of today."""
+    means = [f"{np.mean(values):.6g}" if len(values) else "nothing" for values in (stored, estimates)]
+    return f"the statistic gave {means[0]}, and gives {means[1]}"

@@ -30,7 +30,8 @@ def rule_text(verdict: Verdict) -> str:
     """The claim's decision rule, such as "> 0.5", "= 1 ± 0.01" or "> 0.2 (grade)"."""
     criterion = verdict.claim.criterion
     margin = f" ± {criterion.margin:g}" if criterion.margin else ""
-    grade = " (grade)" if verdict.claim.grade else ""
+    published = verdict.claim.origin == "published"
+    grade = " (grade)" if verdict.claim.grade else " (margin ours)" if published and criterion.margin else ""
     return f"{_SIGNS[criterion.direction]} {criterion.threshold:g}{margin}{grade}"
 
 

@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from trialogue.errors import InputError
 from trialogue.ledger.runs.provenance import session
-from trialogue.ledger.runs.results import DONE, FILES, LATE, Result, digest, open_result, read_json
+from trialogue.ledger.runs.results import CLAIMS, DONE, FILES, LATE, Result, digest, open_result, read_json
 from trialogue.storage import atomic_write, make_folder, writing
 
 Row = Mapping[str, Any]
@@ -60,11 +60,15 @@ class Draft:
             lock.release()
 
     def clear(self) -> None:
-        """Forget what was measured before, DONE first, so that no moment shows a finished result without rows."""
+        """Forget what was measured before, DONE first, so that no moment shows a finished result without rows.
+
+        The claims stay as they were registered: measuring anew makes no later claim an earlier one.
+        """
         with writing(self.folder):
             (self.folder / DONE).unlink(missing_ok=True)
             for name in (*FILES, LATE, "report.html"):
-                (self.folder / name).unlink(missing_ok=True)
+                if name != CLAIMS:
+                    (self.folder / name).unlink(missing_ok=True)
             for folder in (self.folder / "figures", self._parts, self.artifacts):
                 shutil.rmtree(folder, ignore_errors=True)
         make_folder(self.artifacts)
@@ -72,9 +76,9 @@ class Draft:
     def register(self, config: Mapping[str, Any], claims: Mapping[str, Any]) -> None:
         """Write the config and, unless an earlier session of this run has, the claims as they now stand."""
         atomic_write(self.folder / "config.json", _pretty(config))
-        if not (self.folder / "claims.json").exists():
+        if not (self.folder / CLAIMS).exists():
             registered = {"commit": self._session.get("commit"), "claims": claims}
-            atomic_write(self.folder / "claims.json", _pretty(registered))
+            atomic_write(self.folder / CLAIMS, _pretty(registered))
 
     def has(self, part: str) -> bool:
         """Whether the part is finished."""

@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from joblib import Parallel, delayed
@@ -39,11 +39,11 @@ def execute(
 ) -> Result:
     """Return the result of `config`, measuring the parts that no earlier run has finished.
 
-    A finished result returns at once, after drawing what figures it lacks and storing estimates of claims added since; `force` measures it anew. With more than
-    one of `workers`, lanes of parts run at the same time in as many processes of one thread, which find the study by
-    its name. `progress` is told one line per part, in the process that measured it. On Ctrl-C the
-    `KeyboardInterrupt` says where the finished parts are kept. Raises `InputError` where the folder cannot be
-    written, holds corrupted files, or is in use by another process.
+    A finished result returns at once, after drawing what figures it lacks and storing the estimates of claims added or
+    corrected since; `force` measures it anew. With more than one of `workers`, lanes of parts run at the same time in
+    as many processes of one thread, which import the study's module. `progress` is told one line per part, in the
+    process that measured it. On Ctrl-C the `KeyboardInterrupt` says where the finished parts are kept. Raises
+    `InputError` where the folder cannot be written, holds corrupted files, or is in use by another process.
     """
     whole_number("workers", workers, 1)
     folder = study.result_folder(config, results)
@@ -95,14 +95,15 @@ def execute(
 
 
 def _completed(study: Study[Config], result: Result) -> Result:
-    """`result`, with a file for every figure of the study, and the estimates of claims that were added since."""
+    """`result`, with a file for every figure of the study, and the estimates of claims added or corrected since."""
     known = result.estimates
-    added = [claim for claim in study.claims if claim.id not in known]
+    added = [claim for claim in study.claims if claim.quantity.version not in known.get(claim.id, ())]
     if added:
         late = result.folder / LATE
-        earlier = read_json(late) if late.is_file() else {}
-        estimates = earlier | stored_estimates(added, study.rows(result))
-        atomic_write(late, json.dumps(estimates, indent=1) + "\n")
+        entries: dict[str, list[Any]] = read_json(late) if late.is_file() else {}
+        for identity, entry in stored_estimates(added, study.rows(result)).items():
+            entries.setdefault(identity, []).append(entry)
+        atomic_write(late, json.dumps(entries, indent=1) + "\n")
     for figure in study.figures:
         path = result.folder / "figures" / f"{figure.name}.svg"
         if not path.exists():

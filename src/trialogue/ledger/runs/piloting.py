@@ -5,6 +5,7 @@ from typing import Any
 from trialogue.errors import InputError
 from trialogue.ledger.claims.pilots import Pilot
 from trialogue.ledger.runs.results import Result, digest
+from trialogue.ledger.settings import seeds_of
 from trialogue.ledger.study import Study
 
 
@@ -16,7 +17,7 @@ def pilot_of(study: Study[Any], result: Result) -> Pilot:
     rows = study.rows(result)
     seeds = {int(record["seed"]) for record in result.records if record.get("seed") is not None}
     for name, config in study.presets.items():
-        shared = seeds & set(getattr(config, "seeds", ())) if name != "pilot" else set()
+        shared = seeds & seeds_of(config) if name != "pilot" else set()
         if shared:
             raise InputError(
                 "seeds", sorted(shared), f"are also those of the preset {name}: give the pilot its own"

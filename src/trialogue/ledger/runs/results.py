@@ -6,7 +6,7 @@ provenance.json  code, command, library versions, device and times
 rows.jsonl       one measurement a line, as Python's `json` writes it (NaN and Infinity as such)
 estimates.json   what the claims' quantities gave when the run ended
 DONE             SHA-256 of each of the five files above; written last, and without it there is no result
-late.json        the same as estimates.json of claims that were added later, as they were first judged
+late.json        the same as estimates.json of claims added later and of corrected quantities, as first judged
 figures/*.svg    drawn from the rows
 """
 
@@ -23,6 +23,7 @@ from pandas import DataFrame
 
 from trialogue.errors import InputError
 from trialogue.ledger.claims.claims import Registration
+from trialogue.ledger.claims.verdicts import Estimates
 
 PRESETS = ("smoke", "pilot", "default", "night", "paper")
 """Names of presets, the larger the later: of seconds, on seeds of its own, of minutes, of hours, and as published."""
@@ -30,13 +31,18 @@ PRESETS = ("smoke", "pilot", "default", "night", "paper")
 COUNTING = ("default", "night", "paper")
 """The presets whose results count in the ledger: the largest that is finished."""
 
-FILES = ("config.json", "claims.json", "provenance.json", "rows.jsonl", "estimates.json")
+CLAIMS, ESTIMATES = "claims.json", "estimates.json"
+
+FILES = ("config.json", CLAIMS, "provenance.json", "rows.jsonl", ESTIMATES)
 """What DONE vouches for."""
 
 DONE = "DONE"
 
 LATE = "late.json"
-"""Estimates of claims that were added when the result was finished."""
+"""Estimates of claims that were added, or whose quantities were corrected, when the result was finished."""
+
+ORIGINS = "origins.json"
+"""Whose the claims of a result are that did not say so when its run began."""
 
 
 def config_values(config: Any) -> dict[str, Any]:
@@ -103,15 +109,24 @@ class Result:
     @cached_property
     def registration(self) -> Registration:
         """The claims as the run began."""
-        registered = read_json(self.folder / "claims.json")
-        # Results of before the ledger kept the commit hold the claims alone.
-        return Registration(registered["claims"] if "commit" in registered else registered)
+        registered = read_json(self.folder / CLAIMS)
+        if "commit" in registered:
+            return Registration(registered["claims"])
+        # Results of before claims said whose they are: that was set later, once for all of a result's claims.
+        origins = self.folder / ORIGINS
+        return Registration(registered, read_json(origins) if origins.is_file() else {})
 
     @property
-    def estimates(self) -> dict[str, Any]:
-        """Version and estimates of each claim's quantity when the run ended, or the claim was added, by its id."""
+    def estimates(self) -> Estimates:
+        """What each claim's quantity gave when the run ended, or the claim was added or corrected."""
         late = self.folder / LATE
-        return (read_json(late) if late.is_file() else {}) | read_json(self.folder / "estimates.json")
+        stored: dict[str, dict[int, list[float]]] = {}
+        for identity, entry in read_json(self.folder / ESTIMATES).items():
+            stored.setdefault(identity, {})[entry["version"]] = entry["estimates"]
+        for identity, entries in (read_json(late) if late.is_file() else {}).items():
+            for entry in entries:
+                stored.setdefault(identity, {}).setdefault(entry["version"], entry["estimates"])
+        return stored
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
