@@ -82,6 +82,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_one_line_and_code_2(case: str, say: Say, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
+    (tmp_path / "results").mkdir()
     tokens, words = BAD[case]
     told = say(*tokens)
     assert told.code == 2
@@ -141,6 +142,27 @@ def test_the_report_is_the_same_twice(say: Say, tmp_path: Path) -> None:
     assert say("report", "--out", "again.html").code == 0
     assert (tmp_path / "again.html").read_bytes() == first
     assert say("report", "biased-coin", "--out", "one.html").code == 0
+
+
+def test_a_missing_folder_of_results_is_told(say: Say) -> None:
+    told = say("ledger", "--results", "nowhere")
+    assert (told.code, "results='nowhere': there is no such folder" in told.err) == (0, True)
+
+
+def test_a_result_is_not_compared_with_itself(say: Say) -> None:
+    say(*SMOKE)
+    told = say("compare", "biased-coin", "biased-coin")
+    assert (told.code, "is the same result as the first" in told.err) == (2, True)
+
+
+def test_a_study_that_cannot_be_imported_hides_no_other(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = {"biased-coin": "biased_coin", "broken": "nowhere_to_be_found"}
+    monkeypatch.setattr("trialogue.studies.modules", lambda: modules)
+    say(*SMOKE)
+    told = say("ledger")
+    assert told.code == 0
+    assert "more-heads" in told.out
+    assert "study='broken'" in told.err
 
 
 def test_compare_prints_differences(say: Say) -> None:

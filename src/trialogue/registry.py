@@ -65,6 +65,14 @@ class Registry(MutableMapping[str, T], Generic[T]):
     def __delitem__(self, name: str) -> None:
         del self._known[name]
 
+    def loadable(self) -> Iterator[tuple[str, T]]:
+        """Names and objects of all that can be imported; what cannot is no reason to do without the others."""
+        for name in self:
+            try:
+                yield name, self[name]
+            except InputError:
+                continue
+
     def place(self, name: str) -> str | None:
         """Where the object of that name lies, "module:attribute", without importing it; None where there is none."""
         if name in self._known:

@@ -27,7 +27,7 @@ def test_an_unknown_study_suggests_the_closest() -> None:
     [
         ("import nowhere_to_be_found", "cannot be imported"),
         ("study = 1", "does not bind STUDY"),
-        ("from biased_coin import STUDY", "calls itself 'biased-coin'"),
+        ("from biased_coin import STUDY", "rename the entry point to biased-coin"),
     ],
 )
 def test_a_broken_module_is_one_line(

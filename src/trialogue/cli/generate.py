@@ -94,7 +94,7 @@ def _description(walk: Any) -> str:
     from trialogue.inference import WALKS
 
     said = inspect.getdoc(walk) or ""
-    for name, registered in WALKS.items():
+    for name, registered in WALKS.loadable():
         said = said.replace(f"`{registered.__name__}`", name)
     # Sentences on other objects of Python, and on fields that are refused here.
     others = re.compile(r"`([A-Z]\w*|erase_prompt)`")
@@ -121,8 +121,8 @@ def _print_listed() -> None:
     from trialogue.generation.verifier_specs import KINDS
     from trialogue.inference import WALKS
 
-    walks = {name: (walk.__doc__ or "").partition("\n")[0] for name, walk in WALKS.items()}
-    verifiers = {f"{name}:{kind.form}": kind.said for name, kind in KINDS.items()}
+    walks = {name: (walk.__doc__ or "").partition("\n")[0] for name, walk in WALKS.loadable()}
+    verifiers = {f"{name}:{kind.form}": kind.said for name, kind in KINDS.loadable()}
     for title, listed in (("walks", walks), ("verifiers", verifiers)):
         _print_box(title, listed)
 

@@ -66,6 +66,17 @@ def pilot(arguments: argparse.Namespace) -> None:
     print(pilot_of(study, result).write(study.pilot_file))
 
 
+def _complain(line: str) -> None:
+    print(f"trialogue: {line}", file=sys.stderr)
+
+
+def _told(results: Path) -> Path:
+    """`results`; where there is no such folder, that is said."""
+    if not results.is_dir():
+        _complain(f"results={str(results)!r}: there is no such folder, so that nothing has been run")
+    return results
+
+
 def _executed(study: "Study[Any]", config: object, arguments: argparse.Namespace) -> "Result":
     """The result of `config`, measured with the command's threads and workers."""
     for name in ("threads", "workers"):
@@ -92,7 +103,7 @@ def show_ledger(arguments: argparse.Namespace) -> None:
     from trialogue.ledger import ledger, ledger_records
     from trialogue.ledger.pages import terminal
 
-    entries = ledger([studies.find(name) for name in studies.modules()], arguments.results)
+    entries = ledger(studies.importable(_complain), _told(arguments.results))
     if arguments.json:
         print(json.dumps(ledger_records(entries), indent=1, ensure_ascii=False, allow_nan=False))
     else:
@@ -105,6 +116,8 @@ def compare(arguments: argparse.Namespace) -> None:
     from trialogue.ledger.pages import comparison, terminal
 
     first, second = (find_result(name, arguments.results) for name in (arguments.first, arguments.second))
+    if first.folder == second.folder:
+        raise InputError("result", arguments.second, "is the same result as the first: name another")
     compared = comparison.compare(studies.find(first.study), first, second)
     terminal.print_comparison(terminal.console(), compared, first, second)
 
@@ -119,8 +132,11 @@ def report(arguments: argparse.Namespace) -> None:
         found = [find_result(name, arguments.results) for name in arguments.result]
         entries = [judged(studies.find(result.study), result) for result in found]
     else:
-        entries = ledger([studies.find(name) for name in studies.modules()], arguments.results)
-    print(atomic_write(arguments.out or arguments.results / "report.html", render_report(entries)))
+        entries = ledger(studies.importable(_complain), _told(arguments.results))
+    # The page of one result lies with it, that of the ledger above all.
+    only = entries[0].result if arguments.result and len(entries) == 1 else None
+    folder = only.folder if only else arguments.results
+    print(atomic_write(arguments.out or folder / "report.html", render_report(entries)))
 
 
 def fill(arguments: argparse.Namespace) -> None:
@@ -133,8 +149,12 @@ def fill(arguments: argparse.Namespace) -> None:
         template = arguments.template.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError("template", str(arguments.template), f"cannot be read: {error}") from error
-    entries = ledger([studies.find(name) for name in studies.modules()], arguments.results)
-    print(atomic_write(arguments.out, filled(template, entries, arguments.measured)))
+    entries = ledger(studies.importable(_complain), _told(arguments.results))
+    try:
+        text = filled(template, entries, arguments.measured)
+    except InputError as error:
+        raise InputError("template", str(arguments.template), str(error)) from error
+    print(atomic_write(arguments.out, text))
 
 
 def add(commands: Commands) -> None:

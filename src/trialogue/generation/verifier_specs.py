@@ -144,7 +144,7 @@ class Kind:
 def _split(spec: str) -> tuple[Kind, str]:
     name, colon, content = spec.partition(":")
     if not colon or name not in KINDS:
-        *others, last = (f"{name}:{kind.form}" for name, kind in KINDS.items())
+        *others, last = (f"{name}:{kind.form}" for name, kind in KINDS.loadable())
         raise InputError("verifier", spec, f"write it as {', '.join(others)} or {last}")
     return KINDS[name], content
 

@@ -37,12 +37,13 @@ class Entry:
 
     @property
     def scale(self) -> str:
-        """Of which preset the result is, and that a larger one is published where there is one."""
+        """Of which preset the result is, whether that counts, and that a larger one is published where there is one."""
         if self.result is None:
             return ""
-        preset = self.result.preset or "custom"
-        reduced = "paper" in self.study.presets and preset != "paper"
-        return f"{preset}, a reduced scale" if reduced else preset
+        if self.result.preset not in COUNTING:
+            return f"{self.result.preset or 'a config of your own'}, which does not count"
+        reduced = "paper" in self.study.presets and self.result.preset != "paper"
+        return f"{self.result.preset}, a reduced scale" if reduced else self.result.preset
 
 
 def judged(study: Study[Any], result: Result | None) -> Entry:

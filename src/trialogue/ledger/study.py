@@ -75,6 +75,8 @@ class Study(Generic[Config]):
         taken = RESERVED & {field.name for field in dataclasses.fields(config)}
         if taken:
             raise InputError("config", sorted(taken), "these names belong to the command line: choose others")
+        for claim in self.claims:
+            claim.quantity.replication.required(config_values(config))
         for kind in ([claim.id for claim in self.claims], [figure.name for figure in self.figures]):
             if len(set(kind)) < len(kind):
                 raise InputError("study", self.name, f"names must be unique, not {kind}")

@@ -8,6 +8,7 @@ import ast
 import difflib
 import importlib.util
 import pkgutil
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,8 +47,21 @@ def find(name: str) -> "Study[Any]":
     except ModuleNotFoundError as error:
         raise InputError("study", name, f"its module {known[name]} cannot be imported: {error}") from error
     if study.name != name:
-        raise InputError("study", name, f"is registered under this name but calls itself {study.name!r}")
+        raise InputError(
+            "study", name, f"a study is named after its module: rename the entry point to {study.name}"
+        )
     return study
+
+
+def importable(complain: Callable[[str], None]) -> "list[Study[Any]]":
+    """Every study that can be imported; `complain` is told in a line of each that cannot."""
+    found = []
+    for name in modules():
+        try:
+            found.append(find(name))
+        except InputError as error:
+            complain(f"{error}; the others go on without it")
+    return found
 
 
 def questions() -> dict[str, str]:

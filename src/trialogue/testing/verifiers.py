@@ -110,6 +110,14 @@ def _check_alone(
         alone = sequences.of(row)
         answer = judged.values(alone.batch(oracle, judged), torch.zeros(1, dtype=torch.int64))
         _require_close(verifier, answer, values[row], alone, "when it is asked about alone")
+    behind = torch.arange(sequences.tokens.shape[1]) >= sequences.lengths[:, None]
+    for token in (0, oracle.vocab_size - 1):
+        # A batch may hold anything behind a sequence, and more room than it needs.
+        other = sequences._replace(tokens=torch.where(behind, token, sequences.tokens))
+        wider = other._replace(tokens=torch.nn.functional.pad(other.tokens, (0, 3), value=token))
+        for held in (other, wider):
+            answers = judged.values(held.batch(oracle, judged), torch.arange(len(values)))
+            _require_close(verifier, answers, values, held, "with other tokens behind its end")
     batch, backwards = sequences.batch(oracle, judged), torch.arange(len(values)).flip(0)
     answers = judged.values(batch, backwards)
     _require_close(verifier, answers.flip(0), values, sequences, "when rows come in another order")

@@ -56,7 +56,10 @@ def train_probe(states: Tensor, labels: Tensor, config: ProbeConfig | None = Non
     config = ProbeConfig() if config is None else config
     mend = "give hidden states (n, width), and one label for each"
     shape = real_tensor("states", states, mend).shape
-    labels = whole_tensor("labels", labels, "give 1 for correct and 0 for erroneous, (n,)")
+    labels = real_tensor("labels", labels, "give 1 for correct and 0 for erroneous, (n,)")
+    if not bool(((labels == 0) | (labels == 1)).all()):
+        raise InputError("labels", labels.tolist(), "give 1 for correct and 0 for erroneous, (n,)")
+    labels = labels.long()
     if len(shape) != 2 or labels.shape != shape[:1]:
         raise InputError("states", tuple(shape), mend)
     permutation = _permutations(config)

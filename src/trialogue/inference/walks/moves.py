@@ -5,6 +5,7 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 
+from trialogue.errors import InputError
 from trialogue.oracles import Decoding
 
 NO_TOKEN = -1
@@ -35,8 +36,15 @@ class Moves(NamedTuple):
         )
 
     def applied(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Return `tokens` (rows, capacity) after the moves, and the lengths (rows,)."""
-        source = self.source
+        """Return `tokens` (rows, capacity) after the moves, and the lengths (rows,).
+
+        Raises `InputError` for a move that keeps more than a row can hold, or appends where there is no room.
+        """
+        source, room = self.source, tokens.shape[1]
+        beyond = (self.length < 0) | (self.length + (self.token >= 0) > room)
+        for row in beyond.nonzero()[:1, 0].tolist():
+            mend = f"row {row} holds at most {room} tokens: keep no more, and append only where there is room"
+            raise InputError("moves", (int(self.length[row]), int(self.token[row])), mend)
         tokens = tokens[source] if bool((source != torch.arange(len(source))).any()) else tokens.clone()
         grown = (self.token >= 0).nonzero()[:, 0]
         tokens[grown, self.length[grown]] = self.token[grown]

@@ -69,6 +69,9 @@ class Replication:
         """How many replications a run with the values `config` has."""
         if self.unit == "exact":
             return 1
+        if self.count not in config:
+            mend = f"no such field to count replications by: the config has {', '.join(config)}"
+            raise InputError("count", self.count, mend)
         value = config[self.count]
         return len(value) if isinstance(value, Sized) else int(value)
 
@@ -112,6 +115,14 @@ class Quantity:
         assert not isinstance(value, Counts)
         estimates = value.astype(float) if isinstance(value, Series) else Series([value], dtype=float)
         return estimates.sort_index()
+
+    def absence(self, rows: Rows) -> str:
+        """What the rows lack that the statistic asks for; empty where they hold all of it."""
+        try:
+            self.statistic(rows)
+        except LookupError as error:
+            return str(error)
+        return ""
 
     def counts(self, rows: Rows) -> Counts | None:
         """Successes and trials of each replication, where the quantity is a share that counts them."""

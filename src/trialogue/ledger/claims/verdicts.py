@@ -166,7 +166,8 @@ def _obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence: Evi
     if evidence.preset in DECIDE_NOTHING:
         return f"the preset {evidence.preset} decides nothing"
     if not labels:
-        return "the rows hold no estimate"
+        absent = claim.quantity.absence(evidence.rows)
+        return f"the rows hold no estimate: {absent}" if absent else "the rows hold no estimate"
     if not claim.sampled:
         return "" if len(labels) == 1 else f"an exact claim has one number, the rows give {len(labels)}"
     if _share_seeds(evidence):

@@ -151,7 +151,7 @@ class _Numbers:
         return sum(
             origin in (None, verdict.claim.origin)
             and answer in (None, verdict.answer)
-            and registered in (None, verdict.registered)
+            and registered in (None, verdict.registered or not verdict.replications)
             for entry in entries
             for verdict in entry.verdicts
         )

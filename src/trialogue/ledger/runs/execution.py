@@ -115,7 +115,11 @@ def _measure(study: Study[Config], draft: Draft, parts: Sequence[Part], tell: Ca
     """Measure and keep `parts`, one after the other."""
     for part in parts:
         started = time.time()
-        rows = list(part.measure(draft.artifacts))
+        try:
+            rows = list(part.measure(draft.artifacts))
+        except Exception as error:
+            error.add_note(f"in part {part.name} of the study {study.name}")
+            raise
         for row in rows:
             if study.kind not in row:
                 mend = f"part {part.name} of {study.name}: every row says here of which kind it is"
