@@ -15,11 +15,11 @@ from trialogue.inference import truncated
 from trialogue.ledger import Rows
 from trialogue.models import Cropped, Transformer
 from trialogue.oracles import Autoregressive
-from trialogue.studies.window_coherence import networks
+from trialogue.studies.window_coherence import measure
 from trialogue.studies.window_coherence.config import PRESETS, SLIDING, UNLIMITED, Config, cropped
-from trialogue.studies.window_coherence.measure import parts
-from trialogue.studies.window_coherence.networks import (
+from trialogue.studies.window_coherence.measure import (
     network_rows,
+    parts,
     reference_rows,
     text_rows,
     token_loss,
@@ -42,7 +42,7 @@ trained_once = cache(trained)
 
 @pytest.fixture(autouse=True)
 def train_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(networks, "trained", trained_once)
+    monkeypatch.setattr(measure, "trained", trained_once)
 
 
 def test_the_best_models_by_window_and_temperature() -> None:
@@ -83,7 +83,7 @@ def _seeing_less(base: Autoregressive, window: int) -> Cropped:
 def test_text_of_another_law_is_noticed(
     attribute: str, broken: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(networks, attribute, broken)
+    monkeypatch.setattr(measure, attribute, broken)
     assert not text_is_exact(cropped(5))
 
 

@@ -1,21 +1,8 @@
 """Claims of the study, and the quantities that texts quote."""
 
-from dataclasses import replace
-
 from trialogue.ledger import Claim
-from trialogue.studies.ising_masking.quantities import (
-    LARGE,
-    error_over_limit,
-    gain,
-    gain_of_all_masks,
-    last_gain_of_couplings,
-    limit,
-    scaled_error,
-    slack_of_poincare,
-    smallest_eigenvalue,
-    smallest_gain,
-    within_trace,
-)
+from trialogue.ledger.claims.extremes import smallest
+from trialogue.studies.ising_masking import quantities
 
 PUBLISHED = {0.05: "Figure 4.1", 0.3: "Figure 4.2"}
 """The couplings of the thesis' figures."""
@@ -31,8 +18,8 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
             Claim(
                 f"masking-{fewer + 1}-beats-{fewer}-{ending}",
                 f"At J = {coupling:g} masking {fewer + 1} sites errs less than masking {fewer} (n times the squared "
-                f"error, mean over n >= {LARGE}).",
-                gain(coupling, fewer) > 0,
+                f"error, mean over n >= {quantities.LARGE}).",
+                quantities.gain(coupling, fewer) > 0,
                 figure,
                 _DIRECTION,
             )
@@ -42,7 +29,7 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
             f"at-every-size-{ending}",
             f"At J = {coupling:g} masking 4 sites errs less than masking 1 at every size of the training set "
             "(smallest difference of n times the squared error).",
-            smallest_gain(coupling) > 0,
+            quantities.smallest_gain(coupling) > 0,
             figure,
             _DIRECTION,
         ),
@@ -50,8 +37,8 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
             Claim(
                 f"as-predicted-{size}-{ending}",
                 f"At J = {coupling:g} the squared error of masking {size} is Tr Gamma / n within 25 % (ratio, mean "
-                f"over n >= {LARGE}).",
-                replace(error_over_limit(coupling, size), logarithmic=True).near(1, margin=0.25),
+                f"over n >= {quantities.LARGE}).",
+                quantities.error_over_limit(coupling, size).as_ratio().near(1, margin=0.25),
                 f"Lemma 4.1.1, {figure}",
                 "asymptotically 1",
                 grade=True,
@@ -62,7 +49,7 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
             f"all-masks-no-gap-{ending}",
             f"At J = {coupling:g}, with all masks of every sample scored, masking 1 site errs as much as masking 4 "
             "(difference within a tenth of Tr Gamma).",
-            gain_of_all_masks(coupling).near(0, margin=0.1),
+            quantities.gain_of_all_masks(coupling).near(0, margin=0.1),
             f"{figure} (control not in the thesis)",
             origin="ours",
         ),
@@ -70,7 +57,7 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
             f"error-within-trace-{ending}",
             f"At J = {coupling:g} the squared error is at most Tr Gamma / n with probability at least 0.99 (share of "
             "the training sets, mean over k).",
-            within_trace(coupling) > 0.99,
+            quantities.within_trace(coupling) > 0.99,
             "Remark on Lemma 4.1.1",
             "at least 0.99, by Markov's inequality, which gives 100 Tr Gamma / n",
         ),
@@ -83,7 +70,7 @@ CLAIMS = (
         "masking-more-is-no-worse",
         "In the models of both figures the asymptotic covariance of masking k sites minus that of masking k + 1 has no "
         "eigenvalue below -1e-10.",
-        smallest_eigenvalue() > -1e-10,
+        smallest("theorem", "smallest_eigenvalue") > -1e-10,
         "Theorem 4.1.1",
         "not below 0",
     ),
@@ -91,7 +78,7 @@ CLAIMS = (
         "strictly-better",
         "Masking more strictly improves: masking 4 instead of 3 of the 4 sites lowers the asymptotic variance of the "
         "couplings (Tr, more than 1e-9).",
-        last_gain_of_couplings() > 1e-9,
+        quantities.last_gain_of_couplings() > 1e-9,
         "Text before Theorem 4.1.1",
         "strictly improves",
     ),
@@ -99,7 +86,7 @@ CLAIMS = (
         "poincare-bounds-the-trace",
         "In the models of both figures Tr Gamma of masking k sites is at most C Tr of the inverse Fisher information, "
         "C the Poincaré constant of k-Gibbs (smallest slack, share of the bound).",
-        slack_of_poincare() > -1e-10,
+        quantities.slack_of_poincare() > -1e-10,
         "Theorem 4.1.2 (of which it is a consequence)",
         "not below 0",
         "ours",
@@ -110,5 +97,8 @@ NUMBERS = {
     f"{name}, J = {coupling:g}, k = {size}": quantity(coupling, size)
     for coupling in PUBLISHED
     for size in (1, 2, 3, 4)
-    for name, quantity in (("n times the squared error", scaled_error), ("limit", limit))
+    for name, quantity in (
+        ("n times the squared error", quantities.scaled_error),
+        ("limit", quantities.limit),
+    )
 }

@@ -26,8 +26,7 @@ def parts(config: Config) -> list[Part]:
     return [Part("exact", lambda _: exact_rows(config)), *repetitions]
 
 
-def _repetition(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    del artifacts
+def _repetition(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     for coupling in config.couplings:
         for row in measured_rows(config, coupling, seed):
             yield {"kind": "fit", "seed": seed, "coupling": coupling, **row}
@@ -45,32 +44,17 @@ def exact_rows(config: Config) -> Iterator[dict[str, Any]]:
             constant = poincare_constant(BlockGibbs(size), model)
             for masks, number in (("one", 1), ("all", math.inf)):
                 covariance = asymptotic_covariance(model, size, masks_per_sample=number)
-                yield {
-                    **common,
-                    "pairs": "unordered",
-                    "masks": masks,
-                    "poincare": constant,
-                    **_traces(covariance, config),
-                }
+                setting = {"pairs": "unordered", "masks": masks, "poincare": constant}
+                yield {**common, **setting, **_traces(covariance, config)}
             # exp(sum over i != j of J x_i x_j) is the model of coupling 2 J, whose estimate is halved.
             doubled = _traces(asymptotic_covariance(config.model(2 * coupling), size), config)
-            halved = doubled["trace_couplings"] / 4
-            yield {
-                **common,
-                "pairs": "ordered",
-                "masks": "one",
-                "trace": halved + doubled["trace_fields"],
-                "trace_couplings": halved,
-                "trace_fields": doubled["trace_fields"],
-            }
+            halved, fields = doubled["trace_couplings"] / 4, doubled["trace_fields"]
+            traces = {"trace": halved + fields, "trace_couplings": halved, "trace_fields": fields}
+            yield {**common, "pairs": "ordered", "masks": "one", **traces}
         loewner = masking_more(model).smallest_eigenvalue
         for size, eigenvalue in enumerate(loewner.tolist(), start=1):
-            yield {
-                "kind": "theorem",
-                "coupling": coupling,
-                "block_size": size,
-                "smallest_eigenvalue": eigenvalue,
-            }
+            common = {"kind": "theorem", "coupling": coupling, "block_size": size}
+            yield {**common, "smallest_eigenvalue": eigenvalue}
 
 
 def measured_rows(config: Config, coupling: float, seed: int) -> Iterator[dict[str, Any]]:

@@ -14,16 +14,15 @@ draws = Replication("draw", "seeds")
 
 def of_setting(rows: Rows, coupling: float, masks: str = "one", pairs: str = "unordered") -> DataFrame:
     """The exact numbers of one coupling and reading of the masks and pairs, by number of masked sites."""
-    table = rows["exact"]
-    table = table[(table.coupling == coupling) & (table.masks == masks) & (table.pairs == pairs)]
-    return table.set_index("block_size")
+    return rows.where("exact", coupling=coupling, masks=masks, pairs=pairs).set_index("block_size")
 
 
 def of_fits(rows: Rows, column: str, coupling: float, masks: str = "one", least: int = LARGE) -> DataFrame:
     """A measured column, by (seed, n) and number of masked sites, for training sets of at least `least` samples."""
-    table = rows["fit"]
-    table = table[(table.coupling == coupling) & (table.masks == masks) & (table.n >= least)]
-    return table.pivot(index=["seed", "n"], columns="block_size", values=column).astype(float)
+    table = rows.where("fit", coupling=coupling, masks=masks)
+    return (
+        table[table.n >= least].pivot(index=["seed", "n"], columns="block_size", values=column).astype(float)
+    )
 
 
 def scaled_errors(rows: Rows, coupling: float, masks: str = "one", least: int = LARGE) -> DataFrame:
@@ -102,26 +101,23 @@ def within_trace(rows: Rows, coupling: float) -> "Series[float]":
     return shares.melt(ignore_index=False).groupby("seed")["value"].mean()
 
 
-@exact
-def smallest_eigenvalue(rows: Rows) -> float:
-    """Of the covariance of masking k sites minus that of masking k + 1, over all k and couplings."""
-    return float(rows["theorem"].smallest_eigenvalue.min())
+def _by_model(rows: Rows, column: str) -> DataFrame:
+    """An exact number of the estimator with one mask a sample, by coupling and number of masked sites."""
+    return rows.where("exact", masks="one", pairs="unordered").pivot(
+        index="coupling", columns="block_size", values=column
+    )
 
 
 @exact
 def last_gain_of_couplings(rows: Rows) -> float:
     """By how much masking the last site lowers the trace of the couplings, the largest over models."""
-    one = rows["exact"].query("masks == 'one' and pairs == 'unordered'")
-    traces = one.pivot(index="coupling", columns="block_size", values="trace_couplings")
+    traces = _by_model(rows, "trace_couplings")
     return float((traces.iloc[:, -2] - traces.iloc[:, -1]).max())
 
 
 @exact
 def slack_of_poincare(rows: Rows) -> float:
     """Smallest C Tr I^-1 - Tr Gamma over models and k, relative to the bound."""
-    one = rows["exact"].query("masks == 'one' and pairs == 'unordered'")
-    traces, constants = (
-        one.pivot(index="coupling", columns="block_size", values=column) for column in ("trace", "poincare")
-    )
-    bound = constants.mul(traces.iloc[:, -1], axis=0)
+    traces = _by_model(rows, "trace")
+    bound = _by_model(rows, "poincare").mul(traces.iloc[:, -1], axis=0)
     return float(((bound - traces) / bound).to_numpy().min())

@@ -1,27 +1,17 @@
 """Claims of the study, and the quantities that texts quote."""
 
 import math
-from dataclasses import replace
 
 from trialogue.ledger import Claim
+from trialogue.ledger.claims.extremes import largest, smallest
+from trialogue.studies.ising_sampling import quantities
 from trialogue.studies.ising_sampling.config import PARALLEL, PRESETS, block_label
-from trialogue.studies.ising_sampling.quantities import (
-    arrivals_above_exact,
-    chance_of_parallel,
-    exact_number,
-    largest_increase_with_blocks,
-    least_chance_of_blocks,
-    log_steps_ratio,
-    slowdown,
-    smallest_increase_with_coupling,
-    smallest_slowdown,
-    steps_over_exact,
-)
 
 _FIGURE = "Thesis section 4.2.1.2, Figure 4.3"
 _CONTROL = f"{_FIGURE} (control not in the thesis)"
 _COUPLINGS = PRESETS["default"].couplings
 _TRIED = ", ".join(f"{coupling:g}" for coupling in _COUPLINGS)
+_OF_PARALLEL = f"chain == {PARALLEL!r}"
 _LARGER_K, _LARGER_J = "larger k is faster", "larger J is slower"
 _NEVER = "never within 1000 steps, for any J tried; the J are not printed"
 
@@ -31,7 +21,7 @@ CLAIMS = (
             f"blocks-of-{more}-beat-{fewer}",
             f"k-Gibbs takes fewer steps with k = {more} than with k = {fewer}, at most 1000 counted (log ratio, mean "
             "over couplings).",
-            log_steps_ratio(block_label(fewer), block_label(more)) > 0,
+            quantities.log_steps_ratio(block_label(fewer), block_label(more)) > 0,
             _FIGURE,
             _LARGER_K,
         )
@@ -40,14 +30,14 @@ CLAIMS = (
     Claim(
         "stronger-coupling-is-slower-over-all-blocks",
         "k-Gibbs takes more steps at J = 8 than at J = 2, at most 1000 counted (log ratio, mean over all k).",
-        slowdown(8.0, 2.0) > 0,
+        quantities.slowdown(8.0, 2.0) > 0,
         _FIGURE,
         _LARGER_J,
     ),
     Claim(
         "stronger-coupling-is-slower",
         "k-Gibbs takes more steps at J = 8 than at J = 2, at most 1000 counted (log ratio, mean over k < N - 1).",
-        slowdown(8.0, 2.0, below_all=2) > 0,
+        quantities.slowdown(8.0, 2.0, below_all=2) > 0,
         _FIGURE,
         _LARGER_J,
         "ours",
@@ -55,7 +45,7 @@ CLAIMS = (
     Claim(
         "independent-parallel-is-fast-when-weak",
         "At J = 1 and 2 independent parallel takes fewer steps than 1-Gibbs (log ratio, mean over J).",
-        log_steps_ratio(PARALLEL, block_label(1), most=2.0) < 0,
+        quantities.log_steps_ratio(PARALLEL, block_label(1), most=2.0) < 0,
         _CONTROL,
         _NEVER,
         "ours",
@@ -63,21 +53,21 @@ CLAIMS = (
     Claim(
         "steps-as-computed",
         "For k >= 4 the mean numbers of steps are the exact ones within 5 % (ratio, mean over k and J).",
-        replace(steps_over_exact(4), logarithmic=True).near(1, margin=0.05),
+        quantities.steps_over_exact(4).as_ratio().near(1, margin=0.05),
         _CONTROL,
         origin="ours",
     ),
     Claim(
         "arrivals-as-computed",
         "The shares of chains that reach R_1 within the budget are the exact ones within 0.01 (mean over all cells).",
-        arrivals_above_exact().near(0, margin=0.01),
+        quantities.arrivals_above_exact().near(0, margin=0.01),
         _CONTROL,
         origin="ours",
     ),
     Claim(
         "larger-blocks-are-faster-exact",
         "At every J the expected number of steps falls with every k (largest increase of its logarithm).",
-        largest_increase_with_blocks() < 0,
+        quantities.largest_increase_with_blocks() < 0,
         _FIGURE,
         _LARGER_K,
     ),
@@ -85,7 +75,7 @@ CLAIMS = (
         "stronger-coupling-is-not-faster",
         "At no k and from no J to the next does the expected number of steps fall by more than 1 % (smallest increase "
         "of its logarithm).",
-        smallest_increase_with_coupling() > -0.01,
+        quantities.smallest_increase_with_coupling() > -0.01,
         _FIGURE,
         _LARGER_J,
         grade=True,
@@ -94,7 +84,7 @@ CLAIMS = (
         "stronger-coupling-is-slower-below-all-sites",
         "At every k < N the expected number of steps grows by more than a tenth from J = 1 to J = 8 (smallest increase "
         "of its logarithm).",
-        smallest_slowdown(8.0, 1.0) > math.log(1.1),
+        quantities.smallest_slowdown(8.0, 1.0) > math.log(1.1),
         f"{_FIGURE}, without k = N, where every step draws all spins anew",
         _LARGER_J,
         "ours",
@@ -103,7 +93,7 @@ CLAIMS = (
         "blocks-of-the-clique-arrive",
         "With k at least the size of the clique k-Gibbs reaches R_1 within 1000 steps with probability above 0.95, at "
         f"each of J = {_TRIED}.",
-        least_chance_of_blocks(4) > 0.95,
+        smallest("exact", "reached", where="block_size >= 4") > 0.95,
         _FIGURE,
         "can often reach R_1",
         grade=True,
@@ -112,7 +102,7 @@ CLAIMS = (
         "independent-parallel-never-arrives-exact",
         "Independent parallel does not reach R_1 within 1000 steps at any J tried here, which are "
         f"{_TRIED} (largest probability below 0.01).",
-        chance_of_parallel() < 0.01,
+        largest("exact", "reached", where=_OF_PARALLEL) < 0.01,
         _FIGURE,
         _NEVER,
         grade=True,
@@ -120,7 +110,7 @@ CLAIMS = (
     Claim(
         "independent-parallel-never-arrives-strong-exact",
         "At J = 5, 6 and 8 independent parallel reaches R_1 within 1000 steps with probability below 1e-4.",
-        chance_of_parallel(5.0) < 1e-4,
+        largest("exact", "reached", where=f"{_OF_PARALLEL} and coupling >= 5") < 1e-4,
         f"{_FIGURE}, for strong couplings",
         _NEVER,
         "ours",
@@ -128,6 +118,8 @@ CLAIMS = (
 )
 
 NUMBERS = {
-    f"chance that independent parallel arrives, J = {coupling:g}": exact_number(coupling, PARALLEL, "reached")
+    f"chance that independent parallel arrives, J = {coupling:g}": quantities.exact_number(
+        coupling, PARALLEL, "reached"
+    )
     for coupling in _COUPLINGS
 }

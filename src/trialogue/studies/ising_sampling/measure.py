@@ -32,8 +32,7 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-def _measured(config: Config, coupling: float, artifacts: Path) -> Iterator[dict[str, Any]]:
-    del artifacts
+def _measured(config: Config, coupling: float, _: Path) -> Iterator[dict[str, Any]]:
     # Assumption 4.1.5 wants both margins positive; the second is J_0.
     outside = config.sites - config.clique
     yield {

@@ -4,17 +4,11 @@ import math
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing
+from pandas import DataFrame
 
 from trialogue.ledger import Cells, Figure, Rows, Table
 from trialogue.ledger.pages.figures import COLORS, QUIET, panels
-from trialogue.studies.ising_sampling.quantities import (
-    chains,
-    exact_number,
-    expected,
-    expected_steps,
-    margin,
-    steps,
-)
+from trialogue.studies.ising_sampling.quantities import chains, exact_number, expected, expected_steps, steps
 
 
 def _couplings(rows: Rows) -> list[float]:
@@ -38,14 +32,10 @@ def _arrivals(rows: Rows) -> Cells:
     }
 
 
-def _margins(rows: Rows) -> Cells:
-    return {
-        f"J = {coupling:g}": {
-            "fields inside less |h| outside": margin(coupling, "field_margin"),
-            "J less all |h|": margin(coupling, "coupling_margin"),
-        }
-        for coupling in _couplings(rows)
-    }
+def _margins(rows: Rows) -> DataFrame:
+    heads = {"field_margin": "fields inside less |h| outside", "coupling_margin": "J less all |h|"}
+    table = rows["setting"].set_index("coupling").sort_index()[list(heads)].rename(columns=heads)
+    return table.rename(index="J = {:g}".format)
 
 
 TABLES = (

@@ -7,7 +7,7 @@ import numpy as np
 from pandas import DataFrame, Series
 
 from trialogue.ledger import NoRows, Replication, Rows, exact
-from trialogue.studies.ising_sampling.config import PARALLEL, block_label
+from trialogue.studies.ising_sampling.config import block_label
 
 draws = Replication("draw", "seeds")
 
@@ -110,22 +110,3 @@ def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
     """By how much it is larger at the first J than at the second, the smallest over k below N."""
     logs = expected(rows, "log_expected")[blocks(rows, below_all=1)].T
     return float((logs[first] - logs[second]).min())
-
-
-@exact
-def least_chance_of_blocks(rows: Rows, least: int) -> float:
-    """Probability that k-Gibbs arrives within the budget, the smallest over couplings and k from `least` on."""
-    return float(expected(rows, "reached")[blocks(rows, least)].to_numpy().min())
-
-
-@exact
-def chance_of_parallel(rows: Rows, least: float = -math.inf) -> float:
-    """Probability that independent parallel arrives within the budget, the largest over couplings from `least` on."""
-    chances = expected(rows, "reached")[PARALLEL]
-    return float(chances[chances.index >= least].max())
-
-
-@exact
-def margin(rows: Rows, coupling: float, column: str) -> float:
-    """By how much one of the two inequalities of Assumption 4.1.5 is met."""
-    return float(rows["setting"].set_index("coupling")[column].loc[coupling])

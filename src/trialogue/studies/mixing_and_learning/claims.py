@@ -1,8 +1,7 @@
 """Claims of the study, and the quantities that texts quote."""
 
-from dataclasses import replace
-
 from trialogue.ledger import Claim
+from trialogue.ledger.claims.extremes import largest, smallest
 from trialogue.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED, size_label
 from trialogue.studies.mixing_and_learning.quantities import (
     EVERY,
@@ -10,11 +9,8 @@ from trialogue.studies.mixing_and_learning.quantities import (
     MANY,
     MASKED,
     best_gain,
-    error_of_identity,
     growth,
     least,
-    least_gain,
-    least_tightness,
     most,
     typical,
 )
@@ -24,40 +20,23 @@ ROUNDING = -1e-10
 
 _BOUND, _ADAPTIVE, _MORE = "Theorem 4.1.2", "Theorem 4.1.3", "Theorem 4.1.1"
 _NOT_NEGATIVE = "not below 0"
-_DEPENDENCE = "Thesis section 4.1, introduction"
+_WITH_COUPLINGS = "coupling != 0"
+_WEIGHTED, _DEPENDENT = "Masking random weighted blocks", "With masks that depend on the state"
 
 CLAIMS = (
     *(
         Claim(
-            identity,
+            f"chain-bounds-learning{ending}",
             f"{masking}, Gamma ⪯ C I^-1 with C {constant}, in every random Ising model (smallest eigenvalue of "
             "C I^-1 - Gamma, in units of the largest of C I^-1).",
             least("slack", law) > ROUNDING,
             theorem,
             _NOT_NEGATIVE,
         )
-        for identity, masking, constant, law, theorem in (
-            (
-                "chain-bounds-learning",
-                "Masking k random sites",
-                "the Poincaré constant of k-Gibbs",
-                MASKED,
-                _BOUND,
-            ),
-            (
-                "chain-bounds-learning-weighted",
-                "Masking random weighted blocks",
-                "that of the weighted block dynamics",
-                WEIGHTED,
-                _BOUND,
-            ),
-            (
-                "chain-bounds-learning-adaptive",
-                "With masks that depend on the state",
-                "that of the chain's marginal on X",
-                ADAPTIVE,
-                _ADAPTIVE,
-            ),
+        for ending, law, theorem, masking, constant in (
+            ("", MASKED, _BOUND, "Masking k random sites", "the Poincaré constant of k-Gibbs"),
+            ("-weighted", WEIGHTED, _BOUND, _WEIGHTED, "that of the weighted block dynamics"),
+            ("-adaptive", ADAPTIVE, _ADAPTIVE, _DEPENDENT, "that of the chain's marginal on X"),
         )
     ),
     Claim(
@@ -88,14 +67,14 @@ CLAIMS = (
         "masking-more-is-no-worse",
         "Gamma^(k+1) ⪯ Gamma^k for every k, in every random Ising model and exponential family (smallest eigenvalue of "
         "the difference, in units of Tr Gamma^k).",
-        least_gain() > ROUNDING,
+        smallest("more", "smallest", where=_WITH_COUPLINGS) > ROUNDING,
         _MORE,
         _NOT_NEGATIVE,
     ),
     Claim(
         "identity-of-the-proof",
         "I^(k+1) = I^k + C with the C of the proof, in every model (largest entry of the difference).",
-        error_of_identity() < 1e-10,
+        largest("more", "identity", where=_WITH_COUPLINGS) < 1e-10,
         f"Proof of {_MORE}",
         "0",
     ),
@@ -119,43 +98,42 @@ CLAIMS = (
         Claim(
             f"tight-over-directions-{name}",
             f"{masking} the best constant is at least 0.9 C (ratio, mean over models).",
-            replace(typical("tightness", law), logarithmic=True) > 0.9,
+            typical("tightness", law).as_ratio() > 0.9,
             f"{theorem} (not in the thesis)",
             origin="ours",
         )
         for name, masking, law, theorem in (
             ("few-masks", "Masking k < N - 2 sites", FEW, _BOUND),
             ("weighted", "With random weighted blocks", WEIGHTED, _BOUND),
-            ("adaptive", "With masks that depend on the state", ADAPTIVE, _ADAPTIVE),
+            ("adaptive", _DEPENDENT, ADAPTIVE, _ADAPTIVE),
         )
     ),
     Claim(
         "tight-in-the-trace",
         "Masking 1 site the squared error is at least half of its bound: Tr Gamma / (C Tr I^-1) above 0.5 (ratio, mean "
         "over models).",
-        replace(typical("trace_share", size_label(1)), logarithmic=True) > 0.5,
+        typical("trace_share", size_label(1)).as_ratio() > 0.5,
         f"{_BOUND} (not in the thesis)",
         origin="ours",
     ),
-    Claim(
-        "stronger-dependence-mixes-slower",
-        "C of 1-Gibbs grows from the weakest to the strongest couplings (log ratio, mean over models).",
-        growth("log_constant") > 0,
-        _DEPENDENCE,
-        "stronger dependence is worse",
-    ),
-    Claim(
-        "stronger-dependence-is-harder-to-learn",
-        "Tr Gamma with 1 masked site grows from the weakest to the strongest couplings (log ratio, mean over models).",
-        growth("log_trace") > 0,
-        _DEPENDENCE,
-        "stronger dependence is worse",
+    *(
+        Claim(
+            f"stronger-dependence-{ending}",
+            f"{what} grows from the weakest to the strongest couplings (log ratio, mean over models).",
+            growth(column) > 0,
+            "Thesis section 4.1, introduction",
+            "stronger dependence is worse",
+        )
+        for ending, what, column in (
+            ("mixes-slower", "C of 1-Gibbs", "log_constant"),
+            ("is-harder-to-learn", "Tr Gamma with 1 masked site", "log_trace"),
+        )
     ),
 )
 
 NUMBERS = {
     **{f"best constant over C, {law}": typical("tightness", law) for law in (FEW, MANY, WEIGHTED, ADAPTIVE)},
-    "least best constant over C": least_tightness(),
+    "least best constant over C": smallest("bound", "tightness_least"),
     "trace over its bound, k = 1": typical("trace_share", size_label(1)),
     "least trace over its bound, k = 1": least("trace_share_least", size_label(1)),
     "most trace over its bound, k = 1": most("trace_share_most", size_label(1)),

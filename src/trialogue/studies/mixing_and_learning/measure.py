@@ -32,8 +32,7 @@ def parts(config: Config) -> list[Part]:
     return [Part(f"seed-{seed}", partial(_measured, config, seed)) for seed in config.seeds]
 
 
-def _measured(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    del artifacts
+def _measured(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     for coupling in config.couplings:
         models = [
             random_ising(config.sites, coupling, config.field, seed, place) for place in range(config.models)
@@ -113,19 +112,11 @@ def summary(values: list[dict[str, float]]) -> dict[str, float]:
     def over(name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
         return np.array([value[name] for value in values if name in value])
 
-    found = {
-        "slack": over("slack").min(),
-        "information_slack": over("information_slack").min(),
-        "efficiency": over("efficiency").min(),
-        "tightness_least": over("tightness").min(),
-        "tightness": over("tightness").mean(),
-        "tightness_most": over("tightness").max(),
-        "trace_share_least": over("trace_share").min(),
-        "trace_share": over("trace_share").mean(),
-        "trace_share_most": over("trace_share").max(),
-        "log_constant": np.log(over("constant")).mean(),
-        "log_trace": np.log(over("trace")).mean(),
-    }
+    found = {name: over(name).min() for name in ("slack", "information_slack", "efficiency")}
+    for name in ("tightness", "trace_share"):
+        shares = over(name)
+        found |= {f"{name}_least": shares.min(), name: shares.mean(), f"{name}_most": shares.max()}
+    found |= {f"log_{name}": np.log(over(name)).mean() for name in ("constant", "trace")}
     for name in ("gain", "of_independent", "constant_error", "classes"):
         if len(over(name)):
             found[f"{name}_most"] = over(name).max()

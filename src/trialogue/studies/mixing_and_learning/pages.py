@@ -82,12 +82,8 @@ def _draw(rows: Rows) -> Drawing:
         shift = 0.16 * (place - (len(scales) - 1) / 2)
         for column, marker in (("tightness", "o"), ("trace_share", "x")):
             means, lows, highs = (
-                np.array([quantity(name, law, coupling)(rows).mean() for law in names])
-                for quantity, name in (
-                    (typical, column),
-                    (least, f"{column}_least"),
-                    (most, f"{column}_most"),
-                )
+                np.array([quantity(column + ending, law, coupling)(rows).mean() for law in names])
+                for quantity, ending in ((typical, ""), (least, "_least"), (most, "_most"))
             )
             ends = np.maximum((means - lows, highs - means), 0)
             left.errorbar(places + shift, means, ends, fmt=marker, lw=1, capsize=0, color=color)

@@ -21,7 +21,7 @@ def laws(rows: Rows, which: str = EVERY) -> list[str]:
 
 def couplings(rows: Rows) -> list[float]:
     """The deviations of the couplings that were measured, without zero."""
-    return sorted(coupling for coupling in rows["bound"].coupling.unique().tolist() if coupling > 0)
+    return sorted(rows["bound"].query("coupling > 0").coupling.unique().tolist())
 
 
 def bounds(rows: Rows, which: str = EVERY, coupling: float | None = None) -> DataFrame:
@@ -29,12 +29,6 @@ def bounds(rows: Rows, which: str = EVERY, coupling: float | None = None) -> Dat
     table = rows["bound"]
     table = table[table.coupling > 0] if coupling is None else table[table.coupling == coupling]
     return table[table.law.isin(laws(rows, which))]
-
-
-def steps(rows: Rows, family: str | None = None) -> DataFrame:
-    """Rows about masking one site more, of Ising models with couplings and of other families, or of one of these."""
-    table = rows["more"]
-    return table[(table.coupling != 0) & (table.family == family if family else True)]
 
 
 @sets
@@ -68,24 +62,7 @@ def most(rows: Rows, column: str, which: str, coupling: float | None = None) -> 
 
 
 @exact
-def least_tightness(rows: Rows) -> float:
-    """The smallest best constant over C under any mask law, over all models, those without couplings too."""
-    return float(rows["bound"].tightness_least.min())
-
-
-@exact
-def least_gain(rows: Rows) -> float:
-    """Smallest eigenvalue of what masking one site more gains, over all models, k and families."""
-    return float(steps(rows).smallest.min())
-
-
-@exact
 def best_gain(rows: Rows) -> float:
-    """The largest such eigenvalue over Ising models, at the worst k."""
-    return float(steps(rows, "Ising").groupby("masked").smallest_most.max().min())
-
-
-@exact
-def error_of_identity(rows: Rows) -> float:
-    """Largest entry of the difference between the two sides of the proof's identity."""
-    return float(steps(rows).identity.max())
+    """Smallest eigenvalue of what masking one site more gains, the largest over Ising models, at the worst k."""
+    coupled = rows.where("more", family="Ising").query("coupling != 0")
+    return float(coupled.groupby("masked").smallest_most.max().min())

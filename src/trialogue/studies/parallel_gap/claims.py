@@ -1,6 +1,6 @@
 """Claims of the study: Propositions 4.1.3 to 4.1.5 and Corollary 4.1.1, as printed and mended, and imitated steps."""
 
-from trialogue.ledger import NOT_PRINTED, Claim
+from trialogue.ledger import Claim
 from trialogue.ledger.claims.extremes import largest, smallest
 from trialogue.studies.parallel_gap.cliques import CORRECTED, STATED
 from trialogue.studies.parallel_gap.config import GIBBS, PARALLEL
@@ -18,45 +18,31 @@ ROUNDING = -1e-9
 """Differences of probabilities above this count as not negative."""
 
 _HITTING, _STUCK, _COROLLARY = "Proposition 4.1.4", "Proposition 4.1.5", "Corollary 4.1.1"
-_MENDED = f"{_HITTING}, corrected"
+_MENDED, _PROOF = f"{_HITTING}, corrected", f"{_HITTING}, eq. (4.49)"
 _PRODUCTS = "Propositions 4.1.3 and 4.3.5"
 _NOT_BELOW = "not below 0"
+_EVERY_STEP = "From every state k-Gibbs is in R_1 after a step with probability at least 1 - c_R1, with"
 
 CLIQUE_CLAIMS = (
     *(
         Claim(
-            id,
-            statement,
+            f"every-step-may-hit{ending}",
+            f"{_EVERY_STEP} {said} (smallest difference on a grid).",
             smallest("hitting", f"rate - {bound}") > ROUNDING,
             source,
             _NOT_BELOW,
             "ours" if mended else "published",
         )
-        for id, statement, bound, source, mended in (
+        for ending, said, bound, source, mended in (
+            ("", "2^|C| in it", "bound", _MENDED, True),
             (
-                "every-step-may-hit",
-                "From every state k-Gibbs is in R_1 after a step with probability at least 1 - c_R1, with 2^|C| in it "
-                "(smallest difference on a grid).",
-                "bound",
-                _MENDED,
-                True,
-            ),
-            (
-                "every-step-may-hit-as-in-the-body",
-                "From every state k-Gibbs is in R_1 after a step with probability at least 1 - c_R1, with e^(2 J_0 + 2 "
-                "|C| - 2) in it, as the body prints (smallest difference on a grid).",
+                "-as-in-the-body",
+                "e^(2 J_0 + 2 |C| - 2) in it, as the body prints",
                 "bound_body",
                 _HITTING,
                 False,
             ),
-            (
-                "every-step-may-hit-as-in-the-proof",
-                "From every state k-Gibbs is in R_1 after a step with probability at least 1 - c_R1, with 2 |C| - 2 in "
-                "it, as the proof prints (smallest difference on a grid).",
-                "bound_proof",
-                f"{_HITTING}, eq. (4.49)",
-                False,
-            ),
+            ("-as-in-the-proof", "2 |C| - 2 in it, as the proof prints", "bound_proof", _PROOF, False),
         )
     ),
     Claim(
@@ -70,7 +56,7 @@ CLIQUE_CLAIMS = (
     ),
     *(
         Claim(
-            id,
+            f"stays-stuck{ending}",
             "Started with the clique's sum at most -2, independent parallel keeps it there for T of one or more steps "
             f"with probability at least 1 - delta, {assumed} (smallest excess).",
             smallest("stuck", "stuck - 1 + delta", where=f"assumption == {name!r} and steps > 0") > ROUNDING,
@@ -78,32 +64,23 @@ CLIQUE_CLAIMS = (
             _NOT_BELOW,
             "ours" if mended else "published",
         )
-        for id, assumed, name, source, mended in (
-            (
-                "stays-stuck",
-                "if |C| tanh J_0 > 2",
-                CORRECTED,
-                f"{_STUCK}, with the missing assumption",
-                True,
-            ),
-            ("stays-stuck-as-printed", "also for |C| = 2 and small J_0", STATED, _STUCK, False),
+        for ending, assumed, name, source, mended in (
+            ("", "if |C| tanh J_0 > 2", CORRECTED, f"{_STUCK}, with the missing assumption", True),
+            ("-as-printed", "also for |C| = 2 and small J_0", STATED, _STUCK, False),
         )
     ),
-    Claim(
-        "one-step-arrives",
-        "After one step k-Gibbs is in R_1 with probability at least 1 - delta / 2 (smallest excess over the four "
-        "instances tried).",
-        smallest("one step", "arrives - (1 - delta / 2)") > ROUNDING,
-        _COROLLARY,
-        _NOT_BELOW,
-    ),
-    Claim(
-        "parallel-stays-away",
-        "Independent parallel avoids R_1 for M steps with probability at least 1 - delta / 2 (smallest excess over "
-        "the four instances tried).",
-        smallest("one step", "stuck - (1 - delta / 2)") > ROUNDING,
-        _COROLLARY,
-        _NOT_BELOW,
+    *(
+        Claim(
+            id,
+            f"{said} with probability at least 1 - delta / 2 (smallest excess over the four instances tried).",
+            smallest("one step", f"{chance} - (1 - delta / 2)") > ROUNDING,
+            _COROLLARY,
+            _NOT_BELOW,
+        )
+        for id, said, chance in (
+            ("one-step-arrives", "After one step k-Gibbs is in R_1", "arrives"),
+            ("parallel-stays-away", "Independent parallel avoids R_1 for M steps", "stuck"),
+        )
     ),
     Claim(
         "audit-of-the-constants",
@@ -145,16 +122,18 @@ CLIQUE_CLAIMS = (
         "Simulated shares are the exact probabilities within 0.01 (mean difference over instances).",
         simulation_error().near(0, margin=0.01),
         f"{_HITTING} and {_STUCK} (control not in the thesis)",
-        NOT_PRINTED,
-        "ours",
+        origin="ours",
     ),
 )
+
+_RANDOM_SITE = largest("kernel", "divergence", where="chain == 'one random site'")
+_EXCESS = network(GIBBS, "divergence - best_divergence")
 
 NETWORK_CLAIMS = (
     Claim(
         "random-site-steps-are-products",
         "A step of 1-Gibbs at a random site (Definition 4.1.10) is a product law given the state (largest KL).",
-        largest("kernel", "divergence", where="chain == 'one random site'") < PRODUCT,
+        _RANDOM_SITE < PRODUCT,
         "Text after Proposition 4.1.3",
         "a product distribution",
     ),
@@ -162,26 +141,23 @@ NETWORK_CLAIMS = (
         "networks-reach-the-best-product",
         "A transformer trained on steps of k-Gibbs comes within 0.01 nats of the best product law (largest excess KL "
         "over sizes).",
-        network(GIBBS, "divergence - best_divergence") < 0.01,
+        _EXCESS < 0.01,
         f"{_PRODUCTS} (not in the thesis)",
-        NOT_PRINTED,
-        "ours",
+        origin="ours",
     ),
     Claim(
         "networks-are-far-in-variation",
         "On cliques of every size it ends up more than 0.05 further in TV than the best product law (least excess).",
         network(GIBBS, "variation - best_variation", how="min") > 0.05,
         f"{_PRODUCTS} (not in the thesis)",
-        NOT_PRINTED,
-        "ours",
+        origin="ours",
     ),
     Claim(
         "networks-can-imitate-products",
         "The same transformer trained on steps of independent parallel updates comes within 0.01 nats of them (KL).",
         network(PARALLEL, "divergence") < 0.01,
         f"{_PRODUCTS} (control not in the thesis)",
-        NOT_PRINTED,
-        "ours",
+        origin="ours",
     ),
     Claim(
         "networks-lose-the-modes",
@@ -197,10 +173,10 @@ NETWORK_CLAIMS = (
 CLAIMS = (*CLIQUE_CLAIMS, *NETWORK_CLAIMS)
 
 NUMBERS = {
-    "excess over the best product": network(GIBBS, "divergence - best_divergence"),
+    "excess over the best product": _EXCESS,
     "divergence from the step": network(GIBBS, "divergence"),
     "variation in the long run": long_run_variation(),
-    "random site from products": largest("kernel", "divergence", where="chain == 'one random site'"),
+    "random site from products": _RANDOM_SITE,
     "least chance to arrive in one step": smallest("one step", "arrives"),
     "shortfall of the printed bound": smallest("hitting", "rate - bound_proof"),
 }

@@ -119,15 +119,9 @@ def _stuck(
     clique: int, excess: float, field: float, delta: float, exponent: float, steps: int
 ) -> dict[str, Any]:
     matrix = parallel_chain(clique, excess + clique * field, field)
-    return {
-        "kind": "stuck",
-        "clique": clique,
-        "excess": excess,
-        "delta": delta,
-        "stuck_exponent": exponent,
-        "steps": steps,
-        "stuck": 1 - float(escape_probability(matrix, clique // 2 - 1, steps).max()),
-    }
+    stuck = 1 - float(escape_probability(matrix, clique // 2 - 1, steps).max())
+    setting = {"kind": "stuck", "clique": clique, "excess": excess, "delta": delta}
+    return setting | {"stuck_exponent": exponent, "steps": steps, "stuck": stuck}
 
 
 def growth_rows() -> Iterator[dict[str, Any]]:
@@ -137,20 +131,18 @@ def growth_rows() -> Iterator[dict[str, Any]]:
     """
     for clique in (4, 6, 8, 12, 16, 24, 32, 44, 60, 75):
         least = least_parameters(clique, delta=0.1, steps=1)
-        coupling, field = least.excess + least.clique_field, least.clique_field / clique
-        yield {
-            "kind": "growth",
-            "clique": clique,
-            "log_steps_gibbs": float(
-                log_hitting_times(block_chain(clique, clique, coupling, field, clique))[0]
-            ),
-            "log_steps_single": float(
-                log_hitting_times(block_chain(clique, clique, coupling, field, 1))[clique // 2 - 1]
-            ),
-            "log_steps_parallel": float(
-                log_hitting_times(parallel_chain(clique, coupling, field))[clique // 2 - 1]
-            ),
+        coupling, field, start = (
+            least.excess + least.clique_field,
+            least.clique_field / clique,
+            clique // 2 - 1,
+        )
+        chains = {
+            "gibbs": (block_chain(clique, clique, coupling, field, clique), 0),
+            "single": (block_chain(clique, clique, coupling, field, 1), start),
+            "parallel": (parallel_chain(clique, coupling, field), start),
         }
+        steps = {f"log_steps_{name}": float(log_hitting_times(log)[up]) for name, (log, up) in chains.items()}
+        yield {"kind": "growth", "clique": clique, **steps}
 
 
 def simulated_rows(
@@ -168,15 +160,9 @@ def simulated_rows(
             (IndependentParallel(), one.steps, float(hitting_probability(parallel, one.steps)[start])),
         ):
             name = GIBBS if isinstance(chain, BlockGibbs) else PARALLEL
-            common = {
-                "kind": "simulated",
-                "instance": one.label,
-                "chain": name,
-                "delta": one.delta,
-                "exact": exact,
-            }
+            common = {"instance": one.label, "chain": name, "delta": one.delta, "exact": exact}
             for seed, share in _shares(chain, model, one.clique, start, budget, runs, seeds, one.label):
-                yield {**common, "seed": seed, "reached": share}
+                yield {"kind": "simulated", **common, "seed": seed, "reached": share}
     for sites, clique, size, excess, field in NAMED[:4]:
         model, coupling = _clique(sites, clique, excess, field, OUTSIDE)
         assumed = clique_assumption(model)
@@ -184,16 +170,10 @@ def simulated_rows(
             budget = hitting_bound(sites, clique, size, assumed.excess, assumed.clique_field, delta).steps
             matrix = block_chain(sites, clique, coupling, field, size)
             label = f"N = {sites}, |C| = {clique}, k = {size}, T = {budget}"
-            shares = _shares(BlockGibbs(size), model, clique, 0, budget, runs, seeds, label)
-            for seed, share in shares:
-                yield {
-                    "kind": "simulated hitting",
-                    "instance": label,
-                    "delta": delta,
-                    "seed": seed,
-                    "reached": share,
-                    "exact": float(hitting_probability(matrix, budget)[0]),
-                }
+            exact = float(hitting_probability(matrix, budget)[0])
+            for seed, share in _shares(BlockGibbs(size), model, clique, 0, budget, runs, seeds, label):
+                common = {"instance": label, "delta": delta, "seed": seed}
+                yield {"kind": "simulated hitting", **common, "reached": share, "exact": exact}
 
 
 def _clique(sites: int, clique: int, excess: float, field: float, outside: float) -> tuple[Ising, float]:

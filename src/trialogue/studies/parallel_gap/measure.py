@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,52 +17,31 @@ from trialogue.studies.parallel_gap.cliques import (
 from trialogue.studies.parallel_gap.config import GIBBS, PARALLEL, Config
 from trialogue.studies.parallel_gap.transitions import Imitation, kernel_rows, network_row, two_mode_rows
 
-Rows = Iterator[dict[str, Any]]
-
 
 def parts(config: Config) -> list[Part]:
     """The exact numbers, the simulated ones, and one part per network; those of the control come last."""
-    imitated = [(seed, sites, "gibbs") for seed in config.training_seeds for sites in config.network_sites]
-    imitated += [(seed, max(config.network_sites), "parallel") for seed in config.training_seeds]
+    sizes = config.network_sites
+    imitated = [(seed, sites, GIBBS, "gibbs") for seed in config.training_seeds for sites in sizes]
+    imitated += [(seed, max(sizes), PARALLEL, "parallel") for seed in config.training_seeds]
     return [
-        Part("exact", partial(measure_exact, config)),
-        Part("kernels", partial(measure_kernels, config)),
-        Part("simulated", partial(measure_simulated, config)),
+        Part(
+            "exact",
+            lambda _: chain(one_step_rows(config.instances), hitting_rows(), stuck_rows(), growth_rows()),
+        ),
+        Part("kernels", lambda _: chain(two_mode_rows(sizes), kernel_rows(sizes, config.coupling))),
+        Part("simulated", lambda _: simulated_rows(config.instances, config.runs, config.seeds)),
         *(
             Part(
                 f"network-{seed}-{sites}-{step}",
-                partial(measure_network, config, {"gibbs": GIBBS, "parallel": PARALLEL}[step], sites, seed),
+                partial(measure_network, config, of, sites, seed),
                 lane=str(seed),
             )
-            for seed, sites, step in imitated
+            for seed, sites, of, step in imitated
         ),
     ]
 
 
-def measure_exact(config: Config, artifacts: Path) -> Rows:
-    """Propositions 4.1.4 and 4.1.5 and Corollary 4.1.1 by the chain of the number of up spins."""
-    del artifacts
-    yield from one_step_rows(config.instances)
-    yield from hitting_rows()
-    yield from stuck_rows()
-    yield from growth_rows()
-
-
-def measure_kernels(config: Config, artifacts: Path) -> Rows:
-    """How far two equal modes, and the steps of each chain, are from products."""
-    del artifacts
-    yield from two_mode_rows(config.network_sites)
-    yield from kernel_rows(config.network_sites, config.coupling)
-
-
-def measure_simulated(config: Config, artifacts: Path) -> Rows:
-    """The samplers on whole states."""
-    del artifacts
-    yield from simulated_rows(config.instances, config.runs, config.seeds)
-
-
-def measure_network(config: Config, chain: str, sites: int, seed: int, artifacts: Path) -> Rows:
+def measure_network(config: Config, of: str, sites: int, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     """A network trained on single steps of a chain."""
-    del artifacts
-    imitation = Imitation(chain, sites, config.coupling, config.training_steps, config.batch_size)
+    imitation = Imitation(of, sites, config.coupling, config.training_steps, config.batch_size)
     yield {"kind": "network", "seed": seed, **network_row(imitation, seed)}

@@ -13,8 +13,7 @@ trainings = Replication("training", "training_seeds")
 
 def networks(rows: Rows, chain: str) -> DataFrame:
     """The trained networks that imitate a chain."""
-    table = rows["network"]
-    return table[table.chain == chain]
+    return rows.where("network", chain=chain)
 
 
 @draws
@@ -28,8 +27,7 @@ def both_events(rows: Rows) -> "Series[float]":
 @draws
 def leaves(rows: Rows) -> "Series[float]":
     """Share of runs of independent parallel updates that visit R_1 within M steps, the largest over instances."""
-    table = rows["simulated"]
-    return table[table.chain == PARALLEL].groupby("seed").reached.max()
+    return rows.where("simulated", chain=PARALLEL).groupby("seed").reached.max()
 
 
 @draws

@@ -110,13 +110,8 @@ def kernel_rows(sizes: Sequence[int], coupling: float) -> Iterator[dict[str, Any
         }
         for name, matrix in kernels.items():
             gap = factorization_gap(matrix.numpy(), sites)
-            yield {
-                "kind": "kernel",
-                "sites": sites,
-                "chain": name,
-                "divergence": float(gap.divergence.max()),
-                "variation": float(gap.variation.max()),
-            }
+            most = {"divergence": float(gap.divergence.max()), "variation": float(gap.variation.max())}
+            yield {"kind": "kernel", "sites": sites, "chain": name, **most}
 
 
 def network_row(imitation: Imitation, seed: int) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Claims about chains: Theorem 1.1, equations 2 to 5, and the walls that are sampled."""
 
-from trialogue.ledger import NOT_PRINTED, Claim
+from trialogue.ledger import Claim
+from trialogue.ledger.claims.claims import Origin
 from trialogue.ledger.claims.extremes import RESOLVED, largest, smallest
 from trialogue.studies.potts_coherence.chains import PERIODIC, PLANTED, SHARED, UNIFORM
 from trialogue.studies.potts_coherence.quantities import (
@@ -21,9 +22,11 @@ WALLS = "Theorem 1.1"
 _CROSSING = "Equation 5 solved for L"
 _ONE_TOKEN = f"{SEVERAL} and family in {(UNIFORM, PLANTED)}"
 _MORE_TOKENS = f"{SEVERAL} and family in {(PERIODIC, SHARED)}"
+_PATTERNS: tuple[tuple[str, str, str, str, Origin], ...] = (
+    ("", "of one token each", _ONE_TOKEN, ", with an assumption that it needs", "ours"),
+    ("-for-any-patterns", "that share tokens too", _MORE_TOKENS, "", "published"),
+)
 _CONTROL = "(control not in the document)"
-_BOUND_EXCESS = "free_energy - free_energy_bound"
-_SPLICES = "splices_counted / splices"
 _AS_LOGARITHMS = (
     "numbers of walls are compared by their ratio: where it is cold, differences are as small as the numbers"
 )
@@ -44,37 +47,28 @@ CHAIN_CLAIMS = (
         "Equation 3",
         "at most 0",
     ),
-    Claim(
-        "walls-counted",
-        "There are (L - 1)(N - 1) sequences with a single wall, for patterns of one token each (largest ratio to the "
-        "exact number).",
-        largest("length", _SPLICES, where=_ONE_TOKEN) < 1 + EQUAL,
-        "Equation 4, with an assumption that it needs",
-        "1",
-        "ours",
+    *(
+        Claim(
+            f"walls-counted{ending}",
+            f"There are (L - 1)(N - 1) sequences with a single wall, for patterns {of} (largest ratio to the exact "
+            "number).",
+            largest("length", "splices_counted / splices", where=where) < 1 + EQUAL,
+            f"Equation 4{assuming}",
+            "1",
+            origin,
+        )
+        for ending, of, where, assuming, origin in _PATTERNS
     ),
-    Claim(
-        "walls-counted-for-any-patterns",
-        "There are (L - 1)(N - 1) sequences with a single wall, for patterns that share tokens too (largest ratio to "
-        "the exact number).",
-        largest("length", _SPLICES, where=_MORE_TOKENS) < 1 + EQUAL,
-        "Equation 4",
-        "1",
-    ),
-    Claim(
-        "free-energy-bounded",
-        "Equation 5 bounds the free energy of a single wall, for patterns of one token each (largest excess).",
-        largest("length", _BOUND_EXCESS, where=_ONE_TOKEN) < EQUAL,
-        "Equation 5, with an assumption that it needs",
-        "at most 0",
-        "ours",
-    ),
-    Claim(
-        "free-energy-bounded-for-any-patterns",
-        "Equation 5 bounds the free energy of a single wall, for patterns that share tokens too (largest excess).",
-        largest("length", _BOUND_EXCESS, where=_MORE_TOKENS) < EQUAL,
-        "Equation 5",
-        "at most 0",
+    *(
+        Claim(
+            f"free-energy-bounded{ending}",
+            f"Equation 5 bounds the free energy of a single wall, for patterns {of} (largest excess).",
+            largest("length", "free_energy - free_energy_bound", where=where) < EQUAL,
+            f"Equation 5{assuming}",
+            "at most 0",
+            origin,
+        )
+        for ending, of, where, assuming, origin in _PATTERNS
     ),
     Claim(
         "beyond-the-crossing-length",
@@ -89,8 +83,7 @@ CHAIN_CLAIMS = (
         "Between nearest neighbours P(no wall) at L* tends to 1/e as T falls (difference at the coldest).",
         left_of_sharpness() < 0.001,
         f"{_CROSSING} (not in the document)",
-        NOT_PRINTED,
-        "ours",
+        origin="ours",
     ),
     Claim(
         "solved-by-hand",
@@ -98,33 +91,26 @@ CHAIN_CLAIMS = (
         "difference).",
         largest("closed form", "log_partition_error", "walls_error", "no_wall_error") < EQUAL,
         f"{WALLS} {_CONTROL}",
-        NOT_PRINTED,
-        "ours",
+        origin="ours",
     ),
     Claim(
         "decay-solved-by-hand",
         "There P(no wall) falls by log(1 + (V - 1) e^(-J/T)) per bond (largest difference from the transfer matrix).",
         largest("closed form", "decay_error") < EQUAL,
         f"{WALLS} {_CONTROL}",
-        NOT_PRINTED,
-        "ours",
+        origin="ours",
     ),
     *(
         Claim(
-            id,
+            f"{more}-more-walls",
             f"Expected walls grow with the {what} (least log ratio, uniform patterns).",
             smallest_step(along).corrected(_AS_LOGARITHMS) > 0,
             "Equation 5",
             published,
         )
-        for id, what, along, published in (
-            ("hotter-has-more-walls", "temperature", "temperature", "entropy wins with T"),
-            (
-                "more-patterns-have-more-walls",
-                "number of patterns N of the same vocabulary",
-                "patterns",
-                "log(N - 1)",
-            ),
+        for more, what, along, published in (
+            ("hotter-has", "temperature", "temperature", "entropy wins with T"),
+            ("more-patterns-have", "number of patterns N of the same vocabulary", "patterns", "log(N - 1)"),
         )
     ),
     Claim(
@@ -141,8 +127,7 @@ CHAIN_CLAIMS = (
         "rate, above what rounding leaves).",
         smallest("chain", "ground_decay", where="patterns == 1") > RESOLVED,
         f"{WALLS} {_CONTROL}",
-        NOT_PRINTED,
-        "ours",
+        origin="ours",
     ),
     Claim(
         "costly-windows-do-not",
@@ -158,8 +143,7 @@ CHAIN_CLAIMS = (
         "The share of exact samples with a wall is the computed one within 0.02 (mean difference).",
         share_error("drawn").near(0, margin=0.02),
         f"{WALLS} {_CONTROL}",
-        NOT_PRINTED,
-        "ours",
+        origin="ours",
     ),
     Claim(
         "pattern-left-by-gibbs",

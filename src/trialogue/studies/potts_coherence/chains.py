@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import product
 from typing import Any, NamedTuple
 
 import torch
@@ -126,33 +127,28 @@ def chain_rows(family: Family, temperatures: Sequence[float], lengths: Sequence[
 
 def closed_form_rows() -> Iterator[Row]:
     """The nearest-neighbour chain by hand and by transfer matrix, as the largest difference of each number."""
-    for vocab in (2, 3, 5):
-        for coupling in (0.3, 1.3, 3.0):
-            energies = coupling * (1 - torch.eye(vocab, dtype=torch.float64))
-            chain = PottsChain(energies)
-            for temperature in (0.3, 0.7, 3.0):
-                solved = NearestNeighbourPotts(vocab, coupling, temperature)
-                errors: dict[str, list[float]] = {"log_partition": [], "walls": [], "no_wall": []}
-                for length in (2, 6, 50):
-                    log_z = chain.log_partition(length, temperature)
-                    count = stored_pattern_count(energies, length)
-                    walls = chain.mean_energy(length, temperature) / coupling
-                    errors["log_partition"].append(abs(solved.log_partition(length) - log_z))
-                    errors["walls"].append(abs(solved.expected_walls(length) - walls))
-                    no_wall = count * math.exp(-log_z)
-                    errors["no_wall"].append(abs(solved.no_wall_probability(length) - no_wall))
-                decay = abs(solved.decay_rate - stored_pattern_decay(energies, temperature))
-                at_crossing = crossing_length(2, coupling, temperature, vocab)
-                yield {
-                    "kind": "closed form",
-                    "patterns": vocab,
-                    "penalty": coupling,
-                    "temperature": temperature,
-                    **{f"{name}_error": max(values) for name, values in errors.items()},
-                    "decay_error": decay,
-                    "crossing_length": at_crossing,
-                    "kept_at_crossing": math.exp(-(at_crossing - 1) * solved.decay_rate),
-                }
+    for vocab, coupling, temperature in product((2, 3, 5), (0.3, 1.3, 3.0), (0.3, 0.7, 3.0)):
+        energies = coupling * (1 - torch.eye(vocab, dtype=torch.float64))
+        chain, solved = PottsChain(energies), NearestNeighbourPotts(vocab, coupling, temperature)
+        errors: dict[str, list[float]] = {"log_partition": [], "walls": [], "no_wall": []}
+        for length in (2, 6, 50):
+            log_z = chain.log_partition(length, temperature)
+            walls = chain.mean_energy(length, temperature) / coupling
+            no_wall = stored_pattern_count(energies, length) * math.exp(-log_z)
+            errors["log_partition"].append(abs(solved.log_partition(length) - log_z))
+            errors["walls"].append(abs(solved.expected_walls(length) - walls))
+            errors["no_wall"].append(abs(solved.no_wall_probability(length) - no_wall))
+        at_crossing = crossing_length(2, coupling, temperature, vocab)
+        yield {
+            "kind": "closed form",
+            "patterns": vocab,
+            "penalty": coupling,
+            "temperature": temperature,
+            **{f"{name}_error": max(values) for name, values in errors.items()},
+            "decay_error": abs(solved.decay_rate - stored_pattern_decay(energies, temperature)),
+            "crossing_length": at_crossing,
+            "kept_at_crossing": math.exp(-(at_crossing - 1) * solved.decay_rate),
+        }
 
 
 def control_rows() -> Iterator[Row]:

@@ -1,15 +1,10 @@
 """Claims of the study: of chains, of maps (Theorem 1.2, Corollary 1.2.1) and of the plane (Theorem 2.1)."""
 
-from trialogue.ledger import NOT_PRINTED, Claim
+from trialogue.ledger import Claim
 from trialogue.ledger.claims.extremes import RESOLVED, largest, smallest
+from trialogue.studies.potts_coherence import quantities
 from trialogue.studies.potts_coherence.chain_claims import CHAIN_CLAIMS, EQUAL, WALLS
 from trialogue.studies.potts_coherence.plane import PLANE, RING
-from trialogue.studies.potts_coherence.quantities import (
-    change_with_size,
-    off_infinite,
-    smallest_order,
-    wall_likelihood_from_crossing,
-)
 
 SAME_LAW = 1e-12
 """Total variation of laws that are the same but for rounding."""
@@ -30,8 +25,7 @@ MAP_CLAIMS = (
         "The exact next-token oracle of that law is the model (largest total variation).",
         largest("map", "round_trip") < SAME_LAW,
         f"{_MAP} (not in the document)",
-        NOT_PRINTED,
-        "ours",
+        origin="ours",
     ),
     Claim(
         "constant-of-every-context",
@@ -53,8 +47,7 @@ MAP_CLAIMS = (
         "The exact oracle of the chain at T is (largest total variation).",
         largest("map", "exact_0.5", "exact_2") < SAME_LAW,
         f"{_MAP}, equation 10 (not in the document)",
-        NOT_PRINTED,
-        "ours",
+        origin="ours",
     ),
     Claim(
         "models-store-several-patterns",
@@ -97,14 +90,14 @@ PLANE_CLAIMS = (
         "plane-keeps-its-pattern",
         "From all spins up the plane keeps a magnetisation at every temperature tried up to E_min / log 3 = 1.82 J "
         "(the smallest, at T = 0.8 to 1.8 J).",
-        smallest_order(PLANE, most=1.8) > 0,
+        quantities.smallest_order(PLANE, most=1.8) > 0,
         _PLANE,
         "converges to one pattern",
     ),
     Claim(
         "order-survives-in-the-plane",
         "From all spins up the plane keeps Onsager's magnetisation within 0.02 at T up to 2.0 J (largest difference).",
-        off_infinite(PLANE, most=2.0) < 0.02,
+        quantities.off_infinite(PLANE, most=2.0) < 0.02,
         _PLANE,
         "converges to one pattern",
         "ours",
@@ -113,7 +106,7 @@ PLANE_CLAIMS = (
         "order-does-not-shrink-with-size",
         "Below T = 1.8 J the magnetisation of the largest torus is that of the smallest within 0.01 (largest "
         "difference).",
-        change_with_size(PLANE, most=1.8) < 0.01,
+        quantities.change_with_size(PLANE, most=1.8) < 0.01,
         _PLANE,
         "does not depend on the size",
         "ours",
@@ -121,7 +114,7 @@ PLANE_CLAIMS = (
     Claim(
         "order-is-lost-above",
         "At T of 2.6 J and more the plane loses its order (largest magnetisation below 0.05).",
-        off_infinite(PLANE, least=2.6) < 0.05,
+        quantities.off_infinite(PLANE, least=2.6) < 0.05,
         f"{_PLANE}, beyond T_c",
         "only below T_c",
         "ours",
@@ -130,7 +123,7 @@ PLANE_CLAIMS = (
         "the-ring-loses-order-where-the-plane-keeps-it",
         "As many spins on a ring lose their order at every temperature tried (0.8 to 3.2 J; largest magnetisation "
         "below 0.05).",
-        off_infinite(RING) < 0.05,
+        quantities.off_infinite(RING) < 0.05,
         WALLS,
         "no convergence to one pattern",
         "ours",
@@ -142,7 +135,7 @@ CLAIMS = (*CHAIN_CLAIMS, *MAP_CLAIMS, *PLANE_CLAIMS)
 NUMBERS = {
     "largest distance with one constant per context": largest("map", "per_context"),
     "largest distance with every token at a temperature": largest("map", "per_step_0.5", "per_step_2"),
-    "smallest probability of a wall from L* on": wall_likelihood_from_crossing(),
+    "smallest probability of a wall from L* on": quantities.wall_likelihood_from_crossing(),
     "critical temperature": smallest("order", "critical"),
     "temperature of Peierls' argument": smallest("order", "peierls"),
 }

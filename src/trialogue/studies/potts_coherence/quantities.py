@@ -23,9 +23,8 @@ def uniform(rows: Rows) -> DataFrame:
 
 def spins(rows: Rows, shape: str, least: float = 0.0, most: float = math.inf) -> DataFrame:
     """Magnetisations on the largest torus, or ring, at temperatures `least` to `most`."""
-    table = rows["spins"]
-    largest_side = table.side == table.side.max()
-    return table[(table["shape"] == shape) & largest_side & table.temperature.between(least, most)]
+    table = rows.where("spins", shape=shape)
+    return table[(table.side == table.side.max()) & table.temperature.between(least, most)]
 
 
 @exact
@@ -86,8 +85,7 @@ def rise(rows: Rows, *places: int) -> "Series[float]":
 @draws
 def share(rows: Rows, place: int) -> "Series[float]":
     """Share of Gibbs chains with a wall at one of the lengths, the smallest over chains."""
-    table = rows["sampled"]
-    return table[table.place == place].groupby("seed").gibbs.min()
+    return rows.where("sampled", place=place).groupby("seed").gibbs.min()
 
 
 @draws
@@ -106,7 +104,8 @@ def off_infinite(rows: Rows, shape: str, least: float = 0.0, most: float = math.
 @draws
 def change_with_size(rows: Rows, shape: str, most: float) -> "Series[float]":
     """How much the magnetisation changes from the smallest to the largest torus, at most over T up to `most`."""
-    table = rows["spins"]
-    table = table[(table["shape"] == shape) & (table.temperature <= most)]
-    sides = table.pivot(index=["seed", "temperature"], columns="side", values="magnetisation")
+    table = rows.where("spins", shape=shape)
+    sides = table[table.temperature <= most].pivot(
+        index=["seed", "temperature"], columns="side", values="magnetisation"
+    )
     return (sides.iloc[:, -1] - sides.iloc[:, 0]).abs().groupby("seed").max()

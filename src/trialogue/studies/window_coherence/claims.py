@@ -2,22 +2,10 @@
 
 import math
 
-from trialogue.ledger import NOT_PRINTED, Claim
+from trialogue.ledger import Claim
 from trialogue.ledger.claims.extremes import RESOLVED, largest, smallest
+from trialogue.studies.window_coherence import quantities
 from trialogue.studies.window_coherence.config import UNLIMITED
-from trialogue.studies.window_coherence.quantities import (
-    above_best,
-    best_step,
-    colder,
-    corpus,
-    decades_beyond_crossing,
-    greedy_survival,
-    longer,
-    mean_run_error,
-    measured_rate_error,
-    text,
-    unlimited_gain,
-)
 
 _COROLLARY = "Potts chains, Corollary 1.2.1"
 _OURS = f"{_COROLLARY} (not in the document)"
@@ -25,7 +13,7 @@ _TOPOLOGIES = "Potts chains, section on topologies (not measured there)"
 _GROWS, _COST = "Potts chains, Theorem 1.1, equation 3", "the most a wall can cost grows with W - 1"
 _CROSSING, _BOLTZMANN = "Potts chains, Theorem 1.1, equation 5", "exp(-(W - 1) E_max / T)"
 _STAY = "the product of the probabilities to stay"
-_BEST_OF_WINDOWS = smallest("best", "rate", where="temperature == 1")
+_BEST_OVER_CORPUS = smallest("best", "rate", where="temperature == 1") / quantities.corpus("rate")
 
 CLAIMS = (
     Claim(
@@ -40,7 +28,7 @@ CLAIMS = (
         "coherent-below-the-crossing-length",
         "The mean coherent length of every network trained here is below the crossing length of its Hamiltonian (most "
         "decades above).",
-        decades_beyond_crossing() < 0,
+        quantities.decades_beyond_crossing() < 0,
         _CROSSING,
         "L* = 1 + exp((W - 1) E_max / T) / (N - 1)",
     ),
@@ -48,16 +36,15 @@ CLAIMS = (
         "no-window-has-the-law-of-the-corpus",
         "The best model with any of the windows leaves its pattern more than ten times as fast as the corpus seems to, "
         "by the noise of the measure (smallest ratio).",
-        _BEST_OF_WINDOWS / corpus("rate") > 10,
+        _BEST_OVER_CORPUS > 10,
         _OURS,
-        NOT_PRINTED,
-        "ours",
+        origin="ours",
     ),
     Claim(
         "measured-rate-is-the-eigenvalue",
         "Text leaves its pattern at the rate of the transfer matrix of the network that wrote it (log ratio of walls "
         "behind the first measured window, all windows together, within 0.1).",
-        measured_rate_error().near(0, margin=0.1),
+        quantities.measured_rate_error().near(0, margin=0.1),
         _COROLLARY,
         _STAY,
     ),
@@ -65,7 +52,7 @@ CLAIMS = (
         "text-has-the-exact-law",
         "Text stays in its pattern as long as the transfer matrix of the network that wrote it says (log ratio of the "
         "mean tokens before a wall or the horizon, mean over finite windows, within 0.05).",
-        mean_run_error().near(0, margin=0.05),
+        quantities.mean_run_error().near(0, margin=0.05),
         _COROLLARY,
         "Theorem 1.2: the model is a Potts chain",
         "ours",
@@ -83,7 +70,7 @@ CLAIMS = (
         "best-models-with-longer-windows-stay-longer",
         "Of the best models with a window, one with a token more always leaves its pattern more slowly (least log "
         "ratio of rates, from the shortest trained window on).",
-        best_step() > 0,
+        quantities.best_step() > 0,
         _GROWS,
         _COST,
         "ours",
@@ -91,7 +78,7 @@ CLAIMS = (
     Claim(
         "each-longer-window-stays-longer",
         "Each longer window leaves its pattern more slowly than the next shorter one (least log ratio of rates).",
-        longer() > 0,
+        quantities.longer() > 0,
         _GROWS,
         _COST,
     ),
@@ -99,7 +86,7 @@ CLAIMS = (
         "longer-windows-stay-longer",
         "Up to the longest window but one (one period), networks with a longer window leave their pattern more slowly "
         "(least log ratio of rates).",
-        longer(last=-1) > 0,
+        quantities.longer(last=-1) > 0,
         _GROWS,
         _COST,
         "ours",
@@ -108,7 +95,7 @@ CLAIMS = (
         "beyond-a-period-stays-longer",
         "The longest window (more than one period) leaves its pattern more slowly than the one before (log ratio of "
         "rates).",
-        longer(first=-1) > 0,
+        quantities.longer(first=-1) > 0,
         _GROWS,
         _COST,
         "ours",
@@ -117,7 +104,7 @@ CLAIMS = (
         "colder-leaves-more-slowly",
         "Where the window tells the patterns apart, the rate at the lowest temperature of generation is below that at "
         "1 (least log ratio).",
-        colder(tells=True) > 0,
+        quantities.colder(tells=True) > 0,
         _CROSSING,
         _BOLTZMANN,
     ),
@@ -125,7 +112,7 @@ CLAIMS = (
         "colder-stays-longer",
         "Where the window tells the patterns apart, the rate at the lowest temperature of generation is less than half "
         "of that at 1 (least log ratio).",
-        colder(tells=True) > math.log(2),
+        quantities.colder(tells=True) > math.log(2),
         _CROSSING,
         _BOLTZMANN,
         "ours",
@@ -134,51 +121,46 @@ CLAIMS = (
         "cold-does-not-help-a-window-that-cannot-tell",
         "With the shortest window, whose contexts belong to both patterns, the rate does not depend on the temperature "
         "(log ratio of rates within 0.1).",
-        colder(tells=False).near(0, margin=0.1),
+        quantities.colder(tells=False).near(0, margin=0.1),
         "Potts chains, Theorem 1.1 (not in the document)",
-        NOT_PRINTED,
-        "ours",
+        origin="ours",
     ),
     Claim(
         "networks-leave-faster-than-the-best",
         "A trained network leaves its pattern faster than the best model with its window (log ratio of rates, mean "
         "over windows that tell the patterns apart).",
-        above_best(sliding=False) > 0,
+        quantities.above_best(sliding=False) > 0,
         _OURS,
-        NOT_PRINTED,
-        "ours",
+        origin="ours",
     ),
     Claim(
         "sliding-attention-is-a-window",
         "Attention within a window leaves faster than the best model whose window is its receptive field (log ratio of "
         "rates).",
-        above_best(sliding=True) > 0,
+        quantities.above_best(sliding=True) > 0,
         _OURS,
-        NOT_PRINTED,
-        "ours",
+        origin="ours",
     ),
     Claim(
         "unlimited-attention-stays-longer",
         "With attention to all of the text, more of it is still in its pattern at the horizon than with the longest "
         "window, by more than 0.2.",
-        unlimited_gain() > 0.2,
+        quantities.unlimited_gain() > 0.2,
         _TOPOLOGIES,
-        NOT_PRINTED,
-        "ours",
+        origin="ours",
     ),
     Claim(
         "unlimited-attention-is-as-coherent-as-the-corpus",
         "With attention to all of the text, survival to the horizon is that of the corpus (within 0.02).",
-        (text(UNLIMITED, "survival") - corpus("survival")).near(0, margin=0.02),
+        (quantities.text(UNLIMITED, "survival") - quantities.corpus("survival")).near(0, margin=0.02),
         _TOPOLOGIES,
-        NOT_PRINTED,
-        "ours",
+        origin="ours",
     ),
     Claim(
         "greedy-decoding-stays",
         "At temperature zero, where E_max is infinite and the theorem does not hold, networks whose window tells the "
         "patterns apart hold each of them to the horizon (least share of patterns).",
-        greedy_survival() > 0.99,
+        quantities.greedy_survival() > 0.99,
         "Potts chains, Theorem 1.1, its assumption",
         "E_max is finite",
         "ours",
@@ -186,8 +168,8 @@ CLAIMS = (
 )
 
 NUMBERS = {
-    "survival with unlimited attention": text(UNLIMITED, "survival"),
-    "survival of the corpus": corpus("survival"),
+    "survival with unlimited attention": quantities.text(UNLIMITED, "survival"),
+    "survival of the corpus": quantities.corpus("survival"),
     "smallest rate of a network": smallest("rate", "rate"),
-    "best window over corpus": _BEST_OF_WINDOWS / corpus("rate"),
+    "best window over corpus": _BEST_OVER_CORPUS,
 }

@@ -133,10 +133,8 @@ def _survival(rows: Rows, axes: Axes) -> None:
         mean = curves[curves.model == name].groupby("token")[["survival", "exact_survival"]].mean()
         axes.plot(mean.index, mean.survival, "o", ms=3, color=color)
         axes.plot(mean.index, mean.exact_survival, color=color)
-    axes.set(
-        yscale="log", ylim=(1e-3, 1.3), xlabel="tokens generated", ylabel="share still in its first pattern"
-    )
-    axes.set_title("Survival at temperature 1")
+    axes.set(yscale="log", ylim=(1e-3, 1.3), title="Survival at temperature 1")
+    axes.set(xlabel="tokens generated", ylabel="share still in its first pattern")
 
 
 def _by_window(rows: Rows, axes: Axes) -> None:
@@ -154,12 +152,10 @@ def _by_window(rows: Rows, axes: Axes) -> None:
     unlimited = everything.late_ends.sum() / everything.late_tokens.sum()
     if unlimited > 0:
         axes.axhline(unlimited, ls="--", color=GOOD, label="unlimited attention, measured")
-    axes.axhline(
-        corpus("rate")(rows).item(), color=QUIET, label="the corpus itself, exact: noise of the measure"
-    )
-    axes.set(yscale="log", xlabel="tokens the model sees", ylabel=_RATE)
+    itself = corpus("rate")(rows).item()
+    axes.axhline(itself, color=QUIET, label="the corpus itself, exact: noise of the measure")
+    axes.set(yscale="log", xlabel="tokens the model sees", ylabel=_RATE, title="Rate by what is seen")
     axes.legend(loc="center left")
-    axes.set_title("Rate by what is seen")
 
 
 def _by_temperature(rows: Rows, axes: Axes) -> None:
@@ -171,14 +167,9 @@ def _by_temperature(rows: Rows, axes: Axes) -> None:
             axes.plot(1 / means[name].index.to_numpy(dtype=float), means[name], color=color)
     for window in windows(rows):
         rates_of_best = best.rate[best.window == window]
-        axes.plot(
-            1 / rates_of_best.index.to_numpy(dtype=float),
-            rates_of_best,
-            ":",
-            color=_colors(rows)[cropped(window)],
-        )
-    axes.set(yscale="log", xlabel="1 / temperature", ylabel=_RATE)
-    axes.set_title("Exact rates against temperature")
+        cold = 1 / rates_of_best.index.to_numpy(dtype=float)
+        axes.plot(cold, rates_of_best, ":", color=_colors(rows)[cropped(window)])
+    axes.set(yscale="log", xlabel="1 / temperature", ylabel=_RATE, title="Exact rates against temperature")
 
 
 def _draw(rows: Rows) -> Drawing:

@@ -20,22 +20,24 @@ def names(rows: Rows) -> list[str]:
     return [*map(cropped, windows(rows)), SLIDING, UNLIMITED]
 
 
+def telling(rows: Rows) -> list[str]:
+    """The networks whose window tells the patterns apart: cropped ones, but for the shortest window."""
+    return list(map(cropped, windows(rows)[1:]))
+
+
 def written(rows: Rows, temperature: float = 1.0) -> DataFrame:
     """What was measured of the text of the networks at one temperature."""
-    table = rows["network"]
-    return table[table.temperature == temperature]
+    return rows.where("network", temperature=temperature)
 
 
 def rates(rows: Rows, temperature: float = 1.0) -> DataFrame:
     """Exact decay rates of the networks with a window, by seed (index) and model (columns)."""
-    table = rows["rate"]
-    return table[table.temperature == temperature].pivot(index="seed", columns="model", values="rate")
+    return rows.where("rate", temperature=temperature).pivot(index="seed", columns="model", values="rate")
 
 
 def best_rates(rows: Rows, temperature: float = 1.0) -> "Series[float]":
     """Exact decay rates of the best models with a window, by window."""
-    table = rows["best"]
-    return table[table.temperature == temperature].set_index("window").rate.sort_index()
+    return rows.where("best", temperature=temperature).set_index("window").rate.sort_index()
 
 
 def lowest_temperature(rows: Rows) -> float:
@@ -67,8 +69,7 @@ def best_step(rows: Rows) -> float:
 @trainings
 def text(rows: Rows, model: str, column: str, temperature: float = 1.0) -> "Series[float]":
     """What was measured of the text of one network."""
-    table = written(rows, temperature)
-    return table[table.model == model].set_index("seed")[column]
+    return rows.where("network", temperature=temperature, model=model).set_index("seed")[column]
 
 
 @trainings
@@ -87,11 +88,8 @@ def unlimited_gain(rows: Rows) -> "Series[float]":
 @trainings
 def measured_rate_error(rows: Rows) -> "Series[float]":
     """Log of the walls behind the first measured window over those that the exact rate gives, all windows together."""
-    table = (
-        written(rows)
-        .dropna(subset="window")
-        .merge(rows["rate"][["model", "seed", "temperature", "rate"]], on=["model", "seed", "temperature"])
-    )
+    setting = ["model", "seed", "temperature"]
+    table = written(rows).dropna(subset="window").merge(rows["rate"][[*setting, "rate"]], on=setting)
     expected = (-np.expm1(-table.rate) * table.late_tokens).groupby(table.seed).sum()
     return (table.groupby("seed").late_ends.sum() / expected).apply(np.log)
 
@@ -117,7 +115,7 @@ def colder(rows: Rows, tells: bool) -> "Series[float]":
 
     Over the windows that tell the patterns apart, all but the shortest, or of the shortest.
     """
-    models = list(map(cropped, windows(rows)[1:] if tells else windows(rows)[:1]))
+    models = telling(rows) if tells else [cropped(windows(rows)[0])]
     ratios = rates(rows)[models] / rates(rows, lowest_temperature(rows))[models]
     return ratios.apply(np.log).min(axis=1)
 
@@ -128,7 +126,7 @@ def above_best(rows: Rows, sliding: bool) -> "Series[float]":
 
     Of sliding attention, or the mean over the windows that tell the patterns apart.
     """
-    models = [SLIDING] if sliding else list(map(cropped, windows(rows)[1:]))
+    models = [SLIDING] if sliding else telling(rows)
     seen = rows["bound"].groupby("model").window.first()[models]
     ratios = rates(rows)[models].div(best_rates(rows)[seen].to_numpy(), axis=1)
     return ratios.apply(np.log).mean(axis=1)
@@ -137,6 +135,5 @@ def above_best(rows: Rows, sliding: bool) -> "Series[float]":
 @trainings
 def greedy_survival(rows: Rows) -> "Series[float]":
     """Share of patterns that greedy decoding holds to the horizon, least over networks whose window tells."""
-    table = written(rows, 0.0)
-    telling = table[table.model.isin(map(cropped, windows(rows)[1:]))]
-    return telling.groupby("seed").survival.min()
+    survival = written(rows, 0.0).pivot(index="seed", columns="model", values="survival")
+    return survival[telling(rows)].min(axis=1)
