@@ -99,7 +99,7 @@ def _measure(study: Study[Config], draft: Draft, parts: Sequence[Part], tell: Ca
     """Measure and keep `parts`, one after the other."""
     for part in parts:
         started = time.time()
-        rows = list(part.measure(draft.artifacts))
+        rows = part.rows(draft.artifacts)
         for row in rows:
             if study.kind not in row:
                 mend = f"part {part.name} of {study.name}: every row says here of which kind it is"
