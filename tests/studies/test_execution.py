@@ -59,6 +59,17 @@ def test_a_result_does_not_say_in_which_folder_it_was_made(
     assert session()["command"] == "trialogue run biased-coin --seeds 1"
 
 
+def test_every_row_of_a_part_begins_with_the_part_s_columns() -> None:
+    def measured(artifacts: Path) -> list[Row]:
+        return [{"kind": "flips", "heads": 3}, {"kind": "law", "place": "a row's own"}]
+
+    part = Part("seed-1", measured, columns={"seed": 1, "place": "the part's"})
+    assert [list(row.items()) for row in part.rows(Path())] == [
+        [("seed", 1), ("place", "the part's"), ("kind", "flips"), ("heads", 3)],
+        [("seed", 1), ("place", "a row's own"), ("kind", "law")],
+    ]
+
+
 def test_a_run_writes_everything_and_done(tmp_path: Path, runs: list[str]) -> None:
     told: list[str] = []
     result = execute(STUDY, CONFIG, tmp_path, progress=told.append)

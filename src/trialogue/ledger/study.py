@@ -34,11 +34,17 @@ class Part:
     `measure(artifacts)` yields its rows; `artifacts` is a folder that the parts of one run share, for trained models:
     a part must train anew what it does not find there. Parts of one `lane` are measured one after the other by one
     process, as parts that build on each other's artifacts should be; by default a part has a lane of its own.
+    `columns` are those that every row of the part begins with, such as its seed.
     """
 
     name: str
     measure: Callable[[Path], Iterable[Row]]
     lane: str = ""
+    columns: Mapping[str, Any] = field(default_factory=dict)
+
+    def rows(self, artifacts: Path) -> list[Row]:
+        """Measure the part: its rows, with its `columns`."""
+        return [{**self.columns, **row} for row in self.measure(artifacts)]
 
 
 @dataclass(frozen=True, kw_only=True)

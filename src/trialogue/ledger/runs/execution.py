@@ -116,7 +116,7 @@ def _measure(study: Study[Config], draft: Draft, parts: Sequence[Part], tell: Ca
     for part in parts:
         started = time.time()
         try:
-            rows = list(part.measure(draft.artifacts))
+            rows = part.rows(draft.artifacts)
         except Exception as error:
             error.add_note(f"in part {part.name} of the study {study.name}")
             raise

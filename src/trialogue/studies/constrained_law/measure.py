@@ -1,10 +1,10 @@
 """The parts of a run: for each question exact laws from the token tree, and walks as they run."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ import torch
 from trialogue.inference import (
     Ancestral,
     Backtracking,
+    Samples,
     SequentialMonteCarlo,
     TokenwiseRejection,
     ValueGuided,
@@ -33,6 +34,8 @@ from trialogue.studies.constrained_law.laws import (
 )
 from trialogue.studies.constrained_law.tasks import TASKS
 from trialogue.studies.constrained_law.tree import Lumped, TokenTree, explore, first_leaf
+
+Output = TypeVar("Output", bound=Hashable)
 
 
 class Rule(NamedTuple):
@@ -60,15 +63,14 @@ RULES = {
 def parts(config: Config) -> list[Part]:
     """One part per seed and kind of rule."""
     return [
-        Part(f"{kind}-{seed}", partial(_measured, config, kind, seed))
+        Part(f"{kind}-{seed}", partial(_measured, config, kind, seed), columns={"seed": seed, "kind": kind})
         for seed in config.seeds
         for kind in TASKS
     ]
 
 
 def _measured(config: Config, kind: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    for row in measure(case_of(config, kind, seed), config, seed):
-        yield {"seed": seed, "kind": kind, **row}
+    return measure(case_of(config, kind, seed), config, seed)
 
 
 def measure(case: Case, config: Config, seed: int) -> Iterator[dict[str, Any]]:
@@ -82,8 +84,7 @@ def measure(case: Case, config: Config, seed: int) -> Iterator[dict[str, Any]]:
         tolerance=config.tolerance,
         max_prefixes=config.max_prefixes,
     )
-    target = by_text(tree.restricted, case.text)
-    masked = by_text(tree.masked, case.text)
+    target, masked = by_text(tree.restricted, case.text), by_text(tree.masked, case.text)
     yield {
         "measure": "tree",
         "accepted_mass": tree.accepted_mass,
@@ -125,23 +126,13 @@ def _exact(
     guided, guided_queries = first_leaf(tree)
     texts = by_text(guided, case.text)
     laws["value-guided"] = texts
-    yield {
-        "measure": "exact",
-        "rule": "value-guided",
-        "size": 1,
-        "tv": distance(texts, target),
-        "queries": guided_queries,
-    }
+    guided_row = {"rule": "value-guided", "size": 1, "tv": distance(texts, target), "queries": guided_queries}
+    yield {"measure": "exact", **guided_row}
     lumped = Lumped(tree, case.oracle.eos)
     for number in config.particles:
         walk = SequentialMonteCarlo(number, proposal="mask")
         drawn = generate(lumped, walk=walk, verifier=lumped, num_samples=config.simulations, seed=seed)
-        counts: dict[tuple[int, ...], float] = {}
-        for sequence, accepted in zip(drawn.sequences(), drawn.accepted.tolist(), strict=True):
-            if accepted:
-                completion = lumped.leaves[sequence]
-                counts[completion] = counts.get(completion, 0.0) + 1 / len(drawn.lengths)
-        texts = by_text(counts, case.text)
+        texts = by_text(_shares(drawn, lumped.leaves.__getitem__), case.text)
         yield {
             "measure": "simulated",
             "rule": "smc",
@@ -151,6 +142,16 @@ def _exact(
             "queries": float(drawn.queries.double().mean()),
         }
         laws[f"smc, {number}"] = texts
+
+
+def _shares(drawn: Samples, output: Callable[[tuple[int, ...]], Output]) -> dict[Output, float]:
+    """The share of each `output` of a completion among all that were `drawn`; what was rejected is none."""
+    shares: dict[Output, float] = {}
+    for completion, accepted in zip(drawn.completions(), drawn.accepted.tolist(), strict=True):
+        if accepted:
+            found = output(completion)
+            shares[found] = shares.get(found, 0.0) + 1 / len(drawn.lengths)
+    return shares
 
 
 def _run(
@@ -172,11 +173,7 @@ def _run(
             max_queries=config.max_queries,
         )
         seconds = time.process_time() - began
-        counts: Law = {}
-        for completion, accepted in zip(drawn.completions(), drawn.accepted.tolist(), strict=True):
-            if accepted:
-                text = case.text(completion)
-                counts[text] = counts.get(text, 0.0) + 1 / samples
+        counts = _shares(drawn, case.text)
         weights = torch.where(drawn.accepted, drawn.log_weight.exp(), 0.0)
         squares = float((weights**2).sum())
         queries = int(drawn.queries.sum())

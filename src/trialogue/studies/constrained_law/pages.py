@@ -17,6 +17,11 @@ _COLUMNS = {
     "ESS a query": "ess_per_query",
     "CPU seconds an output": "cpu_seconds",
 }
+_REJECTION: dict[str, Quantity | float] = {
+    "valid": 1.0,
+    "total variation": 0.0,
+    "queries an output": rejection_queries(),
+}
 
 
 def _sizes(rows: Rows, measure: str) -> list[int]:
@@ -29,26 +34,14 @@ def _line(measure: str, rule: str, **values: int) -> dict[str, Quantity]:
 
 
 def _cells(rows: Rows) -> Cells:
-    drawn = {
-        f"masked, weighted, N = {size}": _line("exact", "masked, weighted", size=size)
-        for size in _sizes(rows, "exact")
-    }
-    particles = {
-        f"smc, N = {size}": _line("simulated", "smc", size=size) for size in _sizes(rows, "simulated")
-    }
-    run = {f"{rule}, as run": _line("run", rule) for rule in RULES}
-    cells: Cells = {
-        **drawn,
+    drawn, particles = _sizes(rows, "exact"), _sizes(rows, "simulated")
+    return {
+        **{f"masked, weighted, N = {n}": _line("exact", "masked, weighted", size=n) for n in drawn},
         "value-guided": _line("exact", "value-guided"),
-        **particles,
-        **run,
-        "rejection (expected)": {
-            "valid": 1.0,
-            "total variation": 0.0,
-            "queries an output": rejection_queries(),
-        },
+        **{f"smc, N = {n}": _line("simulated", "smc", size=n) for n in particles},
+        **{f"{rule}, as run": _line("run", rule) for rule in RULES},
+        "rejection (expected)": _REJECTION,
     }
-    return cells
 
 
 def _answers(rows: Rows, laws: list[str]) -> DataFrame:
@@ -86,29 +79,16 @@ def _draw_laws(rows: Rows) -> Drawing:
         ("value-guided, first leaf", COLORS[4], "exact", "value-guided", [1]),
     )
     for label, color, measure, rule, numbers in curves:
-        costs = [float(decoded(measure, rule, "queries", size=size)(rows).mean()) for size in numbers]
-        spread(
-            lines,
-            costs,
-            [decoded(measure, rule, size=size) for size in numbers],
-            rows,
-            color=color,
-            label=label,
-        )
-    cost = float(as_run("backtracking", "queries")(rows).mean())
-    label = "backtracking, Q = B = 4 (as run)"
+        costs = [decoded(measure, rule, "queries", size=size)(rows).mean() for size in numbers]
+        distances = [decoded(measure, rule, size=size) for size in numbers]
+        spread(lines, costs, distances, rows, color=color, label=label)
+    cost, label = as_run("backtracking", "queries")(rows).mean(), "backtracking, Q = B = 4 (as run)"
     spread(lines, [cost], [as_run("backtracking")], rows, "o", color=COLORS[3], label=label)
-    lines.axhline(
-        float(weighted(1)(rows).mean()), color=BAD, lw=1, ls=":", label="masked decoding, however often"
-    )
-    rejection = float(rejection_queries()(rows).iloc[0])
+    masked, rejection = weighted(1)(rows).mean(), rejection_queries()(rows).iloc[0]
+    lines.axhline(masked, color=BAD, lw=1, ls=":", label="masked decoding, however often")
     lines.axvline(rejection, color=QUIET, lw=1, ls="--", label="rejection, exact (expected queries)")
-    lines.set(
-        xscale="log",
-        yscale="log",
-        xlabel="queries per output",
-        title="Total variation to the restricted law, mean over questions",
-    )
+    lines.set(xscale="log", yscale="log", xlabel="queries per output")
+    lines.set_title("Total variation to the restricted law, mean over questions")
     lines.legend()
     return drawing
 

@@ -6,7 +6,7 @@ explored from the top, the heaviest prefixes first, until what is left unexplore
 
 import heapq
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -100,17 +100,15 @@ def explore(
     frontier.add((), 0.0, 0.0, 1.0)
     mass = 0.0
     rows: list[tuple[int, ...]] = [()] * _ROWS
-    while frontier.left_p > tolerance * mass or frontier.left_q > tolerance:
+    left_p, left_q = frontier.left()
+    while left_p > tolerance * mass or left_q > tolerance:
         if len(nodes) >= max_prefixes:
-            left = f"up to {frontier.left_p / mass:.1e} of the rule" if mass else "all of the rule"
+            left = f"up to {left_p / mass:.1e} of the rule" if mass else "all of the rule"
             raise InputError("max_prefixes", max_prefixes, f"{left} is unexplored: allow more of them")
         heaviest = frontier.pop(min(_ROWS, max_prefixes - len(nodes)))
         if not heaviest:
             break
-        places = _places(rows, list(heaviest))
-        for row, completion in zip(places, heaviest, strict=True):
-            rows[row] = completion
-        asked = torch.tensor(places)
+        asked = torch.tensor(_placed(rows, heaviest))
         tokens, lengths = padded([(*prompt, *completion) for completion in rows], capacity)
         batch.select(asked[:0])
         batch.add(tokens, lengths, torch.full_like(lengths, len(prompt)), torch.full_like(lengths, capacity))
@@ -128,9 +126,10 @@ def explore(
                 else:
                     weight = max(math.exp(log_p) / mass if mass else 0.0, math.exp(log_q))
                     frontier.add(longer, log_p, log_q, weight)
+        left_p, left_q = frontier.left()
     if not mass:
         raise InputError("verifier", type(verifier).__name__, "it allows no completion of the prompt")
-    return TokenTree(nodes, leaves, frontier.left_p, frontier.left_q)
+    return TokenTree(nodes, leaves, left_p, left_q)
 
 
 def first_leaf(tree: TokenTree) -> tuple[dict[tuple[int, ...], float], float]:
@@ -186,25 +185,21 @@ class _Frontier:
         taken = [heapq.heappop(self._heap) for _ in range(min(number, len(self._heap)))]
         return {tokens: (log_p, log_q) for _, tokens, log_p, log_q in taken}
 
-    @property
-    def left_p(self) -> float:
-        """The model's probability of the prefixes."""
-        return math.fsum(math.exp(log_p) for _, _, log_p, _ in self._heap)
-
-    @property
-    def left_q(self) -> float:
-        """Masked decoding's probability of the prefixes."""
-        return math.fsum(math.exp(log_q) for _, _, _, log_q in self._heap)
+    def left(self) -> tuple[float, float]:
+        """The probability that the model gives to the prefixes, and that of masked decoding."""
+        left_p = math.fsum(math.exp(log_p) for _, _, log_p, _ in self._heap)
+        return left_p, math.fsum(math.exp(log_q) for _, _, _, log_q in self._heap)
 
 
-def _places(rows: Sequence[tuple[int, ...]], prefixes: Sequence[tuple[int, ...]]) -> list[int]:
-    """A row of the batch for each prefix, one where the longest part of it has been evaluated already."""
-    places, free = [], set(range(len(rows)))
+def _placed(rows: list[tuple[int, ...]], prefixes: Iterable[tuple[int, ...]]) -> list[int]:
+    """Put each prefix into a row of the batch, one where the longest part of it has been evaluated already."""
+    places: dict[int, tuple[int, ...]] = {}
     for prefix in prefixes:
-        row = max(free, key=lambda row: (shared_length(rows[row], prefix), -row))
-        free.remove(row)
-        places.append(row)
-    return places
+        free = (row for row in range(len(rows)) if row not in places)
+        places[max(free, key=lambda row: (shared_length(rows[row], prefix), -row))] = prefix
+    for row, prefix in places.items():
+        rows[row] = prefix
+    return list(places)
 
 
 class Lumped(PrefixOracle, Verifier):

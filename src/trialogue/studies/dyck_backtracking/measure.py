@@ -1,7 +1,8 @@
 """The parts of a run: each measures one training for one group of tables, and yields rows of that kind."""
 
+import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,14 @@ import torch
 from sklearn.manifold import TSNE
 from torch import Tensor
 
-from trialogue.data import DyckError
+from trialogue.data import Dyck, DyckError
 from trialogue.inference import Ancestral, Backtracking, Samples, generate, truncated
 from trialogue.inference.verifiers.function import Threshold
 from trialogue.inference.verifiers.random import RandomVerifier
 from trialogue.inference.walks.walk import Walk
 from trialogue.ledger import Part
 from trialogue.models.transformer import Transformer
-from trialogue.oracles import Autoregressive, Verifier
+from trialogue.oracles import Autoregressive, Verifier, next_log_probs, padded
 from trialogue.randomness import seed_of
 from trialogue.studies.dyck_backtracking.config import QUOTAS, STRIDES, STRIDES_FORCED, TOP_PS, Config
 from trialogue.studies.dyck_backtracking.models import (
@@ -36,15 +37,10 @@ BRACKETS = "[]()"
 def parts(config: Config) -> list[Part]:
     """One part per training and group of tables; those of one training share its model, and a lane."""
     return [
-        Part(f"{stage}-{seed}", partial(_measured, config, stage, seed), lane=str(seed))
+        Part(f"{stage}-{seed}", partial(measure, config, seed), str(seed), {"seed": seed, "table": stage})
         for seed in config.seeds
-        for stage in STAGES
+        for stage, measure in STAGES.items()
     ]
-
-
-def _measured(config: Config, stage: str, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    for row in STAGES[stage](config, seed, artifacts):
-        yield {"seed": seed, "table": stage, **row}
 
 
 def measure_training(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
@@ -92,23 +88,24 @@ def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dic
     nucleus, greedy = truncated(model, top_p=0.9), truncated(model, temperature=0)
     tokens = errors.wrong[config.probe_errors :, : config.length]
     lengths = errors.wrong_lengths[config.probe_errors :] - 1
-    draw = _Drawer(config, seed, "inducing")
+    completed = _completing(seed, "inducing")
     for name, oracle in (("nucleus", nucleus), ("greedy", greedy)):
-        yield {"walk": name, **draw(oracle, (tokens, lengths))}
+        yield {"walk": name, **_score(config, completed(oracle, (tokens, lengths)))}
     for stride in STRIDES_FORCED:
         redone = generate(greedy, (tokens, lengths - stride), max_new_tokens=stride)
-        yield {"walk": "forced", "stride": stride, **draw(nucleus, (redone.tokens, redone.lengths))}
+        samples = completed(nucleus, (redone.tokens, redone.lengths))
+        yield {"walk": "forced", "stride": stride, **_score(config, samples)}
     verifier = Threshold(probe_verifier(config, seed, artifacts), config.threshold)
-    for quota in QUOTAS:
-        for stride in STRIDES:
-            walk = Backtracking(quota, stride, erase_prompt=True)
-            samples = draw.samples(nucleus, (tokens, lengths), walk, verifier)
-            yield {"walk": "backtracking", "quota": quota, "stride": stride, **draw.score(samples)}
-            prefixes = _rejected_prefixes(samples, tokens)
-            for name, oracle in (("nucleus", nucleus), ("greedy", greedy)):
-                row = draw(oracle, prefixes) if len(prefixes[1]) else {"accuracy": math.nan}
-                kept = {"quota": quota, "stride": stride, "backtracks": len(prefixes[1])}
-                yield {"walk": f"{name} at backtracks", **kept, **row}
+    for quota, stride in itertools.product(QUOTAS, STRIDES):
+        place = {"quota": quota, "stride": stride}
+        walk = Backtracking(quota, stride, erase_prompt=True)
+        samples = completed(nucleus, (tokens, lengths), walk=walk, verifier=verifier)
+        yield {"walk": "backtracking", **place, **_score(config, samples)}
+        prefixes = _rejected_prefixes(samples, tokens)
+        backtracks = len(prefixes[1])
+        for name, oracle in (("nucleus", nucleus), ("greedy", greedy)):
+            row = _score(config, completed(oracle, prefixes)) if backtracks else {"accuracy": math.nan}
+            yield {"walk": f"{name} at backtracks", **place, "backtracks": backtracks, **row}
 
 
 def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
@@ -116,69 +113,56 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[
     model = trained_model(config, seed, artifacts)
     prompts = config.ood_prompts(config.unseen_prompts, seed, "unseen")
     probe = probe_verifier(config, seed, artifacts)
-    algorithm = Backtracking(4, 4)
-    decodings: list[tuple[str, Walk[Any], Verifier | None]] = [
-        ("none", Ancestral(), None),
-        ("trained", algorithm, Threshold(probe, config.threshold)),
-        ("trained, low threshold", algorithm, Threshold(probe, config.low_threshold)),
-        ("random", algorithm, Threshold(RandomVerifier(seed), config.threshold)),
-        ("random, low threshold", algorithm, Threshold(RandomVerifier(seed), config.low_threshold)),
-        ("exact", algorithm, config.law()),
-        ("trained, no argmax", Backtracking(4, 4, argmax_redo=False), Threshold(probe, config.threshold)),
-        (
-            "trained, redo what was erased",
-            Backtracking(4, 4, redo_erased_only=True),
-            Threshold(probe, config.threshold),
-        ),
-    ]
-    for repetition in range(config.draws):
-        draw = _Drawer(config, seed, f"unseen {repetition}")
-        for top_p in TOP_PS:
-            for name, walk, verifier in decodings:
-                samples = draw.samples(truncated(model, top_p=top_p), prompts, walk, verifier)
-                yield {
-                    "repetition": repetition,
-                    "verifier": name,
-                    "top_p": top_p,
-                    **draw.score(samples),
-                    "queries": float(samples.queries.double().mean()),
-                    "verifier_calls": float(samples.verifier_calls.double().mean()),
-                    "microseconds_per_query": 1e6 * samples.total.seconds / int(samples.queries.sum()),
-                }
-                if (top_p, name) == (0.9, "trained"):
-                    yield from _remaining_errors(config, model, samples, name, repetition, algorithm.quota)
-    greedy = _Drawer(config, seed, "greedy")
-    samples = greedy.samples(truncated(model, temperature=0), prompts, Ancestral(), None)
+    algorithm, trained = Backtracking(4, 4), Threshold(probe, config.threshold)
+    decodings: dict[str, tuple[Walk[Any], Verifier | None]] = {
+        "none": (Ancestral(), None),
+        "trained": (algorithm, trained),
+        "trained, low threshold": (algorithm, Threshold(probe, config.low_threshold)),
+        "random": (algorithm, Threshold(RandomVerifier(seed), config.threshold)),
+        "random, low threshold": (algorithm, Threshold(RandomVerifier(seed), config.low_threshold)),
+        "exact": (algorithm, config.law()),
+        "trained, no argmax": (Backtracking(4, 4, argmax_redo=False), trained),
+        "trained, redo what was erased": (Backtracking(4, 4, redo_erased_only=True), trained),
+    }
+    for repetition, top_p in itertools.product(range(config.draws), TOP_PS):
+        completed = _completing(seed, f"unseen {repetition}")
+        for name, (walk, verifier) in decodings.items():
+            samples = completed(truncated(model, top_p=top_p), prompts, walk=walk, verifier=verifier)
+            yield {
+                "repetition": repetition,
+                "verifier": name,
+                "top_p": top_p,
+                **_score(config, samples),
+                "queries": float(samples.queries.double().mean()),
+                "verifier_calls": float(samples.verifier_calls.double().mean()),
+                "microseconds_per_query": 1e6 * samples.total.seconds / int(samples.queries.sum()),
+            }
+            if (top_p, name) == (0.9, "trained"):
+                for row in _remaining_errors(config.law(), model, samples, algorithm.quota):
+                    yield {"kind": "remaining error", "verifier": name, "repetition": repetition, **row}
+    samples = _completing(seed, "greedy")(truncated(model, temperature=0), prompts)
     mean_queries = float(samples.queries.double().mean())
-    yield {"verifier": "greedy", "top_p": 0.0, **greedy.score(samples), "queries": mean_queries}
+    yield {"verifier": "greedy", "top_p": 0.0, **_score(config, samples), "queries": mean_queries}
 
 
 def measure_diversity(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Table 3.5: distinct completions among those drawn for each fresh prompt."""
     model, probe = trained_model(config, seed, artifacts), probe_verifier(config, seed, artifacts)
-    prompts = config.ood_prompts(config.diversity_prompts, seed, "diversity")
-    algorithm = Backtracking(4, 4)
-    decodings: list[tuple[str, Autoregressive, Walk[Any], Verifier | None]] = [
-        ("Q=4, B=4, top-p 1.0", model, algorithm, Threshold(probe, config.threshold)),
-        ("Q=4, B=4, top-p 1.0, low threshold", model, algorithm, Threshold(probe, config.low_threshold)),
-        ("no verifier, top-p 0.9", truncated(model, top_p=0.9), Ancestral(), None),
-        ("no verifier, top-p 1.0", model, Ancestral(), None),
-        ("the law itself", config.law(), Ancestral(), None),
-    ]
-    for name, oracle, walk, verifier in decodings:
-        samples = generate(
-            oracle,
-            prompts,
-            walk=walk,
-            verifier=verifier,
-            num_samples=config.completions,
-            seed=seed_of(seed, "diversity", name),
-        )
-        sequences = samples.sequences()
-        groups = [
-            sequences[first : first + config.completions]
-            for first in range(0, len(sequences), config.completions)
-        ]
+    prompts, completions = config.ood_prompts(config.diversity_prompts, seed, "diversity"), config.completions
+    decodings: dict[str, tuple[Autoregressive, Verifier | None]] = {
+        "Q=4, B=4, top-p 1.0": (model, Threshold(probe, config.threshold)),
+        "Q=4, B=4, top-p 1.0, low threshold": (model, Threshold(probe, config.low_threshold)),
+        "no verifier, top-p 0.9": (truncated(model, top_p=0.9), None),
+        "no verifier, top-p 1.0": (model, None),
+        "the law itself": (config.law(), None),
+    }
+    for name, (oracle, verifier) in decodings.items():
+        walk = Backtracking(4, 4) if verifier else Ancestral()
+        streams = seed_of(seed, "diversity", name)
+        sequences = generate(
+            oracle, prompts, walk=walk, verifier=verifier, num_samples=completions, seed=streams
+        ).sequences()
+        groups = (sequences[first : first + completions] for first in range(0, len(sequences), completions))
         distinct = np.array([len(set(group)) for group in groups])
         yield {"decoding": name, "distinct": float(distinct.mean()), "deviation": float(distinct.std(ddof=1))}
 
@@ -192,29 +176,16 @@ STAGES = {
 }
 
 
-class _Drawer:
-    """Completes prompts with random streams named after the role, and scores the completions."""
+def _completing(seed: int, role: str) -> Callable[..., Samples]:
+    """`generate` with random streams named after the role, which keeps the trace."""
+    return partial(generate, seed=seed_of(seed, "completions", role), trace=True)
 
-    def __init__(self, config: Config, seed: int, role: str) -> None:
-        self._law, self._seed = config.law(), seed_of(seed, "completions", role)
 
-    def samples(
-        self,
-        oracle: Autoregressive,
-        prompts: tuple[Tensor, Tensor],
-        walk: Walk[Any] | None = None,
-        verifier: Verifier | None = None,
-    ) -> Samples:
-        """Complete every prompt once, and keep the trace."""
-        return generate(oracle, prompts, walk=walk, verifier=verifier, seed=self._seed, trace=True)
-
-    def score(self, samples: Samples) -> dict[str, float]:
-        """Accuracy (Definition 3.2.2) and number of errors."""
-        valid = self._law.is_member(samples.tokens, samples.lengths, end_of_sequence(self._law))
-        return {"accuracy": float(valid.double().mean()), "errors": int((~valid).sum()), "n": len(valid)}
-
-    def __call__(self, oracle: Autoregressive, prompts: tuple[Tensor, Tensor]) -> dict[str, float]:
-        return self.score(self.samples(oracle, prompts))
+def _score(config: Config, samples: Samples) -> dict[str, float]:
+    """Accuracy (Definition 3.2.2) and number of errors."""
+    law = config.law()
+    valid = law.is_member(samples.tokens, samples.lengths, end_of_sequence(law))
+    return {"accuracy": float(valid.double().mean()), "errors": int((~valid).sum()), "n": len(valid)}
 
 
 def _rejected_prefixes(samples: Samples, tokens: Tensor) -> tuple[Tensor, Tensor]:
@@ -226,46 +197,31 @@ def _rejected_prefixes(samples: Samples, tokens: Tensor) -> tuple[Tensor, Tensor
     trace = samples.trace
     current = torch.zeros_like(samples.tokens)
     current[:, : tokens.shape[1]] = tokens[:, : current.shape[1]]
-    rejected: list[Tensor] = []
+    rejected: list[list[int]] = []
     columns = (trace.sample, trace.length, trace.kept, trace.token)
     for sample, length, kept, token in zip(*(column.tolist() for column in columns), strict=True):
         if kept < length:
-            rejected.append(current[sample, :length].clone())
+            rejected.append(current[sample, :length].tolist())
         if token >= 0:
             current[sample, kept] = token
-    width = current.shape[1]
-    prefixes = torch.zeros(len(rejected), width, dtype=torch.int64)
-    for row, prefix in enumerate(rejected):
-        prefixes[row, : len(prefix)] = prefix
-    return prefixes, torch.tensor([len(prefix) for prefix in rejected], dtype=torch.int64)
+    return padded(rejected, current.shape[1])
 
 
 def _remaining_errors(
-    config: Config, model: Transformer, samples: Samples, verifier: str, repetition: int, quota: int
+    law: Dyck, model: Transformer, samples: Samples, quota: int
 ) -> Iterator[dict[str, Any]]:
     """One row per error that is left: its kind, its probability, and the quota that was left."""
     assert samples.trace is not None
-    law = config.law()
     position, kind = law.errors(samples.tokens, samples.lengths, end_of_sequence(law))
     rows = ((position >= 0) & (position < samples.lengths)).nonzero()[:, 0]
-    if not len(rows):
-        return
     went_back = samples.trace.sample[samples.trace.kept < samples.trace.length]
     backtracks = torch.bincount(went_back, minlength=len(samples.lengths))
-    context = model.open(len(rows), samples.tokens.shape[1])
     stop = position[rows]
-    with torch.inference_mode():
-        features = context.features(
-            samples.tokens[rows], torch.zeros_like(stop), stop, torch.arange(len(rows))
-        )
-        probs = context.log_probs(features).double().exp()
+    probs = next_log_probs(model, samples.tokens[rows], stop).double().exp()
     tokens = samples.tokens[rows, stop]
     best = probs.max(1)
     for index, row in enumerate(rows.tolist()):
         yield {
-            "kind": "remaining error",
-            "verifier": verifier,
-            "repetition": repetition,
             "error": DyckError(int(kind[row])).name,
             "prefix": _text(samples.tokens[row, : int(stop[index])].tolist()),
             "token": _text([int(tokens[index])]),

@@ -54,23 +54,24 @@ def collected_errors(config: Config, seed: int, artifacts: Path) -> Errors:
     law, wanted = config.law(), config.probe_errors + config.inducing_errors
     oracle = truncated(trained_model(config, seed, artifacts), top_p=0.9)
     chunk = min(8192, config.max_prompts)
-    found: list[Tensor] = []
+    strings: list[Tensor] = []
     lengths: list[Tensor] = []
-    tried = 0
-    while sum(map(len, lengths)) < wanted and tried < config.max_prompts:
+    found = tried = 0
+    while found < wanted and tried < config.max_prompts:
         prompts = config.ood_prompts(chunk, seed, f"errors {tried}")
         samples = generate(oracle, prompts, seed=seed_of(seed, "errors", tried))
         position = law.first_error(samples.tokens, samples.lengths, end_of_sequence(law))
         # A string that ends too early is cut after its end of sequence: that is its wrong token.
         wrong = ((position >= 0) & (position < samples.lengths)).nonzero()[:, 0]
-        wrong = wrong[: wanted - sum(map(len, lengths))]
-        found.append(samples.tokens[wrong])
+        wrong = wrong[: wanted - found]
+        strings.append(samples.tokens[wrong])
         lengths.append(position[wrong] + 1)
-        tried += int(wrong[-1]) + 1 if sum(map(len, lengths)) == wanted else chunk
-    if sum(map(len, lengths)) < wanted:
-        mend = f"the model of seed {seed} made only {sum(map(len, lengths))} of {wanted} errors: raise it"
+        found += len(wrong)
+        tried += int(wrong[-1]) + 1 if found == wanted else chunk
+    if found < wanted:
+        mend = f"the model of seed {seed} made only {found} of {wanted} errors: raise it"
         raise InputError("max_prompts", config.max_prompts, mend)
-    wrong_tokens, wrong_lengths = torch.cat(found), torch.cat(lengths)
+    wrong_tokens, wrong_lengths = torch.cat(strings), torch.cat(lengths)
     correct_lengths = wrong_lengths[: config.probe_errors].clamp_max(config.length)
     correct = config.ood_law().sample(config.probe_errors, seed_of(seed, "correct"))
     errors = Errors(wrong_tokens, wrong_lengths, correct, correct_lengths, torch.tensor(tried))
@@ -83,7 +84,7 @@ def probe_examples(config: Config, model: Transformer, errors: Errors) -> tuple[
     n = config.probe_errors
     wrong = hidden_states(model, errors.wrong[:n], errors.wrong_lengths[:n])[:, 0]
     correct = hidden_states(model, errors.correct, errors.correct_lengths)[:, 0]
-    return torch.cat((wrong, correct)), torch.cat((torch.zeros(n), torch.ones(n)))
+    return torch.cat((wrong, correct)), torch.tensor([0] * n + [1] * n)
 
 
 def probe_verifier(config: Config, seed: int, artifacts: Path) -> ProbeVerifier:

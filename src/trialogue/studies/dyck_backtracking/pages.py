@@ -14,9 +14,7 @@ from trialogue.studies.dyck_backtracking.quantities import (
     diversity,
     inducing,
     learned,
-    most_probable,
     probe,
-    probe_spread,
     remaining,
     share_of_remaining,
     unseen,
@@ -24,36 +22,29 @@ from trialogue.studies.dyck_backtracking.quantities import (
 
 _SPREAD = "± one standard deviation over trainings"
 _GRID = {
-    (1, 2): 0.421,
-    (1, 4): 0.500,
-    (1, 6): 0.604,
-    (2, 2): 0.457,
-    (2, 4): 0.634,
-    (2, 6): 0.762,
-    (4, 2): 0.518,
-    (4, 4): 0.762,
-    (4, 6): 0.921,
+    (1, 2): (0.421, 163, 0.313, 0.344),
+    (1, 4): (0.500, 163, 0.337, 0.319),
+    (1, 6): (0.604, 163, 0.331, 0.288),
+    (2, 2): (0.457, 311, 0.347, 0.328),
+    (2, 4): (0.634, 297, 0.357, 0.349),
+    (2, 6): (0.762, 286, 0.374, 0.373),
+    (4, 2): (0.518, 600, 0.371, 0.353),
+    (4, 4): (0.762, 532, 0.419, 0.404),
+    (4, 6): (0.921, 489, 0.509, 0.523),
 }
-"""Table 3.2: accuracy by quota and stride."""
-_AT_BACKTRACKS = {
-    (1, 2): (163, 0.313, 0.344),
-    (1, 4): (163, 0.337, 0.319),
-    (1, 6): (163, 0.331, 0.288),
-    (2, 2): (311, 0.347, 0.328),
-    (2, 4): (297, 0.357, 0.349),
-    (2, 6): (286, 0.374, 0.373),
-    (4, 2): (600, 0.371, 0.353),
-    (4, 4): (532, 0.419, 0.404),
-    (4, 6): (489, 0.509, 0.523),
+"""By quota and stride: accuracy (Table 3.2), backtracks, and accuracy of nucleus and greedy decoding (Table 3.4)."""
+_LEARNED = {
+    "accuracy on closing brackets": "closing_accuracy",
+    "loss (nats a token)": "loss",
+    "entropy of the law": "entropy",
 }
-"""Table 3.4: backtracks, accuracy of nucleus sampling and of greedy decoding, by quota and stride."""
 _FORCED = {1: 0.366, 2: 0.438, 4: 0.591, 8: 0.790}
 _NUCLEUS, _GREEDY = 0.331, 0.334
-_WITHOUT = {"nucleus 0.9": {"accuracy": _NUCLEUS}, "greedy": {"accuracy": _GREEDY}}
 _CELLS_WITHOUT = {
     "nucleus 0.9": {"accuracy": inducing("nucleus")},
     "greedy": {"accuracy": inducing("greedy")},
 }
+_WITHOUT = {"nucleus 0.9": {"accuracy": _NUCLEUS}, "greedy": {"accuracy": _GREEDY}}
 _VERIFIERS = {
     "none": "no verifier",
     "trained": "trained",
@@ -64,6 +55,10 @@ _VERIFIERS = {
     "trained, no argmax": "trained, no argmax redo",
     "trained, redo what was erased": "trained, redoing only what was erased",
 }
+_DECODINGS = {
+    f"top-p {top_p}, {label}": (verifier, top_p) for top_p in TOP_PS for verifier, label in _VERIFIERS.items()
+} | {"greedy, no verifier": ("greedy", 0.0)}
+"""Verifier and top-p by label."""
 _ERRORS = {
     "top-p 0.9, no verifier": 240.0,
     "top-p 0.9, trained": 179.4,
@@ -82,14 +77,9 @@ def _examples(rows: Rows) -> DataFrame:
     """The remaining errors with the largest probability, of the first training."""
     left = remaining(rows).astype({"quota_left": int})
     left = left[left.seed == left.seed.min()].sort_values("token_prob", ascending=False, kind="stable")
-    heads = {
-        "token_prob": "p",
-        "best": "most probable",
-        "best_prob": "its p",
-        "quota_left": "quota left",
-    }
     left = left.drop_duplicates(["prefix", "token"]).head(12).drop(columns="seed")
-    return left.rename(columns=heads).reset_index(drop=True)
+    heads = ["error", "prefix", "token", "p", "most probable", "its p", "quota left"]
+    return left.set_axis(heads, axis=1).reset_index(drop=True)
 
 
 TABLES = (
@@ -98,15 +88,11 @@ TABLES = (
         source=f"{THESIS}, 3.2.1.1 and 3.2.1.2",
         cells={
             **{
-                data: {
-                    "accuracy on closing brackets": learned("closing_accuracy", data),
-                    "loss (nats a token)": learned("loss", data),
-                    "entropy of the law": learned("entropy", data),
-                }
+                data: {head: learned(column, data) for head, column in _LEARNED.items()}
                 for data in ("in-distribution", "out-of-distribution")
             },
             "probe, validation": {"accuracy": probe()},
-            "probe, spread over splits": {"accuracy": probe_spread()},
+            "probe, spread over splits": {"accuracy": probe("std")},
         },
         published={
             "in-distribution": {"accuracy on closing brackets": 1.0},
@@ -131,7 +117,7 @@ TABLES = (
             for quota, stride in _GRID
         }
         | _CELLS_WITHOUT,
-        published={_cell(*place): {"accuracy": value} for place, value in _GRID.items()} | _WITHOUT,
+        published={_cell(*place): {"accuracy": value} for place, (value, *_) in _GRID.items()} | _WITHOUT,
         note=_SPREAD,
     ),
     Table(
@@ -139,17 +125,10 @@ TABLES = (
         source=f"{THESIS}, Tables 3.3 and 3.16",
         cells={
             label: {
-                "errors in 10,000": unseen(verifier, top_p, "per_10000"),
-                "queries a prompt": unseen(verifier, top_p, "queries"),
+                "errors in 10,000": unseen(*decoding, "per_10000"),
+                "queries a prompt": unseen(*decoding, "queries"),
             }
-            for label, verifier, top_p in (
-                *(
-                    (f"top-p {top_p}, {label}", verifier, top_p)
-                    for top_p in TOP_PS
-                    for verifier, label in _VERIFIERS.items()
-                ),
-                ("greedy, no verifier", "greedy", 0.0),
-            )
+            for label, decoding in _DECODINGS.items()
         },
         published={label: {"errors in 10,000": errors} for label, errors in _ERRORS.items()},
         note=f"{_SPREAD}; thresholds 0.5 and 0.1; greedy decoding, random and exact verifiers, and the other reading "
@@ -169,7 +148,7 @@ TABLES = (
         },
         published={
             _cell(*place): {"backtracks": count, "nucleus 0.9": nucleus, "argmax": argmax}
-            for place, (count, nucleus, argmax) in _AT_BACKTRACKS.items()
+            for place, (_, count, nucleus, argmax) in _GRID.items()
         },
         note=_SPREAD,
     ),
@@ -180,7 +159,7 @@ TABLES = (
             "incorrect closing bracket": {"share": share_of_remaining("error", "INCORRECT_CLOSING_BRACKET")},
             "end of sequence too early": {"share": share_of_remaining("error", "END_INCORRECT")},
             "quota used up": {"share": share_of_remaining("quota_left", 0)},
-            "the token was the most probable one": {"share": most_probable()},
+            "the token was the most probable one": {"share": share_of_remaining("most_probable", True)},
         },
         published={
             "incorrect closing bracket": {"share": 222 / 225},
@@ -223,14 +202,13 @@ def _draw_strides(rows: Rows) -> Drawing:
     left.plot(list(_FORCED), list(_FORCED.values()), "s--", color=PUBLISHED, label="thesis")
     left.axhline(inducing("nucleus")(rows).mean(), color=OURS, lw=1, ls=":", label="ours, no backtrack")
     left.axhline(_NUCLEUS, color=PUBLISHED, lw=1, ls=":", label="thesis, no backtrack")
-    left.set(
-        xlabel="stride B of one forced backtrack", ylabel="accuracy", xticks=STRIDES_FORCED, title="Table 3.1"
-    )
+    left.set(xlabel="stride B of one forced backtrack", ylabel="accuracy", xticks=STRIDES_FORCED)
+    left.set_title("Table 3.1")
     left.legend()
     for shade, quota in ((0.35, 1), (0.65, 2), (1.0, 4)):
         cells = [inducing("backtracking", quota=quota, stride=stride) for stride in STRIDES]
         spread(right, STRIDES, cells, rows, color=OURS, alpha=shade, label=f"ours, Q = {quota}")
-        published = [_GRID[quota, stride] for stride in STRIDES]
+        published = [_GRID[quota, stride][0] for stride in STRIDES]
         right.plot(STRIDES, published, "s--", color=PUBLISHED, alpha=shade, label=f"thesis, Q = {quota}")
     right.set(xlabel="stride B, trained verifier", xticks=STRIDES, title="Table 3.2")
     right.legend(ncols=2)
@@ -239,28 +217,22 @@ def _draw_strides(rows: Rows) -> Drawing:
 
 def _draw_cost(rows: Rows) -> Drawing:
     """One line per decoding: errors on the left, queries on the right, one mark per top-p."""
-    labels = ["no verifier", "greedy", *(label for label in _VERIFIERS.values() if label != "no verifier")]
-    verifiers = {label: verifier for verifier, label in _VERIFIERS.items()} | {"greedy": "greedy"}
+    first, *others = _VERIFIERS.values()
+    labels = [first, "greedy", *others]
     drawing, (errors, queries) = panels(2, sharey=True, width_ratios=(3, 2))
     for top_p, color in zip(TOP_PS, (OURS, BAD), strict=True):
         for place, label in enumerate(labels):
-            of, shown = (0.0, GOOD) if label == "greedy" else (top_p, color)
-            errors.plot(unseen(verifiers[label], of, "per_10000")(rows).mean(), place, "o", color=shown)
-            queries.plot(unseen(verifiers[label], of, "queries")(rows).mean(), place, "o", color=shown)
-            published = _ERRORS.get(f"top-p {top_p}, {label}")
-            if published is not None:
-                errors.plot(published, place, "x", color=color, ms=8)
-    marks = (
-        (OURS, "o", "top-p 0.9"),
-        (BAD, "o", "top-p 1.0"),
-        (GOOD, "o", "greedy"),
-        ("#444444", "x", "thesis"),
-    )
-    for color, marker, label in marks:
-        errors.plot([], [], marker, color=color, label=label)
-    errors.set(
-        xlabel="errors in 10,000 prompts", xlim=(0, None), yticks=range(len(labels)), yticklabels=labels
-    )
+            name, shade = f"top-p {top_p}, {label}", color
+            if label == "greedy":
+                name, shade = "greedy, no verifier", GOOD
+            for axes, column in ((errors, "per_10000"), (queries, "queries")):
+                axes.plot(unseen(*_DECODINGS[name], column)(rows).mean(), place, "o", color=shade)
+            if name in _ERRORS:
+                errors.plot(_ERRORS[name], place, "x", color=color, ms=8)
+    for color, label in ((OURS, "top-p 0.9"), (BAD, "top-p 1.0"), (GOOD, "greedy"), ("#444444", "thesis")):
+        errors.plot([], [], "x" if label == "thesis" else "o", color=color, label=label)
+    errors.set(xlabel="errors in 10,000 prompts", xlim=(0, None))
+    errors.set(yticks=range(len(labels)), yticklabels=labels)
     errors.invert_yaxis()
     errors.legend(loc="lower left")
     queries.set(xlabel="queries a prompt", xlim=(0, None))

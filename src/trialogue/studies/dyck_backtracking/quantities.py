@@ -13,41 +13,28 @@ SAMPLING = "no verifier, top-p 1.0"
 trainings = Replication("training", "seeds")
 
 
-def chosen(table: DataFrame, **values: object) -> DataFrame:
-    """The rows of a table whose columns have the given values."""
-    for column, value in values.items():
-        table = table[table[column] == value]
-    return table
-
-
 @trainings
 def learned(rows: Rows, column: str, data: str) -> "Series[float]":
     """A number of the trained model on one of the two laws."""
-    return chosen(rows["training"], data=data).groupby("seed")[column].mean()
+    return rows.where("training", data=data).groupby("seed")[column].mean()
 
 
 @trainings
-def probe(rows: Rows) -> "Series[float]":
-    """Validation accuracy of the probe, mean over splits."""
-    return rows["probe"].groupby("seed").validation_accuracy.mean()
-
-
-@trainings
-def probe_spread(rows: Rows) -> "Series[float]":
-    """Standard deviation over splits of the probe's validation accuracy."""
-    return rows["probe"].groupby("seed").validation_accuracy.std()
+def probe(rows: Rows, over_splits: str = "mean") -> "Series[float]":
+    """Validation accuracy of the probe: its mean over splits, or "std", its standard deviation."""
+    return rows["probe"].groupby("seed").validation_accuracy.agg(over_splits)
 
 
 @trainings
 def inducing(rows: Rows, /, walk: str, column: str = "accuracy", **values: object) -> "Series[float]":
     """Mean of a column over the tables on error-inducing prompts."""
-    return chosen(rows["inducing"], walk=walk, **values).groupby("seed")[column].mean()
+    return rows.where("inducing", walk=walk, **values).groupby("seed")[column].mean()
 
 
 @trainings
 def unseen(rows: Rows, verifier: str, top_p: float, column: str = "errors") -> "Series[float]":
     """A number of one decoding of the unseen prompts, mean over draws; `per_10000` are errors in 10,000 prompts."""
-    table = chosen(rows["unseen"].dropna(subset="errors"), verifier=verifier, top_p=top_p)
+    table = rows.where("unseen", verifier=verifier, top_p=top_p)
     return table.assign(per_10000=1e4 * table.errors / table.n).groupby("seed")[column].mean()
 
 
@@ -65,30 +52,21 @@ def removed(top_p: float) -> Quantity:
 def remaining(rows: Rows) -> DataFrame:
     """The errors that Algorithm 1 leaves; there may be none."""
     columns = ["seed", "error", "prefix", "token", "token_prob", "best", "best_prob", "quota_left"]
-    unseen_rows = rows["unseen"]
-    of_kind = unseen_rows.get("kind", Series(index=unseen_rows.index, dtype=object)) == "remaining error"
-    return unseen_rows[of_kind & (unseen_rows.verifier == "trained")].reindex(columns=columns)
+    return rows.where("unseen", verifier="trained").reindex(columns=columns).dropna(subset="error")
 
 
 @trainings
 def share_of_remaining(rows: Rows, column: str, value: object) -> Counts:
-    """Share of the remaining errors in which `column` is `value`."""
-    left = remaining(rows)
+    """Share of the remaining errors in which `column` is `value`; `most_probable` says whether the token was."""
+    left = remaining(rows).assign(most_probable=lambda table: table.token == table.best)
     return Counts((left[column] == value).groupby(left.seed).sum(), left.groupby("seed").size())
-
-
-@trainings
-def most_probable(rows: Rows) -> Counts:
-    """Share of the remaining errors in which the wrong token was the most probable one."""
-    left = remaining(rows)
-    return Counts((left.token == left.best).groupby(left.seed).sum(), left.groupby("seed").size())
 
 
 @trainings
 def gain_at_backtracks(rows: Rows) -> "Series[float]":
     """Accuracy with Algorithm 1 minus that without going back, over the cells where it went back at all."""
     by_walk = {
-        walk: chosen(rows["inducing"], walk=walk).set_index(["seed", "quota", "stride"]).accuracy
+        walk: rows.where("inducing", walk=walk).set_index(["seed", "quota", "stride"]).accuracy
         for walk in ("backtracking", "nucleus at backtracks")
     }
     return (by_walk["backtracking"] - by_walk["nucleus at backtracks"]).groupby("seed").mean()
@@ -97,7 +75,7 @@ def gain_at_backtracks(rows: Rows) -> "Series[float]":
 @trainings
 def diversity(rows: Rows, decoding: str, column: str = "distinct") -> "Series[float]":
     """Mean number of distinct completions of a prompt."""
-    return chosen(rows["diversity"], decoding=decoding).groupby("seed")[column].mean()
+    return rows.where("diversity", decoding=decoding).groupby("seed")[column].mean()
 
 
 @trainings

@@ -35,26 +35,18 @@ class Decoding:
     @property
     def name(self) -> str:
         """A name that may also name a file."""
-        words = [self.judge.replace(" ", "_")]
-        if self.quota:
-            words.append(f"Q{self.quota}-B{self.stride}")
-        if self.judge == "trained" and self.quota:
-            words.append(f"below-{self.threshold}")
-        if not self.argmax_redo:
-            words.append("no-argmax")
-        if self.candidates:
-            words.append(f"block-best-of-{self.candidates}")
-        if self.top_p != 0.95:
-            words.append(f"top_p-{self.top_p}")
-        if self.temperature != 1:
-            words.append(f"T-{self.temperature}")
-        if self.layer is not None:
-            words.append(f"layer-{self.layer}")
-        if self.depth is not None:
-            words.append(f"depth-{self.depth}")
-        if self.out_of_distribution:
-            words.append("ood")
-        return "-".join(words)
+        words = {
+            f"Q{self.quota}-B{self.stride}": self.quota,
+            f"below-{self.threshold}": self.judge == "trained" and self.quota,
+            "no-argmax": not self.argmax_redo,
+            f"block-best-of-{self.candidates}": self.candidates,
+            f"top_p-{self.top_p}": self.top_p != 0.95,
+            f"T-{self.temperature}": self.temperature != 1,
+            f"layer-{self.layer}": self.layer is not None,
+            f"depth-{self.depth}": self.depth is not None,
+            "ood": self.out_of_distribution,
+        }
+        return "-".join([self.judge.replace(" ", "_"), *(word for word, said in words.items() if said)])
 
 
 BASELINE = Decoding()

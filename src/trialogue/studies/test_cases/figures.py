@@ -69,13 +69,8 @@ def _draw_queries(rows: Rows) -> Drawing:
             line = panel.plot(mean.queries, mean.distinct_correct, "o", ms=3, color=curve.color, label=label)
             line[0].set_linestyle(curve.line)
     for panel, title in zip(axes, ("Figure 3.3", f"Figure 3.4: without {_BLOCK}"), strict=True):
-        panel.set(
-            xlabel="queries",
-            ylabel="distinct correct test cases",
-            xlim=(0, None),
-            ylim=(0, None),
-            title=title,
-        )
+        panel.set(xlabel="queries", ylabel="distinct correct test cases", xlim=(0, None), ylim=(0, None))
+        panel.set_title(title)
     axes[0].legend(loc="upper right")
     return drawing
 
@@ -92,13 +87,8 @@ def _draw_decodings(rows: Rows) -> Drawing:
         accuracy, queries = PRINTED[decoding]
         accuracies.plot(accuracy, place, "x", ms=7, color=PUBLISHED)
         rates.plot(100 * _REQUESTED * accuracy / queries, place, "x", ms=7, color=PUBLISHED)
-    accuracies.set(
-        xlabel="distinct accuracy",
-        xlim=(0, None),
-        yticks=range(len(of_run)),
-        yticklabels=[_words(decoding) for decoding in of_run],
-        title="Crosses: the thesis (CodeLlama-7B)",
-    )
+    accuracies.set(xlabel="distinct accuracy", xlim=(0, None), title="Crosses: the thesis (CodeLlama-7B)")
+    accuracies.set(yticks=range(len(of_run)), yticklabels=[_words(decoding) for decoding in of_run])
     accuracies.invert_yaxis()
     rates.set(xlabel="distinct correct cases in 100 queries", xlim=(0, None))
     return drawing

@@ -14,6 +14,7 @@ from trialogue.inference import (
     Ancestral,
     Backtracking,
     BlockBestOfN,
+    ProbeVerifier,
     RandomVerifier,
     Samples,
     Threshold,
@@ -27,13 +28,7 @@ from trialogue.randomness import seed_of
 from trialogue.studies.test_cases.config import Config
 from trialogue.studies.test_cases.decodings import Decoding
 from trialogue.studies.test_cases.examples import GroundTruth, Kind
-from trialogue.studies.test_cases.models import (
-    TextOracle,
-    collected,
-    oracle_of,
-    probe_verifier,
-    trained_verifier,
-)
+from trialogue.studies.test_cases.models import TextOracle, collected, oracle_of, trained_verifier
 
 Rows = Iterator[dict[str, Any]]
 
@@ -43,28 +38,21 @@ _SAMPLES_OF_A_SEED = 1_000_000
 
 def parts(config: Config) -> list[Part]:
     """Per verifier: its completions, its probes, and one part per decoding, all in one lane."""
-    return [
-        Part(
-            f"{verifier}-{stage}", partial(_measured, stage.partition("-")[0], verifier, rows), str(verifier)
+    return [part for verifier in range(config.verifiers) for part in _parts_of(config, verifier)]
+
+
+def _parts_of(config: Config, verifier: int) -> Iterator[Part]:
+    def part(table: str, suffix: str, measure: Callable[..., Rows], *settings: Any) -> Part:
+        measured = partial(measure, config, verifier, *settings)
+        return Part(
+            f"{verifier}-{table}{suffix}", measured, str(verifier), {"table": table, "verifier": verifier}
         )
-        for verifier in range(config.verifiers)
-        for stage, rows in {
-            **{
-                f"collect-{part}": partial(measure_collection, config, verifier, part)
-                for part in range(config.collection_parts)
-            },
-            "probe": partial(measure_probe, config, verifier),
-            **{
-                f"draw-{decoding.name}": partial(measure_decoding, config, verifier, decoding)
-                for decoding in config.decodings()
-            },
-        }.items()
-    ]
 
-
-def _measured(table: str, verifier: int, measure: Callable[[Path], Rows], artifacts: Path) -> Rows:
-    for row in measure(artifacts):
-        yield {"table": table, "verifier": verifier, **row}
+    for place in range(config.collection_parts):
+        yield part("collect", f"-{place}", measure_collection, place)
+    yield part("probe", "", measure_probe)
+    for decoding in config.decodings():
+        yield part("draw", f"-{decoding.name}", measure_decoding, decoding)
 
 
 def measure_collection(config: Config, verifier: int, part: int, artifacts: Path) -> Rows:
@@ -178,13 +166,12 @@ def _judge(
     names: dict[tuple[int, ...], str],
     artifacts: Path,
 ) -> Verifier | None:
-    layer = config.layer if decoding.layer is None else decoding.layer
-    if decoding.candidates:
-        return probe_verifier(config, verifier, "block", layer, 1, artifacts)
     if decoding.judge == "trained":
-        depth = 1 if decoding.depth is None else decoding.depth
-        probe = probe_verifier(config, verifier, "token", layer, depth, artifacts)
-        return Threshold(probe, decoding.threshold)
+        kind: Kind = "block" if decoding.candidates else "token"
+        layer = config.layer if decoding.layer is None else decoding.layer
+        trained = trained_verifier(config, verifier, kind, layer, decoding.depth or 1, artifacts)
+        probe = ProbeVerifier(trained.probe, layer)
+        return probe if decoding.candidates else Threshold(probe, decoding.threshold)
     if decoding.judge == "random":
         return Threshold(RandomVerifier(config.seeds[verifier]), decoding.threshold)
     if decoding.judge == "ground truth":

@@ -1,7 +1,6 @@
 """What the parts of a run share: the oracle, its completions, the verifiers."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -9,7 +8,7 @@ from torch import Tensor
 
 from trialogue.data.list_append.prompts import TRAINING_NAMES
 from trialogue.errors import InputError
-from trialogue.inference import ProbeVerifier, generate, truncated
+from trialogue.inference import generate, truncated
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.probe import hidden_states_of_prefixes
 from trialogue.randomness import numpy_generator, seed_of
@@ -64,10 +63,12 @@ def collected(config: Config, verifier: int, part: int, artifacts: Path) -> list
     return [Completion(*fields) for fields in json.loads(path.read_text(encoding="utf-8"))]
 
 
-def states_of(
-    config: Config, verifier: int, kind: Kind, layers: Sequence[int], artifacts: Path
-) -> tuple[Tensor, Tensor]:
-    """Hidden states (n, len(layers), width) and labels (n,) of the examples of a verifier."""
+def states_of(config: Config, verifier: int, kind: Kind, artifacts: Path) -> tuple[Tensor, Tensor]:
+    """Hidden states (n, layers, width) and labels (n,) of a verifier's examples, kept in `artifacts`."""
+    path = artifacts / f"states-{kind}-{verifier}.safetensors"
+    if path.exists():
+        kept, _ = read_tensors(path, _STATES, "remove it, so that the states are computed again")
+        return kept["states"], kept["labels"]
     oracle = oracle_of(config, artifacts)
     completions = [
         completion
@@ -79,31 +80,17 @@ def states_of(
     if len(set(examples.labels)) < 2:
         mend = f"they hold {len(examples.labels)} examples of one kind only: draw more"
         raise InputError("training_runs", config.training_runs, mend)
-    states = hidden_states_of_prefixes(oracle, examples.sequences, examples.lengths, layers)
-    return states, torch.tensor(examples.labels)
+    states = hidden_states_of_prefixes(oracle, examples.sequences, examples.lengths, config.layers)
+    labels = torch.tensor(examples.labels)
+    write_tensors(path, _STATES, {"states": states, "labels": labels}, {})
+    return states, labels
 
 
 def trained_verifier(
     config: Config, verifier: int, kind: Kind, layer: int, depth: int, artifacts: Path
 ) -> TrainedProbe:
     """A verifier's probe on one layer, trained on all its examples but those held out."""
-    states, labels = _kept_states(config, verifier, kind, artifacts)
+    states, labels = states_of(config, verifier, kind, artifacts)
     place = config.layers.index(layer)
     seed = seed_of(config.seeds[verifier], "probe", kind)
     return train_probe(states[:, place].contiguous(), labels, config.probe(seed, depth))
-
-
-def probe_verifier(
-    config: Config, verifier: int, kind: Kind, layer: int, depth: int, artifacts: Path
-) -> ProbeVerifier:
-    """`trained_verifier` as a verifier."""
-    return ProbeVerifier(trained_verifier(config, verifier, kind, layer, depth, artifacts).probe, layer)
-
-
-def _kept_states(config: Config, verifier: int, kind: Kind, artifacts: Path) -> tuple[Tensor, Tensor]:
-    path = artifacts / f"states-{kind}-{verifier}.safetensors"
-    if not path.exists():
-        states, labels = states_of(config, verifier, kind, config.layers, artifacts)
-        write_tensors(path, _STATES, {"states": states, "labels": labels}, {})
-    kept, _ = read_tensors(path, _STATES, "remove it, so that the states are computed again")
-    return kept["states"], kept["labels"]

@@ -7,27 +7,7 @@ import math
 from dataclasses import replace
 from typing import NamedTuple
 
-from trialogue.studies.test_cases.decodings import (
-    BASELINE,
-    GREEDY,
-    GROUND_TRUTH,
-    GROUND_TRUTH_LARGE_QUOTA,
-    HIGH,
-    HIGH_NO_ARGMAX,
-    HOT,
-    LARGE_QUOTA,
-    LONG_STRIDE,
-    NO_ARGMAX,
-    RANDOM,
-    TEMPERATURES,
-    TRAINED,
-    WIDE,
-    WIDE_LONG_STRIDE,
-    Decoding,
-    below_half,
-    block_best_of,
-    out_of_distribution,
-)
+from trialogue.studies.test_cases import decodings
 
 MODEL = "CodeLlama-7b-hf"
 """The name of the thesis' model, without its owner."""
@@ -48,49 +28,52 @@ _GRID = {
     0.7: ((0.018, 38400), (0.025, 38400), (0.101, 38400), (0.239, 38400), (0.353, 38400), (0.531, 38400)),
 }
 
-TABLE_3_13: dict[Decoding, Published] = {
-    TRAINED: Published(0.714, 39443),
-    HIGH: Published(0.676, 38555),
-    replace(TRAINED, layer=-1): Published(0.677, 39546),
-    replace(HIGH, layer=-1): Published(0.688, 39629),
-    block_best_of(2): Published(0.684, 39364),
-    block_best_of(4): Published(0.623, 65496),
-    block_best_of(8): Published(0.559, 122933),
-    WIDE: Published(0.639, 31274),
-    below_half(WIDE): Published(0.604, 31091),
-    WIDE_LONG_STRIDE: Published(0.622, 32923),
-    below_half(WIDE_LONG_STRIDE): Published(0.604, 27287),
-    HOT: Published(0.440, 24916),
-    below_half(HOT): Published(0.334, 24217),
-    GREEDY: Published(0.013, 38400),
+TABLE_3_13: dict[decodings.Decoding, Published] = {
+    decodings.TRAINED: Published(0.714, 39443),
+    decodings.HIGH: Published(0.676, 38555),
+    replace(decodings.TRAINED, layer=-1): Published(0.677, 39546),
+    replace(decodings.HIGH, layer=-1): Published(0.688, 39629),
+    decodings.block_best_of(2): Published(0.684, 39364),
+    decodings.block_best_of(4): Published(0.623, 65496),
+    decodings.block_best_of(8): Published(0.559, 122933),
+    decodings.WIDE: Published(0.639, 31274),
+    decodings.below_half(decodings.WIDE): Published(0.604, 31091),
+    decodings.WIDE_LONG_STRIDE: Published(0.622, 32923),
+    decodings.below_half(decodings.WIDE_LONG_STRIDE): Published(0.604, 27287),
+    decodings.HOT: Published(0.440, 24916),
+    decodings.below_half(decodings.HOT): Published(0.334, 24217),
+    decodings.GREEDY: Published(0.013, 38400),
     **{
-        Decoding(top_p=top_p, temperature=temperature): Published(*numbers)
+        decodings.Decoding(top_p=top_p, temperature=temperature): Published(*numbers)
         for top_p, line in _GRID.items()
-        for temperature, numbers in zip(TEMPERATURES, line, strict=True)
+        for temperature, numbers in zip(decodings.TEMPERATURES, line, strict=True)
     },
 }
 """Table 3.13, which holds every number of Tables 3.6 and 3.10."""
 
-PUBLISHED: dict[Decoding, Published] = {
+PUBLISHED: dict[decodings.Decoding, Published] = {
     **TABLE_3_13,
-    GROUND_TRUTH: Published(0.719),
-    GROUND_TRUTH_LARGE_QUOTA: Published(0.717),
-    LARGE_QUOTA: Published(0.692),
-    LONG_STRIDE: Published(0.622),
-    RANDOM: Published(0.663),
-    NO_ARGMAX: Published(0.711),
-    HIGH_NO_ARGMAX: Published(0.663),
-    out_of_distribution(BASELINE): Published(0.606),
-    out_of_distribution(TRAINED): Published(0.710),
-    out_of_distribution(HIGH): Published(0.687),
+    decodings.GROUND_TRUTH: Published(0.719),
+    decodings.GROUND_TRUTH_LARGE_QUOTA: Published(0.717),
+    decodings.LARGE_QUOTA: Published(0.692),
+    decodings.LONG_STRIDE: Published(0.622),
+    decodings.RANDOM: Published(0.663),
+    decodings.NO_ARGMAX: Published(0.711),
+    decodings.HIGH_NO_ARGMAX: Published(0.663),
+    decodings.out_of_distribution(decodings.BASELINE): Published(0.606),
+    decodings.out_of_distribution(decodings.TRAINED): Published(0.710),
+    decodings.out_of_distribution(decodings.HIGH): Published(0.687),
     **{
-        replace(TRAINED, layer=layer): Published(accuracy)
+        replace(decodings.TRAINED, layer=layer): Published(accuracy)
         for layer, accuracy in (
             (29, 0.711), (27, 0.708), (31, 0.706), (25, 0.701), (30, 0.676), (26, 0.672), (24, 0.709),
             (4, 0.700), (16, 0.700), (20, 0.692), (8, 0.691), (12, 0.650),
         )
     },
-    **{replace(TRAINED, depth=depth): Published(accuracy) for depth, accuracy in ((2, 0.687), (4, 0.699), (8, 0.684))},
+    **{
+        replace(decodings.TRAINED, depth=depth): Published(accuracy)
+        for depth, accuracy in ((2, 0.687), (4, 0.699), (8, 0.684))
+    },
 }  # fmt: skip
 """The same with Tables 3.9, 3.11, 3.12, 3.15 and 3.17, which print no queries."""
 

@@ -14,10 +14,8 @@ from trialogue.studies.type_signature.config import (
     TRIAL_DIVISION,
 )
 from trialogue.studies.type_signature.quantities import (
-    coins,
     density_error,
     factored,
-    first_digits,
     growth,
     growth_factor,
     hidden_factorings,
@@ -25,7 +23,6 @@ from trialogue.studies.type_signature.quantities import (
     largest_excess,
     largest_fall,
     largest_gap,
-    law_error,
     learned,
     least_valid,
     trials_over_bound,
@@ -40,7 +37,12 @@ _APPENDIX = "Appendix, Claim 3"
 _NETWORKS = f"{_FACTORING}, {_WAYS} (networks not in the post)"
 _ROUNDING = 1e-12
 
-_LAWS = (
+
+def _gain(column: str, first: str, second: str, digits: int) -> Quantity:
+    return learned(column, first, digits) - learned(column, second, digits)
+
+
+CLAIMS = (
     Claim(
         "digits-of-a-random-prime",
         "A digit of a random n-digit prime takes at most n ln 10 trials, in expectation (largest ratio, n to 6).",
@@ -52,14 +54,14 @@ _LAWS = (
     Claim(
         "factors-first-is-exact",
         "Token by token, with multiplications only, [p, q, pq] has the right law (largest TV, n = 1, 2).",
-        law_error(FACTORS_FIRST) < _ROUNDING,
+        largest("law", stream=FACTORS_FIRST) < _ROUNDING,
         _FACTORING,
         "perfectly matches",
     ),
     Claim(
         "product-first-is-exact-by-factoring",
         "Token by token, with a factoring routine, [pq, p, q] has the right law (largest TV, n = 1, 2).",
-        law_error(PRODUCT_FIRST) < _ROUNDING,
+        largest("law", stream=PRODUCT_FIRST) < _ROUNDING,
         f"{_FACTORING}, converse of Claim 1",
         origin="ours",
     ),
@@ -73,7 +75,7 @@ _LAWS = (
     Claim(
         "hidden-tokens-are-exact",
         "With p and q in a hidden stream the public law of [pq, p, q] is unchanged (largest TV, n = 1, 2).",
-        law_error(HIDDEN) < _ROUNDING,
+        largest("law", stream=HIDDEN) < _ROUNDING,
         _WAYS,
         "0",
     ),
@@ -95,14 +97,14 @@ _LAWS = (
     Claim(
         "coins-can-be-averaged",
         "A randomized algorithm and its average over coins induce one law, if coins are fresh at every call (TV).",
-        coins(True) < _ROUNDING,
+        largest("coins", "from_averaged", fresh=True) < _ROUNDING,
         "Footnote 1",
         "0",
     ),
     Claim(
         "kept-coins-cannot-be-averaged",
         "With coins kept from call to call the average over them induces another law (TV above 0.5).",
-        coins(False) > 0.5,
+        largest("coins", "from_averaged", fresh=False) > 0.5,
         "Footnote 1 (control not in the post)",
         origin="ours",
     ),
@@ -168,14 +170,11 @@ _LAWS = (
     Claim(
         "gpt-4-is-not-random",
         "The first digits of GPT-4's random numbers are not uniform (p-value).",
-        first_digits() < 1e-3,
+        largest("gpt-4", "first_p") < 1e-3,
         "Footnote 2",
         "really bad at it",
         grade=True,
     ),
-)
-
-_COSTS = (
     Claim(
         "trial-division-is-exponential",
         "Product first, a digit of a factor costs more than 10^0.9 times as many trial divisions per digit of n.",
@@ -200,57 +199,50 @@ _COSTS = (
         "poly(n)",
         grade=True,
     ),
+    *(
+        Claim(identity, statement, criterion, _NETWORKS, NOT_PRINTED, "ours")
+        for identity, statement, criterion in (
+            (
+                "networks-can-learn-small-tuples",
+                "With one-digit primes more than 90 % of the tuples emitted are valid in every order (least share).",
+                least_valid(1) > 0.9,
+            ),
+            (
+                "networks-do-better-factors-first",
+                "With two-digit primes the share of valid tuples is higher by more than 0.2 factors first.",
+                _gain("valid", FACTORS_FIRST, PRODUCT_FIRST, 2) > 0.2,
+            ),
+            (
+                "networks-do-better-with-a-hidden-stream",
+                "With two-digit primes a hidden stream raises the share of valid tuples, product first, by more "
+                "than 0.2.",
+                _gain("valid", HIDDEN, PRODUCT_FIRST, 2) > 0.2,
+            ),
+            (
+                "a-hidden-stream-is-no-worse-than-the-easy-order",
+                "With two-digit primes the hidden stream loses less than 0.05 against factors first (share of valid "
+                "tuples).",
+                _gain("valid", HIDDEN, FACTORS_FIRST, 2) > -0.05,
+            ),
+            (
+                "a-hidden-stream-is-as-good-as-the-easy-order",
+                "With two-digit primes the hidden stream is within 0.1 of factors first (share of valid tuples).",
+                _gain("valid", HIDDEN, FACTORS_FIRST, 2).near(0, margin=0.1),
+            ),
+            (
+                "three-digits-are-closer-factors-first",
+                "With three-digit primes the law learned is closer in KL factors first (difference in nats, below 0).",
+                _gain("excess", FACTORS_FIRST, PRODUCT_FIRST, 3) < 0,
+            ),
+            (
+                "three-digits-are-closer-with-a-hidden-stream",
+                "With three-digit primes the law learned is closer in KL with a hidden stream (difference in nats, "
+                "below 0).",
+                _gain("excess", HIDDEN, PRODUCT_FIRST, 3) < 0,
+            ),
+        )
+    ),
 )
-
-
-def _gain(column: str, first: str, second: str, digits: int) -> Quantity:
-    return learned(column, first, digits) - learned(column, second, digits)
-
-
-_TRAINED = tuple(
-    Claim(identity, statement, criterion, _NETWORKS, NOT_PRINTED, "ours")
-    for identity, statement, criterion in (
-        (
-            "networks-can-learn-small-tuples",
-            "With one-digit primes more than 90 % of the tuples emitted are valid in every order (least share).",
-            least_valid(1) > 0.9,
-        ),
-        (
-            "networks-do-better-factors-first",
-            "With two-digit primes the share of valid tuples is higher by more than 0.2 factors first.",
-            _gain("valid", FACTORS_FIRST, PRODUCT_FIRST, 2) > 0.2,
-        ),
-        (
-            "networks-do-better-with-a-hidden-stream",
-            "With two-digit primes a hidden stream raises the share of valid tuples, product first, by more than 0.2.",
-            _gain("valid", HIDDEN, PRODUCT_FIRST, 2) > 0.2,
-        ),
-        (
-            "a-hidden-stream-is-no-worse-than-the-easy-order",
-            "With two-digit primes the hidden stream loses less than 0.05 against factors first (share of valid "
-            "tuples).",
-            _gain("valid", HIDDEN, FACTORS_FIRST, 2) > -0.05,
-        ),
-        (
-            "a-hidden-stream-is-as-good-as-the-easy-order",
-            "With two-digit primes the hidden stream is within 0.1 of factors first (share of valid tuples).",
-            _gain("valid", HIDDEN, FACTORS_FIRST, 2).near(0, margin=0.1),
-        ),
-        (
-            "three-digits-are-closer-factors-first",
-            "With three-digit primes the law learned is closer in KL factors first (difference in nats, below 0).",
-            _gain("excess", FACTORS_FIRST, PRODUCT_FIRST, 3) < 0,
-        ),
-        (
-            "three-digits-are-closer-with-a-hidden-stream",
-            "With three-digit primes the law learned is closer in KL with a hidden stream (difference in nats, below "
-            "0).",
-            _gain("excess", HIDDEN, PRODUCT_FIRST, 3) < 0,
-        ),
-    )
-)
-
-CLAIMS = (*_LAWS, *_COSTS, *_TRAINED)
 
 NUMBERS = {
     "products of three digits factored": factored(3),

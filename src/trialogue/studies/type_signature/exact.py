@@ -1,6 +1,7 @@
 """Exact measurements: laws by enumeration, the reduction, bounds, work-arounds."""
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import torch
@@ -9,11 +10,11 @@ from trialogue.data import RootedPolynomials, TwentyQuestions
 from trialogue.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue.data.puzzles.hidden_streams import HiddenStream, hidden_factors, random_seed
 from trialogue.data.puzzles.random_primes import RandomPrimes
-from trialogue.data.puzzles.weighted_prefixes import Listed, Prefix, WeightedPrefixes
+from trialogue.data.puzzles.weighted_prefixes import Prefix, WeightedPrefixes
 from trialogue.inference import Ancestral
 from trialogue.inference.laws import exact_law, total_variation
 from trialogue.randomness import generator
-from trialogue.studies.type_signature.config import FACTORS_FIRST, HIDDEN, PRODUCT_FIRST
+from trialogue.studies.type_signature.config import FACTORS_FIRST, HIDDEN, STREAMS
 from trialogue.theory.factoring.overlap import (
     cheating_generator,
     optimal_cheating,
@@ -36,48 +37,42 @@ GPT4: tuple[int, ...] = (
 
 def exact_rows(vectors: int) -> Rows:
     """Everything that is computed and not drawn; the overlap bound is tried on so many vectors of chances."""
-    yield from law_rows()
-    yield from seed_rows()
-    yield from reduction_rows()
-    yield from trial_rows()
-    yield from density_rows()
+    for rows in (law_rows, seed_rows, reduction_rows, trial_rows, density_rows):
+        yield from rows()
     yield from overlap_rows(vectors)
-    yield from support_rows()
-    yield from coin_rows()
-    yield from game_rows()
-    yield gpt4_row()
+    for rows in (support_rows, coin_rows, game_rows):
+        yield from rows()
+    # Footnote 2: how random the answers of GPT-4 are.
+    yield {"kind": "gpt-4", **randomness_test(GPT4)._asdict()}
 
 
 def law_rows() -> Rows:
     """TV of each oracle's law from the law of the tuples, what it cost to compute it, and the number of queries."""
-    for digits in (1, 2):
-        for stream in (PRODUCT_FIRST, FACTORS_FIRST, HIDDEN):
-            tuples = SemiprimeTuples(digits, "factors-first" if stream == FACTORS_FIRST else "product-first")
-            law = _law(hidden_factors(tuples) if stream == HIDDEN else tuples)
-            yield {
-                "kind": "law",
-                "digits": digits,
-                "stream": stream,
-                "tuples": tuples.size,
-                "variation": total_variation(law, _uniform(tuples)),
-                "factorings": tuples.arithmetic.cost.factorings,
-            }
+    for digits, stream in product((1, 2), STREAMS):
+        tuples = SemiprimeTuples(digits, "factors-first" if stream == FACTORS_FIRST else "product-first")
+        law = _law(hidden_factors(tuples) if stream == HIDDEN else tuples)
+        yield {
+            "kind": "law",
+            "digits": digits,
+            "stream": stream,
+            "tuples": tuples.size,
+            "variation": total_variation(law, _uniform(tuples)),
+            "factorings": tuples.arithmetic.cost.factorings,
+        }
 
 
 def seed_rows() -> Rows:
     """TV of the public law of a random seed of b bits, and the bound N / 2^b."""
-    for digits in (1, 2):
-        for bits in (4, 6, 8, 10):
-            tuples = SemiprimeTuples(digits)
-            law = _law(random_seed(tuples, bits))
-            yield {
-                "kind": "seed",
-                "digits": digits,
-                "bits": bits,
-                "variation": total_variation(law, _uniform(tuples)),
-                "bound": min(1.0, tuples.size / 2**bits),
-                "factorings": tuples.arithmetic.cost.factorings,
-            }
+    for digits, bits in product((1, 2), (4, 6, 8, 10)):
+        tuples = SemiprimeTuples(digits)
+        yield {
+            "kind": "seed",
+            "digits": digits,
+            "bits": bits,
+            "variation": total_variation(_law(random_seed(tuples, bits)), _uniform(tuples)),
+            "bound": min(1.0, tuples.size / 2**bits),
+            "factorings": tuples.arithmetic.cost.factorings,
+        }
 
 
 def reduction_rows() -> Rows:
@@ -85,13 +80,8 @@ def reduction_rows() -> Rows:
     for digits in (1, 2, 3):
         tuples = SemiprimeTuples(digits)
         products = list(semiprime_masses(tuples))
-        found = factor_by_generating(tuples, products)
-        yield {
-            "kind": "reduction",
-            "digits": digits,
-            "semiprimes": len(products),
-            "factored": sum(factors is not None for factors in found),
-        }
+        factored = sum(factors is not None for factors in factor_by_generating(tuples, products))
+        yield {"kind": "reduction", "digits": digits, "semiprimes": len(products), "factored": factored}
 
 
 def trial_rows() -> Rows:
@@ -99,31 +89,17 @@ def trial_rows() -> Rows:
     for digits in range(1, 7):
         law = RandomPrimes(digits)
         for position, trials in enumerate(law.expected_trials().tolist()):
-            yield {
-                "kind": "trials",
-                "digits": digits,
-                "position": position,
-                "primes": law.size,
-                "trials": trials,
-            }
+            place = {"digits": digits, "position": position}
+            yield {"kind": "trials", **place, "primes": law.size, "trials": trials}
 
 
 def density_rows() -> Rows:
     """TV of the law of the first k digits of a prime by density, with none or four of the last digits counted."""
-    for digits in (4, 5, 6):
-        for counted in (0, 4):
-            rows = zip(
-                density_variation(digits, counted).tolist(), uniform_variation(digits).tolist(), strict=True
-            )
-            for length, (variation, baseline) in enumerate(rows, 1):
-                yield {
-                    "kind": "density",
-                    "digits": digits,
-                    "counted": counted,
-                    "length": length,
-                    "variation": variation,
-                    "uniform": baseline,
-                }
+    for digits, counted in product((4, 5, 6), (0, 4)):
+        variations, baselines = density_variation(digits, counted), uniform_variation(digits)
+        for length, both in enumerate(zip(variations.tolist(), baselines.tolist(), strict=True), 1):
+            place = {"digits": digits, "counted": counted, "length": length}
+            yield {"kind": "density", **place, "variation": both[0], "uniform": both[1]}
 
 
 def overlap_rows(vectors: int) -> Rows:
@@ -153,14 +129,9 @@ def overlap_rows(vectors: int) -> Rows:
 
 def support_rows() -> Rows:
     """Share of the tuples that trial division with n^k divisions factors: the overlap it reaches."""
-    for exponent in (4, 5, 6):
-        for digits in range(1, 8):
-            yield {
-                "kind": "support",
-                "exponent": exponent,
-                "digits": digits,
-                "share": share_factored(digits, digits**exponent),
-            }
+    for exponent, digits in product((4, 5, 6), range(1, 8)):
+        share = share_factored(digits, digits**exponent)
+        yield {"kind": "support", "exponent": exponent, "digits": digits, "share": share}
 
 
 def coin_rows() -> Rows:
@@ -186,39 +157,28 @@ def game_rows() -> Rows:
     """Twenty questions and polynomials: laws with and without a solution that was fixed first, and what it costs."""
     for objects in (16, 64, 256, 1024):
         player = TwentyQuestions.of_hashes(objects, 8)
-        fixed = _listed(player.law())
-        law = _law(player)
+        fixed = player.law()
+        states = map(tuple, fixed.states().tolist())
+        variation = total_variation(
+            _law(player), dict(zip(states, fixed.probabilities().tolist(), strict=True))
+        )
         before = player.looked_up
         transcript = player.transcript(0)
         for length in range(len(transcript)):
             player.weights(transcript[:length])
-        yield {
-            "kind": "questions",
-            "objects": objects,
-            "variation": total_variation(law, fixed),
-            "looked_up": (player.looked_up - before) / len(transcript),
-        }
+        looked_up = (player.looked_up - before) / len(transcript)
+        yield {"kind": "questions", "objects": objects, "variation": variation, "looked_up": looked_up}
     for degree in (2, 3):
         polynomials = RootedPolynomials(degree, 3)
         drawn = RootedPolynomials(degree, 3, "roots-first")
         swapped = {(*x[degree:], *x[:degree]): p for x, p in _law(drawn).items()}
-        yield {
-            "kind": "polynomials",
-            "degree": degree,
-            "variation": total_variation(_law(polynomials), swapped),
-        }
-
-
-def gpt4_row() -> dict[str, Any]:
-    """Footnote 2: how random the answers of GPT-4 are."""
-    return {"kind": "gpt-4", **randomness_test(GPT4)._asdict()}
+        variation = total_variation(_law(polynomials), swapped)
+        yield {"kind": "polynomials", "degree": degree, "variation": variation}
 
 
 def _overlap(success: torch.Tensor, target: torch.Tensor | None = None) -> dict[str, float]:
-    return {
-        "overlap": optimal_cheating(success, target).overlap,
-        "bound": overlap_bound(success, target),
-    }
+    overlap = optimal_cheating(success, target).overlap
+    return {"overlap": overlap, "bound": overlap_bound(success, target)}
 
 
 def _law(oracle: WeightedPrefixes) -> dict[Prefix, float]:
@@ -229,7 +189,3 @@ def _law(oracle: WeightedPrefixes) -> dict[Prefix, float]:
 
 def _uniform(tuples: SemiprimeTuples) -> dict[Prefix, float]:
     return {tuple(row): 1 / tuples.size for row in tuples.states().tolist()}
-
-
-def _listed(law: Listed) -> dict[Prefix, float]:
-    return dict(zip(map(tuple, law.states().tolist()), law.probabilities().tolist(), strict=True))

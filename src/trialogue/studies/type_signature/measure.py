@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,41 +18,33 @@ Rows = Iterator[dict[str, Any]]
 
 def parts(config: Config) -> list[Part]:
     """The exact numbers, the costs, and the networks, those of one seed in one lane."""
-    networks = [
-        Part(
-            f"network-{seed}-{digits}-{place}",
-            partial(_network, config, seed, digits, stream),
-            lane=str(seed),
-        )
-        for seed in config.training_seeds
-        for digits in config.training_digits
-        for place, stream in enumerate(STREAMS)
-    ]
     return [
         Part("exact", lambda _: exact_rows(config.vectors)),
         Part("costs", lambda _: cost_rows(config)),
-        *networks,
+        *(
+            Part(
+                f"network-{seed}-{digits}-{place}", partial(_network, config, seed, digits, stream), str(seed)
+            )
+            for seed in config.training_seeds
+            for digits in config.training_digits
+            for place, stream in enumerate(STREAMS)
+        ),
     ]
 
 
 def cost_rows(config: Config) -> Rows:
     """Mean cost of the first digit of the tuple's second number, given the first, by seed, size and routine."""
-    for seed in config.cost_seeds:
-        for size in config.cost_digits:
-            samples = config.cost_samples
-            tests = second_number_cost(size, "factors-first", samples, seed)
-            divisions = second_number_cost(
-                size, "product-first", samples, seed, arithmetic=Arithmetic("trial-division")
-            )
-            iterations = second_number_cost(size, "product-first", samples, seed)
-            for routine, cost in (
-                (TESTS, tests.primality_tests),
-                (TRIAL_DIVISION, divisions.factoring_steps),
-                (RHO, iterations.factoring_steps),
-            ):
-                yield {"kind": "cost", "seed": seed, "digits": size, "routine": routine, "cost": cost}
+    for seed, size in product(config.cost_seeds, config.cost_digits):
+        easy = partial(second_number_cost, size, "factors-first", config.cost_samples, seed)
+        hard = partial(second_number_cost, size, "product-first", config.cost_samples, seed)
+        for routine, cost in (
+            (TESTS, easy().primality_tests),
+            (TRIAL_DIVISION, hard(arithmetic=Arithmetic("trial-division")).factoring_steps),
+            (RHO, hard().factoring_steps),
+        ):
+            yield {"kind": "cost", "seed": seed, "digits": size, "routine": routine, "cost": cost}
 
 
 def _network(config: Config, seed: int, digits: int, stream: str, _: Path) -> Rows:
     training = Training(digits, stream, config.training_steps, config.batch_size, config.width)
-    yield from network_rows(training, config.emitted, seed)
+    return network_rows(training, config.emitted, seed)

@@ -112,12 +112,12 @@ def network_rows(training: Training, samples: int, seed: int) -> Iterator[dict[s
 @torch.no_grad()
 def _log_probs(network: Transformer, sequences: Tensor) -> Tensor:
     """Log-probability (n, L + 1) of every token of `sequences` (n, L) and of the end after them."""
-    found = []
+    log_probs = []
     for rows in sequences.split(_ROWS_AT_ONCE):
         inputs = torch.cat((rows.new_full((len(rows), 1), network.bos), rows), 1)
         targets = torch.cat((rows, rows.new_full((len(rows), 1), network.eos)), 1)
-        found.append(network(inputs).double().log_softmax(-1).gather(2, targets[..., None])[..., 0])
-    return torch.cat(found)
+        log_probs.append(network(inputs).double().log_softmax(-1).gather(2, targets[..., None])[..., 0])
+    return torch.cat(log_probs)
 
 
 def _entropies(sequences: Tensor) -> Tensor:

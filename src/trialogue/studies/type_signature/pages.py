@@ -33,16 +33,11 @@ def _sizes(rows: Rows, kind: str) -> list[int]:
     return sorted(rows[kind].digits.unique().tolist())
 
 
-def _trials(rows: Rows) -> Cells:
+def _trials(rows: Rows) -> DataFrame:
     by_size = rows["trials"].sort_values("position").groupby("digits")
-    return {
-        f"n = {digits}": {
-            "primes": int(table.primes.iloc[0]),
-            "trials, first digit": table.trials.iloc[0],
-            "trials, last digit": table.trials.iloc[-1],
-        }
-        for digits, table in by_size
-    }
+    table = by_size.agg(primes=("primes", "first"), first=("trials", "first"), last=("trials", "last"))
+    table.index = [f"n = {digits}" for digits in table.index]
+    return table.set_axis(["primes", "trials, first digit", "trials, last digit"], axis=1)
 
 
 def _density(rows: Rows) -> DataFrame:
@@ -53,11 +48,11 @@ def _density(rows: Rows) -> DataFrame:
 
 
 def _costs(rows: Rows) -> Cells:
-    heads = {
-        routine: f"{routine}, {'factors' if routine == TESTS else 'product'} first" for routine in ROUTINES
-    }
     return {
-        f"n = {digits}": {head: cost(routine, digits) for routine, head in heads.items()}
+        f"n = {digits}": {
+            f"{routine}, {'factors' if routine == TESTS else 'product'} first": cost(routine, digits)
+            for routine in ROUTINES
+        }
         for digits in _sizes(rows, "cost")
     }
 
@@ -73,11 +68,9 @@ def _laws(rows: Rows) -> Cells:
     }
 
 
-def _questions(rows: Rows) -> Cells:
-    return {
-        str(game["objects"]): {"TV": game["variation"], "answers looked up": game["looked_up"]}
-        for game in rows["questions"].to_dict("records")
-    }
+def _questions(rows: Rows) -> DataFrame:
+    table = rows["questions"].set_index("objects")[["variation", "looked_up"]]
+    return table.set_axis(["TV", "answers looked up"], axis=1)
 
 
 def _networks(rows: Rows) -> Cells:
@@ -142,37 +135,25 @@ def _draw_limits(rows: Rows) -> Drawing:
     drawing, (left, middle, right) = panels(3, width=4.1, height=3.9)
     sizes = _sizes(rows, "cost")
     for routine, (color, style, label) in _ROUTINES.items():
-        spread(
-            left, sizes, [cost(routine, digits) for digits in sizes], rows, style, color=color, label=label
-        )
-    left.set(
-        yscale="log",
-        xlabel="digits of the primes",
-        ylabel="operations for one digit",
-        title="First digit of the second number",
-    )
+        costs = [cost(routine, digits) for digits in sizes]
+        spread(left, sizes, costs, rows, style, color=color, label=label)
+    left.set(yscale="log", xlabel="digits of the primes", ylabel="operations for one digit")
+    left.set_title("First digit of the second number")
     left.legend(loc="upper left")
     chances, tight, root = rows["chances"], rows["tight"], np.linspace(0, 1, 200)
     middle.plot(root, np.sqrt(root), color="black", label=r"bound $\sqrt{\epsilon}$")
     middle.plot(root, root, color=QUIET, ls="--", label=r"chances 0 or 1: $\epsilon$")
     middle.plot(chances.epsilon, chances.overlap, ".", ms=3, alpha=0.3, color=OURS, label="random chances")
     middle.plot(tight.bound**2, tight.overlap, "o", color=BAD, label="k/N on k semiprimes")
-    middle.set(
-        xlabel=r"mean chance to factor $\epsilon$",
-        ylabel="largest overlap 1 - TV",
-        title="The best that cheating reaches, exact",
-    )
+    middle.set(xlabel=r"mean chance to factor $\epsilon$", ylabel="largest overlap 1 - TV")
+    middle.set_title("The best that cheating reaches, exact")
     middle.legend(loc="lower right")
     # Of one digit every power is one division.
     shares = rows["support"].query("digits > 1").pivot_table("share", "digits", "exponent")
     for exponent, color in zip(shares, COLORS[4:], strict=False):
         right.plot(shares.index, shares[exponent], "o-", color=color, label=f"$n^{exponent}$ divisions")
-    right.set(
-        xlabel="digits n of the primes",
-        ylabel="overlap with the law",
-        ylim=(-0.03, 1.05),
-        title="Correct tuples only, factored on a budget",
-    )
+    right.set(xlabel="digits n of the primes", ylabel="overlap with the law", ylim=(-0.03, 1.05))
+    right.set_title("Correct tuples only, factored on a budget")
     right.legend()
     return drawing
 
@@ -186,14 +167,8 @@ def _draw_networks(rows: Rows) -> Drawing:
         for place, group in zip(places, groups, strict=True):
             left.plot([place] * len(group(rows)), group(rows), ".", color=color, alpha=0.4)
         spread(left, places, groups, rows, "o", color=color, label=stream)
-    left.set(
-        xticks=sizes,
-        xlabel="digits n of the primes",
-        ylabel="share of valid tuples emitted",
-        ylim=(-0.03, 1.3),
-        yticks=(0, 0.25, 0.5, 0.75, 1),
-        title="Networks, one dot per training",
-    )
+    left.set(xlabel="digits n of the primes", ylabel="share of valid tuples emitted", ylim=(-0.03, 1.3))
+    left.set(xticks=sizes, yticks=(0, 0.25, 0.5, 0.75, 1), title="Networks, one dot per training")
     left.legend(loc="upper right")
     for axes, digits in zip(rest, sizes[1:], strict=True):
         for edge in range(5):
@@ -203,11 +178,8 @@ def _draw_networks(rows: Rows) -> Drawing:
             positions = sorted(table.position.unique().tolist())
             lost = [missed(stream, digits, position) for position in positions]
             spread(axes, positions, lost, rows, color=color, ms=3, label=stream)
-        axes.set(
-            xlabel="position (hidden tokens below 0)",
-            ylabel="excess over the law (nats)",
-            title=f"Where they miss, n = {digits}",
-        )
+        axes.set(xlabel="position (hidden tokens below 0)", ylabel="excess over the law (nats)")
+        axes.set_title(f"Where they miss, n = {digits}")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return drawing
 

@@ -19,12 +19,6 @@ def trials_over_bound(rows: Rows) -> float:
 
 
 @exact
-def law_error(rows: Rows, stream: str) -> float:
-    """Total variation of an oracle's law from that of the tuples, the largest."""
-    return float(rows.where("law", stream=stream).variation.max())
-
-
-@exact
 def factored(rows: Rows, digits: int) -> float:
     """Semiprimes with factors of so many digits that the reduction factors."""
     return float(rows["reduction"].set_index("digits").factored[digits])
@@ -43,9 +37,9 @@ def hidden_factorings(rows: Rows) -> float:
 
 
 @exact
-def largest(rows: Rows, kind: str, column: str = "variation") -> float:
-    """Largest number of a column over the rows of a kind."""
-    return float(rows[kind][column].max())
+def largest(rows: Rows, /, kind: str, column: str = "variation", **values: object) -> float:
+    """Largest number of a column over the rows of a kind whose columns have the given values."""
+    return float(rows.where(kind, **values)[column].max())
 
 
 @exact
@@ -75,18 +69,6 @@ def largest_fall(rows: Rows) -> float:
     """
     shares = rows["support"].query("digits > 1").pivot_table("share", "digits", "exponent")
     return float((shares / shares.shift())[(shares > 0) & (shares < 1)].max().max())
-
-
-@exact
-def coins(rows: Rows, fresh: bool) -> float:
-    """Total variation between a randomized algorithm, its coins fresh at every call or kept, and its average."""
-    return float(rows.where("coins", fresh=fresh).from_averaged.iloc[0])
-
-
-@exact
-def first_digits(rows: Rows) -> float:
-    """p-value of uniform first digits in GPT-4's random numbers."""
-    return float(rows["gpt-4"].first_p.iloc[0])
 
 
 @costs
