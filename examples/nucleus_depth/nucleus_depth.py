@@ -15,7 +15,7 @@ from pandas import Series
 
 from trialogue import generate, truncated
 from trialogue.data import Dyck
-from trialogue.ledger import Claim, Figure, Part, Replication, Rows, Settings, Study, Table
+from trialogue.ledger import Claim, Figure, Part, Replication, ResultTable, Rows, Settings, Study
 from trialogue.ledger.pages.figures import panels, spread
 from trialogue.ledger.settings import Count, Probability, Seeds
 
@@ -80,7 +80,7 @@ STUDY = Study(
         )
     ],
     tables=[
-        Table(
+        ResultTable(
             title="Largest depth of a string",
             source="Folklore",
             cells={f"top-p {top_p}": {"depth": depth(top_p)} for top_p in TOP_PS},

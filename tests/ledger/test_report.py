@@ -15,7 +15,7 @@ from pandas import Series
 
 from trialogue import studies
 from trialogue.errors import InputError
-from trialogue.ledger import Entry, Rows, Table, judged, ledger
+from trialogue.ledger import Entry, ResultTable, Rows, judged, ledger
 from trialogue.ledger.pages.comparison import compare, difference
 from trialogue.ledger.pages.figures import svg
 from trialogue.ledger.pages.report import render_report
@@ -162,7 +162,7 @@ def test_numbers_as_text(value: object, digits: int, text: str) -> None:
 
 
 def test_our_numbers_stand_beside_the_published_ones() -> None:
-    table = Table(
+    table = ResultTable(
         title="t",
         source="s",
         published={"a": {"x": 0.5}, "c": {"x": 0.25, "y": "many"}},

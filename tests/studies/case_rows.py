@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from trialogue.studies.test_cases.config import Config
-from trialogue.studies.test_cases.decodings import Decoding
+from trialogue.studies.test_cases.decodings import DecodingRule
 from trialogue.studies.test_cases.published import PUBLISHED
 
 
-def drawn_records(config: Config, accuracy: Callable[[Decoding, int], float]) -> list[dict[str, Any]]:
+def drawn_records(config: Config, accuracy: Callable[[DecodingRule, int], float]) -> list[dict[str, Any]]:
     """Rows of a run that measured `accuracy(decoding, seed)`, at the published queries."""
     return [
         {

@@ -10,7 +10,7 @@ from trialogue.ledger import Rows
 from trialogue.ledger.runs.results import config_values
 from trialogue.studies.test_cases import STUDY
 from trialogue.studies.test_cases.config import PRESETS, Config
-from trialogue.studies.test_cases.decodings import BASELINE, GREEDY, RANDOM, TRAINED, Decoding
+from trialogue.studies.test_cases.decodings import BASELINE, GREEDY, RANDOM, TRAINED, DecodingRule
 from trialogue.studies.test_cases.published import PUBLISHED
 from trialogue.studies.test_cases.quantities import measured, per_query
 
@@ -24,7 +24,7 @@ IN_GRIDS = {
 }
 
 
-def rows_with(config: Config, accuracy: Callable[[Decoding, int], float]) -> Rows:
+def rows_with(config: Config, accuracy: Callable[[DecodingRule, int], float]) -> Rows:
     return Rows(drawn_records(config, accuracy), STUDY.kind)
 
 

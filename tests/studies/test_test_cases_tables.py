@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from case_rows import drawn_records, probe_records
 
-from trialogue.ledger import Rows, Table
+from trialogue.ledger import ResultTable, Rows
 from trialogue.studies.test_cases import STUDY
 from trialogue.studies.test_cases.config import PRESETS
 from trialogue.studies.test_cases.decodings import (
@@ -15,7 +15,7 @@ from trialogue.studies.test_cases.decodings import (
     GROUND_TRUTH,
     RANDOM,
     TRAINED,
-    Decoding,
+    DecodingRule,
     block_best_of,
     out_of_distribution,
 )
@@ -74,10 +74,10 @@ TABLE = """
 PAPER = PRESETS["paper"]
 
 
-def decoding_of(line: str) -> Decoding:
+def decoding_of(line: str) -> DecodingRule:
     quota, stride, layer, threshold, top_p, temperature, candidates = line.strip("|").split("|")[:7]
     last = layer.strip() == "31"
-    return Decoding(
+    return DecodingRule(
         judge="trained" if layer.strip() else "none",
         quota=int(quota),
         stride=int(stride) if stride.strip() else 0,
@@ -113,7 +113,7 @@ def paper() -> Rows:
     return rows_of(*drawn, *probe_records(PAPER, probe))
 
 
-def compared(table: Table, rows: Rows) -> dict[tuple[str, str], tuple[Any, Any]]:
+def compared(table: ResultTable, rows: Rows) -> dict[tuple[str, str], tuple[Any, Any]]:
     """Cells in print beside ours, None where we have none."""
     cells = table.filled(rows)
     return {

@@ -13,7 +13,7 @@ from .entries import ledger_frame as ledger_frame
 from .entries import ledger_records as ledger_records
 from .pages.figures import Figure as Figure
 from .pages.tables import Cells as Cells
-from .pages.tables import Table as Table
+from .pages.tables import ResultTable as ResultTable
 from .rows import NoRows as NoRows
 from .rows import Rows as Rows
 from .runs.results import Result as Result

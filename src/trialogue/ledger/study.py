@@ -15,7 +15,7 @@ from trialogue.ledger.claims.claims import Claim
 from trialogue.ledger.claims.pilots import Pilot, read_pilot
 from trialogue.ledger.claims.quantities import Quantity
 from trialogue.ledger.pages.figures import Figure
-from trialogue.ledger.pages.tables import Table
+from trialogue.ledger.pages.tables import ResultTable
 from trialogue.ledger.question import question_of
 from trialogue.ledger.rows import Rows
 from trialogue.ledger.runs.drafts import Row
@@ -64,7 +64,7 @@ class Study(Generic[Config]):
     presets: Mapping[str, Config]
     parts: Callable[[Config], Sequence[Part]]
     claims: Sequence[Claim] = ()
-    tables: Sequence[Table] = ()
+    tables: Sequence[ResultTable] = ()
     figures: Sequence[Figure] = ()
     numbers: Mapping[str, Quantity] = field(default_factory=dict)
     kind: str = "kind"

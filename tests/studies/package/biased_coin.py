@@ -15,7 +15,7 @@ from matplotlib.figure import Figure as Drawing
 from pandas import Series
 
 from trialogue.errors import InputError
-from trialogue.ledger import Claim, Counts, Figure, Part, Replication, Rows, Study, Table, exact
+from trialogue.ledger import Claim, Counts, Figure, Part, Replication, ResultTable, Rows, Study, exact
 from trialogue.ledger.pages.figures import panels
 from trialogue.ledger.settings import Count, Probability, Seeds, Settings
 from trialogue.randomness import numpy_generator
@@ -132,7 +132,7 @@ STUDY = Study(
     parts=parts,
     claims=CLAIMS,
     tables=(
-        Table(
+        ResultTable(
             title="Table 1. Share of heads",
             source="Textbook, table 1",
             published={"flips": {"heads": 0.7, "tails": "0.3 or so"}, "law": {"heads": 0.7}},

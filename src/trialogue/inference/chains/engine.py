@@ -114,7 +114,7 @@ def run_chain(
         state = chain.init(model, start)
         if require_ergodic:
             _require_ergodic(chain, model, start.shape[1], start.device)
-        run = _Run(advancing(chain, model), state, streams, until, trace)
+        run = _UnderWay(advancing(chain, model), state, streams, until, trace)
         with tqdm(total=burn_in + steps, unit="step", disable=not progress, leave=False) as bar:
             run.advance(burn_in, bar)
             run.watch()
@@ -160,7 +160,7 @@ def hitting_times(
     return HittingTimes(run.steps, ~run.reached, run.tokens)
 
 
-class _Run:
+class _UnderWay:
     """One call of `run_chain`: chains that move, and where all of them stand."""
 
     def __init__(

@@ -5,6 +5,7 @@ A template is the text with Jinja expressions where numbers stand:
     {{ number("dyck-backtracking", "errors without a verifier") | digits(3) }}   mean over replications
     {{ spread("dyck-backtracking", "errors without a verifier").median }}        or low, high, mean, deviation
     {{ claim("dyck-backtracking", "forced-backtrack").estimate | points }}       estimate of a claim, in points
+    {{ claim("dyck-backtracking", "forced-backtrack") | noted }}                 its verdict with all remarks
     {{ count("dyck-backtracking", "published", "holds") }}                       verdicts; None for any
     {{ measured("decoding", "ours", what="tokens/s", batch=1) | whole }}         a row of a benchmark
 
@@ -72,7 +73,13 @@ def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) 
         ),
         "result": numbers.folder,
     }
-    environment.filters |= {"digits": format_number, "percent": _percent, "points": _points, "whole": _whole}
+    environment.filters |= {
+        "digits": format_number,
+        "percent": _percent,
+        "points": _points,
+        "whole": _whole,
+        "noted": _noted,
+    }
     try:
         return reflowed(environment.from_string(template).render())
     except TemplateError as error:
@@ -185,6 +192,11 @@ def _measured(folder: Path | None, benchmark: str, contender: str, setting: Mapp
     if len(values) != 1:
         raise InputError("benchmark", asked, f"{path.name} has {len(values)} such rows, not one")
     return float(values[0])
+
+
+def _noted(verdict: Verdict) -> str:
+    """The answer, and what a reader must know besides."""
+    return "; ".join((verdict.answer, *verdict.remarks))
 
 
 def _percent(value: Any, digits: int = 0) -> str:

@@ -21,7 +21,7 @@ Cells = Mapping[str, Mapping[str, "Quantity | Series[float] | float | str | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class ResultTable:
     """A table of quantities, beside published numbers where there are some.
 
     `cells` are given by row label and column label, or by a function of the rows that returns them so, or as a
@@ -101,7 +101,7 @@ def format_number(value: object, digits: int = 3) -> str:
     return f"{number:.{max(0, digits - 1 - exponent)}f}"
 
 
-def sheet(table: Table, rows: Rows) -> Sheet:
+def sheet(table: ResultTable, rows: Rows) -> Sheet:
     """Our cells computed from `rows`, each beside the published one where there is one."""
     cells, printed = table.filled(rows), table.published
     labels = list(dict.fromkeys([*(label for label, _ in cells), *printed]))

@@ -12,7 +12,7 @@ from trialogue.ledger.claims.claims import ORIGINS
 from trialogue.ledger.claims.verdicts import LATE, Verdict
 from trialogue.ledger.entries import Entry
 from trialogue.ledger.pages.comparison import Comparison
-from trialogue.ledger.pages.tables import ABSENT, Table, format_number, sheet
+from trialogue.ledger.pages.tables import ABSENT, ResultTable, format_number, sheet
 from trialogue.ledger.rows import Rows
 from trialogue.ledger.runs.results import Result
 
@@ -80,7 +80,7 @@ def _grid(
     return grid
 
 
-def print_table(out: Console, table: Table, rows: Rows) -> None:
+def print_table(out: Console, table: ResultTable, rows: Rows) -> None:
     """Our numbers beside the published ones."""
     shown = sheet(table, rows)
     heads = [shown.corner, *(f"{head}\n{whose}" for head, whose in shown.columns)]

@@ -24,7 +24,7 @@ CLAIMS = (
         weighted(1, kind="regex") > 0.1,
         _DISTORTS,
         _DIFFERS,
-        grade=True,
+        "ours",
     ),
     Claim(
         "masked-is-as-biased-json",
@@ -32,7 +32,7 @@ CLAIMS = (
         weighted(1, kind="json-schema") > 0.1,
         _DISTORTS,
         _DIFFERS,
-        grade=True,
+        "ours",
     ),
     Claim(
         "masked-is-biased-json",

@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
-from trialogue.ledger import Cells, Figure, Quantity, Rows, Table
+from trialogue.ledger import Cells, Figure, Quantity, ResultTable, Rows
 from trialogue.ledger.pages.figures import BAD, COLORS, GOOD, QUIET, panels, spread
 from trialogue.studies.constrained_law.measure import RULES
 from trialogue.studies.constrained_law.quantities import as_run, decoded, rejection_queries, weighted
@@ -103,7 +103,7 @@ FIGURES = (
     ),
 )
 TABLES = (
-    Table(
+    ResultTable(
         title="What each decoding rule samples, and what it costs",
         source="Definitions 3.1.4 and 3.1.5, Algorithms 1 and 2",
         cells=_cells,

@@ -6,7 +6,7 @@ from pandas import DataFrame, Series
 
 from trialogue.ledger import Quantity, Replication, Rows, exact
 
-prompt_sets = Replication("prompt set", "seeds")
+prompt_sets = Replication("prompt set", "seeds", objects="the model of the run")
 
 
 @prompt_sets

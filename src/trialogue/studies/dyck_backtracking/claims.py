@@ -41,11 +41,19 @@ CLAIMS = (
         "3.2.1.1",
     ),
     Claim(
+        "completes-as-published",
+        "With nucleus sampling at 0.9 it completes 94.23 % (within 3 points) of the out-of-distribution prompts.",
+        unseen("none", 0.9, "accuracy").near(0.9423, margin=0.03),
+        "Definition 3.2.2",
+        "0.9423; Table 3.3 implies 0.976",
+    ),
+    Claim(
         "out-of-distribution-completion",
         "With nucleus sampling at 0.9 it completes 94.23 % (within 2 points) of the out-of-distribution prompts.",
         unseen("none", 0.9, "accuracy").near(0.9423, margin=0.02),
         "Definition 3.2.2",
         "0.9423; Table 3.3 implies 0.976",
+        "ours",
     ),
     Claim(
         "probe-accuracy",
@@ -153,6 +161,20 @@ CLAIMS = (
         origin="ours",
     ),
     Claim(
+        "trained-beats-random",
+        "The trained verifier leaves fewer errors than a random one at top-p 0.9 (log ratio).",
+        errors_ratio("trained", "random", 0.9).log() < 0,
+        _CONTROL,
+        origin="ours",
+    ),
+    Claim(
+        "trained-beats-greedy",
+        "Algorithm 1 with the trained verifier leaves fewer errors at top-p 0.9 than greedy decoding (log ratio).",
+        errors_ratio("greedy", "trained", 0.9, of_first=0.0).log() > 0,
+        _CONTROL,
+        origin="ours",
+    ),
+    Claim(
         "exact-beats-trained",
         "The exact process verifier leaves fewer errors than the trained one at top-p 0.9 (log ratio).",
         errors_ratio("exact", "trained", 0.9).log() < 0,
@@ -206,7 +228,7 @@ CLAIMS = (
     ),
     Claim(
         "redo-is-the-whole-gain",
-        "Without the greedy redo Algorithm 1 leaves at least as many errors as no verifier at top-p 0.9 (log ratio).",
+        "Without the greedy redo Algorithm 1 leaves more errors than no verifier at top-p 0.9 (log ratio).",
         errors_ratio("trained, no argmax", "none", 0.9).log() > 0,
         "Tables 3.16 and 3.3",
         "245.8 against 240.0",

@@ -3,7 +3,7 @@
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
-from trialogue.ledger import Figure, Rows, Table
+from trialogue.ledger import Figure, ResultTable, Rows
 from trialogue.ledger.pages.figures import BAD, GOOD, OURS, PUBLISHED, QUIET, panels, spread
 from trialogue.studies.dyck_backtracking.config import STRIDES, STRIDES_FORCED, TOP_PS
 from trialogue.studies.dyck_backtracking.quantities import (
@@ -83,7 +83,7 @@ def _examples(rows: Rows) -> DataFrame:
 
 
 TABLES = (
-    Table(
+    ResultTable(
         title="The trained models and their probes",
         source=f"{THESIS}, 3.2.1.1 and 3.2.1.2",
         cells={
@@ -101,7 +101,7 @@ TABLES = (
         },
         note=f"{_SPREAD}; what the thesis calls a standard error of 0.039 can only be a standard deviation",
     ),
-    Table(
+    ResultTable(
         title="Table 3.1. One forced backtrack at error-inducing prefixes",
         source=f"{THESIS}, Table 3.1",
         cells=_CELLS_WITHOUT
@@ -109,7 +109,7 @@ TABLES = (
         published=_WITHOUT | {f"B = {stride}": {"accuracy": value} for stride, value in _FORCED.items()},
         note=_SPREAD,
     ),
-    Table(
+    ResultTable(
         title="Table 3.2. Algorithm 1 with the trained verifier at error-inducing prefixes",
         source=f"{THESIS}, Table 3.2",
         cells={
@@ -120,7 +120,7 @@ TABLES = (
         published={_cell(*place): {"accuracy": value} for place, (value, *_) in _GRID.items()} | _WITHOUT,
         note=_SPREAD,
     ),
-    Table(
+    ResultTable(
         title="Tables 3.3 and 3.16. Errors on unseen prompts, with all controls (Q = B = 4)",
         source=f"{THESIS}, Tables 3.3 and 3.16",
         cells={
@@ -134,7 +134,7 @@ TABLES = (
         note=f"{_SPREAD}; thresholds 0.5 and 0.1; greedy decoding, random and exact verifiers, and the other reading "
         "of the redo are controls that the thesis does not have",
     ),
-    Table(
+    ResultTable(
         title="Table 3.4. Completing without backtracking where the verifier went back",
         source=f"{THESIS}, Table 3.4",
         cells={
@@ -152,7 +152,7 @@ TABLES = (
         },
         note=_SPREAD,
     ),
-    Table(
+    ResultTable(
         title="The errors that Algorithm 1 leaves (top-p 0.9)",
         source=f"{THESIS}, 3.2.1.8",
         cells={
@@ -168,13 +168,13 @@ TABLES = (
         },
         note=_SPREAD,
     ),
-    Table(
+    ResultTable(
         title="Remaining errors of the first training",
         source=f"{THESIS}, Figure 3.2",
         cells=_examples,
         note="the most probable wrong tokens",
     ),
-    Table(
+    ResultTable(
         title="Table 3.5. Distinct completions among ten",
         source=f"{THESIS}, Table 3.5",
         cells={

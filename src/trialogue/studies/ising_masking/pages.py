@@ -4,7 +4,7 @@ from functools import partial
 
 from matplotlib.figure import Figure as Drawing
 
-from trialogue.ledger import Cells, Figure, Rows, Table
+from trialogue.ledger import Cells, Figure, ResultTable, Rows
 from trialogue.ledger.pages.figures import COLORS, panels, spread
 from trialogue.studies.ising_masking.claims import PUBLISHED
 from trialogue.studies.ising_masking.quantities import error_at, limit
@@ -52,7 +52,7 @@ def _limits(rows: Rows) -> Cells:
 
 
 TABLES = (
-    Table(
+    ResultTable(
         title="n times the squared error of the parameters",
         source="Figures 4.1 and 4.2, which print no numbers",
         cells=_measured,
@@ -60,7 +60,7 @@ TABLES = (
         note="sum over the six couplings and four fields; ± one standard deviation over repetitions of the figure, "
         "each the mean of its training sets; the limit is Tr Γ, one mask or all masks of size k per sample",
     ),
-    Table(
+    ResultTable(
         title="The exact limits",
         source="Lemma 4.1.1, Theorems 4.1.1 and 4.1.2",
         cells=_limits,

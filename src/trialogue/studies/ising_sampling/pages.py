@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
-from trialogue.ledger import Cells, Figure, Rows, Table
+from trialogue.ledger import Cells, Figure, ResultTable, Rows
 from trialogue.ledger.pages.figures import COLORS, QUIET, panels
 from trialogue.studies.ising_sampling.quantities import chains, exact_number, expected, expected_steps, steps
 
@@ -39,7 +39,7 @@ def _margins(rows: Rows) -> DataFrame:
 
 
 TABLES = (
-    Table(
+    ResultTable(
         title="Steps from R_-1 to R_1",
         source="Figure 4.3, which prints no numbers",
         cells=_steps,
@@ -47,14 +47,14 @@ TABLES = (
         note="cut: at most the budget is counted, as in the figure; ± one standard deviation over repetitions of the "
         "figure, each the mean of its chains",
     ),
-    Table(
+    ResultTable(
         title="Probability of reaching R_1 within the budget",
         source="Figure 4.3",
         cells=_arrivals,
         rows_are="coupling",
         note="± one standard deviation over repetitions of the figure",
     ),
-    Table(
+    ResultTable(
         title="How far the setting of Figure 4.3 is from Assumption 4.1.5",
         source="Assumption 4.1.5, which asks that both be positive",
         cells=_margins,

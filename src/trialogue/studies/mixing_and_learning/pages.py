@@ -5,7 +5,7 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import LogLocator, NullFormatter
 from pandas import DataFrame
 
-from trialogue.ledger import Cells, Figure, Rows, Table
+from trialogue.ledger import Cells, Figure, ResultTable, Rows
 from trialogue.ledger.pages.figures import COLORS, QUIET, panels
 from trialogue.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED
 from trialogue.studies.mixing_and_learning.quantities import (
@@ -52,7 +52,7 @@ def _steps(rows: Rows) -> DataFrame:
 
 
 TABLES = (
-    Table(
+    ResultTable(
         title="Gamma beside C I^-1",
         source="Theorems 4.1.2 and 4.1.3, which print no numbers",
         cells=_bound,
@@ -61,7 +61,7 @@ TABLES = (
         "deviation over sets of models; least and most are over all models; the last two columns are not negative "
         "where the theorems hold, up to rounding; without couplings C = N / k, and the bound is an equality",
     ),
-    Table(
+    ResultTable(
         title="Masking one site more",
         source="Theorem 4.1.1",
         cells=_steps,

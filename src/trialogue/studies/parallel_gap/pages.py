@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
-from trialogue.ledger import Cells, Figure, Rows, Table
+from trialogue.ledger import Cells, Figure, ResultTable, Rows
 from trialogue.ledger.pages.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
 from trialogue.studies.parallel_gap.config import GIBBS, PARALLEL
 from trialogue.studies.parallel_gap.quantities import network, networks
@@ -99,7 +99,7 @@ def _products(rows: Rows) -> Cells:
 
 
 TABLES = (
-    Table(
+    ResultTable(
         title="One step against many",
         source="Corollary 4.1.1",
         cells=_one_step,
@@ -108,14 +108,14 @@ TABLES = (
         "k of 4.1.7; large instances are not simulated; ± one standard deviation over seeds",
         digits=5,
     ),
-    Table(
+    ResultTable(
         title="Probability to be in R_1 after one step of k-Gibbs, at worst",
         source="Proposition 4.1.4",
         cells=_hitting,
         rows_are="instance",
         note="the instances that are named; the claims are about a grid too",
     ),
-    Table(
+    ResultTable(
         title="Independent parallel stays where it is",
         source="Proposition 4.1.5",
         cells=_stuck,
@@ -123,7 +123,7 @@ TABLES = (
         note="corrected: |C| tanh J_0 > 2 besides what is printed; where T is 0 nothing is claimed",
         digits=5,
     ),
-    Table(
+    ResultTable(
         title="A transformer that imitates one step",
         source="Propositions 4.1.2 and 4.1.3",
         cells=_networks,
@@ -131,7 +131,7 @@ TABLES = (
         note="mean over starts; ± one standard deviation over trainings; KL in nats; in the long run: from the model "
         "to the law that repeated steps of the network tend to",
     ),
-    Table(
+    ResultTable(
         title="Distance to products",
         source="Propositions 4.1.3 and 4.3.5",
         cells=_products,

@@ -69,17 +69,6 @@ MAP_CLAIMS = (
 
 PLANE_CLAIMS = (
     Claim(
-        "order-up-to-peierls",
-        "The temperature E_min / log 3 up to which the proof finds order, with E_min = 2 J, lies below the exact "
-        "critical temperature (difference, in J).",
-        smallest("order", "critical - peierls").corrected(
-            "a magnetisation is never negative: the temperature at which it vanishes is asked for"
-        )
-        > 0,
-        _PLANE,
-        "ordered for T ≤ E_min / log 3",
-    ),
-    Claim(
         "peierls-bounds-onsager",
         "The bound of Peierls' argument lies below Onsager's magnetisation at every temperature (smallest slack).",
         smallest("onsager", "magnetisation - bound") > -EQUAL,

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
-from trialogue.ledger import Cells, Figure, Rows, Table
+from trialogue.ledger import Cells, Figure, ResultTable, Rows
 from trialogue.ledger.claims.extremes import largest, smallest
 from trialogue.ledger.pages.figures import BAD, COLORS, OURS, QUIET, panels, spread
 from trialogue.studies.potts_coherence.chains import PLANTED, SHARED, UNIFORM
@@ -94,7 +94,7 @@ def _plane(rows: Rows) -> Cells:
 
 
 TABLES = (
-    Table(
+    ResultTable(
         title="Walls, coherent runs and bounds",
         source="Theorem 1.1, equations 2 to 5",
         cells=_walls,
@@ -102,21 +102,21 @@ TABLES = (
         note="exact; walls, the first run (in windows, cut at the chain's end) and ΔF at the longest length; decay "
         "in nats per site; E is what a wrong token costs, in planted chains the most that a window may",
     ),
-    Table(
+    ResultTable(
         title="Two patterns between which a wall costs ever more",
         source="Definition 1.3 and Theorem 1.1 (control not in the document)",
         cells=_controls,
         rows_are="chain",
         note="exact, nearest neighbours, a million tokens; the document asks that E_max is finite",
     ),
-    Table(
+    ResultTable(
         title="Probability of at least one wall",
         source="Theorem 1.1",
         cells=_sampled,
         rows_are="chain and length",
         note=f"lengths are L* / 10, L* and 10 L*; {_SEEDS}",
     ),
-    Table(
+    ResultTable(
         title="Autoregressive models as chains",
         source="Theorem 1.2 and Corollary 1.2.1",
         cells=_maps,
@@ -124,7 +124,7 @@ TABLES = (
         note="total variation from the model's law, or for temperatures from equation 10; patterns of the greedy map "
         "with their phases",
     ),
-    Table(
+    ResultTable(
         title="Magnetisation from an ordered start",
         source="Theorem 2.1",
         cells=_plane,

@@ -15,8 +15,7 @@ _MARGIN = 0.05
 
 
 def _claim(identity: str, statement: str, criterion: Criterion, source: str, published: str) -> Claim:
-    equal = criterion.direction == "equal"
-    return Claim(identity, statement, criterion, f"{THESIS}, {source}", published, grade=equal)
+    return Claim(identity, statement, criterion, f"{THESIS}, {source}", published)
 
 
 CLAIMS = (
@@ -92,14 +91,14 @@ CLAIMS = (
     ),
     _claim(
         "quota-does-not-help",
-        "A quota of 10 gives no higher distinct accuracy than one of 4.",
+        "A quota of 10 gives a lower distinct accuracy than one of 4.",
         gain(decodings.LARGE_QUOTA, decodings.TRAINED) < 0,
         "Table 3.12",
         "0.692 ± 0.025 against 0.714 ± 0.011",
     ),
     _claim(
         "stride-does-not-help",
-        "A stride of 10 gives no higher distinct accuracy than one of 4.",
+        "A stride of 10 gives a lower distinct accuracy than one of 4.",
         gain(decodings.LONG_STRIDE, decodings.TRAINED) < 0,
         "Table 3.12 (there at another top-p than the caption says)",
         "0.622 ± 0.046 against 0.714 ± 0.011",
@@ -134,7 +133,7 @@ CLAIMS = (
     ),
     _claim(
         "depth-does-not-help",
-        "Verifiers of 2, 4 and 8 layers give on average no higher distinct accuracy than those of one layer.",
+        "Verifiers of 2, 4 and 8 layers give on average a lower distinct accuracy than those of one layer.",
         gain_of_depth() < 0,
         "Table 3.11",
         "0.687 ± 0.035, 0.699 ± 0.038 and 0.684 ± 0.015 against 0.714 ± 0.011",

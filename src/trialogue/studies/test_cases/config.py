@@ -6,7 +6,7 @@ from trialogue.data.list_append.prompts import OOD_NAMES, TRAINING_NAMES, Task, 
 from trialogue.errors import InputError
 from trialogue.ledger.settings import Count, Different, Natural, Seeds, Settings
 from trialogue.randomness import seed_of
-from trialogue.studies.test_cases.decodings import MAIN, Decoding, block_best_of, grids
+from trialogue.studies.test_cases.decodings import MAIN, DecodingRule, block_best_of, grids
 from trialogue.studies.test_cases.surrogate import surrogate_prompt
 from trialogue.training.probes import ProbeConfig
 
@@ -78,7 +78,7 @@ class Config(Settings):
         """A prompt for test cases of `name`."""
         return surrogate_prompt(name) if self.model == SURROGATE else self.task().prompt(name, seed)
 
-    def decodings(self) -> list[Decoding]:
+    def decodings(self) -> list[DecodingRule]:
         """Every decoding, each once."""
         found = [*MAIN, *map(block_best_of, self.candidates)]
         if self.grids:

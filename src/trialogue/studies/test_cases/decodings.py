@@ -7,7 +7,7 @@ Judging = Literal["none", "trained", "ground truth", "random"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decoding:
+class DecodingRule:
     """How completions are drawn; `name` holds what differs from nucleus sampling at top-p 0.95.
 
     Without `quota` and `candidates` this is ancestral sampling; with `candidates`, block best-of-n by lines. `layer`
@@ -49,9 +49,9 @@ class Decoding:
         return "-".join([self.judge.replace(" ", "_"), *(word for word, said in words.items() if said)])
 
 
-BASELINE = Decoding()
-GREEDY = Decoding(top_p=0.0)
-TRAINED = Decoding(judge="trained", quota=4, stride=4)
+BASELINE = DecodingRule()
+GREEDY = DecodingRule(top_p=0.0)
+TRAINED = DecodingRule(judge="trained", quota=4, stride=4)
 HIGH = replace(TRAINED, threshold=0.5)
 LARGE_QUOTA = replace(TRAINED, quota=10)
 LONG_STRIDE = replace(TRAINED, stride=10)
@@ -60,7 +60,7 @@ GROUND_TRUTH_LARGE_QUOTA = replace(GROUND_TRUTH, quota=10)
 RANDOM = replace(TRAINED, judge="random")
 NO_ARGMAX = replace(TRAINED, argmax_redo=False)
 HIGH_NO_ARGMAX = replace(HIGH, argmax_redo=False)
-WIDE_BASELINE = Decoding(top_p=1.0)
+WIDE_BASELINE = DecodingRule(top_p=1.0)
 WIDE = replace(TRAINED, top_p=1.0)
 WIDE_LONG_STRIDE = replace(WIDE, stride=10)
 HOT_BASELINE = replace(WIDE_BASELINE, temperature=1.2)
@@ -85,25 +85,25 @@ TOP_PS = (0.0, 0.7, 0.8, 0.9, 0.95, 1.0)
 TEMPERATURES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2)
 
 
-def block_best_of(n: int) -> Decoding:
+def block_best_of(n: int) -> DecodingRule:
     """Block best-of-n at the baseline's setting."""
-    return Decoding(judge="trained", candidates=n)
+    return DecodingRule(judge="trained", candidates=n)
 
 
-def below_half(decoding: Decoding) -> Decoding:
+def below_half(decoding: DecodingRule) -> DecodingRule:
     """The same with the threshold 0.5."""
     return replace(decoding, threshold=0.5)
 
 
-def out_of_distribution(decoding: Decoding) -> Decoding:
+def out_of_distribution(decoding: DecodingRule) -> DecodingRule:
     """The same on functions that are named after something else."""
     return replace(decoding, out_of_distribution=True)
 
 
-def grids(layers: tuple[int, ...], depths: tuple[int, ...]) -> list[Decoding]:
+def grids(layers: tuple[int, ...], depths: tuple[int, ...]) -> list[DecodingRule]:
     """What Tables 3.6, 3.9, 3.10, 3.11, 3.13 and 3.15 have besides `MAIN`; some of these are in both."""
     return [
-        *(Decoding(top_p=p, temperature=t) for p in TOP_PS if p > 0 for t in TEMPERATURES),
+        *(DecodingRule(top_p=p, temperature=t) for p in TOP_PS if p > 0 for t in TEMPERATURES),
         *(replace(TRAINED, layer=layer) for layer in layers),
         *(replace(HIGH, layer=layer) for layer in layers if layer == -1),
         *(replace(TRAINED, depth=depth) for depth in depths),

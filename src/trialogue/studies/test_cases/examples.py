@@ -18,7 +18,7 @@ from trialogue.oracles import Decoding, Verifier
 Kind = Literal["token", "block"]
 
 
-class Tokens(Protocol):
+class TextTokens(Protocol):
     """What the study asks of a tokenizer; `trialogue.models.tokenization.Tokenization` is one."""
 
     def encode(self, text: str) -> list[int]:
@@ -51,7 +51,7 @@ class Examples(NamedTuple):
     labels: list[int]
 
 
-def text_stops(tokens: Sequence[int], tokenization: Tokens) -> list[int]:
+def text_stops(tokens: Sequence[int], tokenization: TextTokens) -> list[int]:
     """Where the text of each prefix of `tokens` ends, in characters."""
     return [len(tokenization.text(tokens[: stop + 1], final=False)) for stop in range(len(tokens))]
 
@@ -66,7 +66,7 @@ def token_of(position: int, stops: Sequence[int]) -> int:
 
 def examples_of(
     completions: Sequence[Completion],
-    tokenization: Tokens,
+    tokenization: TextTokens,
     cases: int,
     kind: Kind,
     draw: np.random.Generator,
@@ -129,7 +129,7 @@ class GroundTruth(Verifier):
     layers: Sequence[int] = ()
 
     def __init__(
-        self, names: Mapping[tuple[int, ...], str], tokenization: Tokens, cases: int, eos: int | None
+        self, names: Mapping[tuple[int, ...], str], tokenization: TextTokens, cases: int, eos: int | None
     ) -> None:
         self._names, self._tokenization, self._cases, self._eos = names, tokenization, cases, eos
 

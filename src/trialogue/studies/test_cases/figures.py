@@ -6,7 +6,7 @@ from matplotlib.figure import Figure as Drawing
 
 from trialogue.ledger import Figure, Rows
 from trialogue.ledger.pages.figures import COLORS, GOOD, OURS, PUBLISHED, panels
-from trialogue.studies.test_cases.decodings import MAIN, Decoding, block_best_of
+from trialogue.studies.test_cases.decodings import MAIN, DecodingRule, block_best_of
 from trialogue.studies.test_cases.published import PUBLISHED as PRINTED
 from trialogue.studies.test_cases.quantities import measured, per_query
 
@@ -50,7 +50,7 @@ def curve_of(name: str) -> Curve:
     return Curve(color, f"{label}, out of distribution", ":") if "ood" in words else Curve(color, label, line)
 
 
-def _words(decoding: Decoding) -> str:
+def _words(decoding: DecodingRule) -> str:
     judge, _, rest = decoding.name.partition("-")
     text = f"{judge} {rest or 'nucleus'}"
     for word, plain in _WORDS.items():

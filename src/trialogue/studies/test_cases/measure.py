@@ -26,7 +26,7 @@ from trialogue.ledger import Part
 from trialogue.oracles import Verifier
 from trialogue.randomness import seed_of
 from trialogue.studies.test_cases.config import Config
-from trialogue.studies.test_cases.decodings import Decoding
+from trialogue.studies.test_cases.decodings import DecodingRule
 from trialogue.studies.test_cases.examples import GroundTruth, Kind
 from trialogue.studies.test_cases.models import TextOracle, collected, oracle_of, trained_verifier
 
@@ -86,7 +86,7 @@ def measure_probe(config: Config, verifier: int, artifacts: Path) -> Rows:
         }
 
 
-def measure_decoding(config: Config, verifier: int, decoding: Decoding, artifacts: Path) -> Rows:
+def measure_decoding(config: Config, verifier: int, decoding: DecodingRule, artifacts: Path) -> Rows:
     """One row per repetition and number of runs drawn so far: distinct correct cases, and queries (Figure 3.3)."""
     oracle, seeds = oracle_of(config, artifacts), config.repetitions(verifier)
     runs = 1 if decoding.greedy else config.runs
@@ -149,7 +149,7 @@ def _progress(
         }
 
 
-def _walk(decoding: Decoding, oracle: TextOracle) -> Walk[Any]:
+def _walk(decoding: DecodingRule, oracle: TextOracle) -> Walk[Any]:
     if decoding.candidates:
         newlines = tuple(oracle.tokenization.tokens_ending_with("\n").tolist())
         return BlockBestOfN(decoding.candidates, newlines, min_tokens=_SHORTEST_BLOCK)
@@ -161,7 +161,7 @@ def _walk(decoding: Decoding, oracle: TextOracle) -> Walk[Any]:
 def _judge(
     config: Config,
     verifier: int,
-    decoding: Decoding,
+    decoding: DecodingRule,
     oracle: TextOracle,
     names: dict[tuple[int, ...], str],
     artifacts: Path,

@@ -28,7 +28,7 @@ _GRID = {
     0.7: ((0.018, 38400), (0.025, 38400), (0.101, 38400), (0.239, 38400), (0.353, 38400), (0.531, 38400)),
 }
 
-TABLE_3_13: dict[decodings.Decoding, Published] = {
+TABLE_3_13: dict[decodings.DecodingRule, Published] = {
     decodings.TRAINED: Published(0.714, 39443),
     decodings.HIGH: Published(0.676, 38555),
     replace(decodings.TRAINED, layer=-1): Published(0.677, 39546),
@@ -44,14 +44,14 @@ TABLE_3_13: dict[decodings.Decoding, Published] = {
     decodings.below_half(decodings.HOT): Published(0.334, 24217),
     decodings.GREEDY: Published(0.013, 38400),
     **{
-        decodings.Decoding(top_p=top_p, temperature=temperature): Published(*numbers)
+        decodings.DecodingRule(top_p=top_p, temperature=temperature): Published(*numbers)
         for top_p, line in _GRID.items()
         for temperature, numbers in zip(decodings.TEMPERATURES, line, strict=True)
     },
 }
 """Table 3.13, which holds every number of Tables 3.6 and 3.10."""
 
-PUBLISHED: dict[decodings.Decoding, Published] = {
+PUBLISHED: dict[decodings.DecodingRule, Published] = {
     **TABLE_3_13,
     decodings.GROUND_TRUTH: Published(0.719),
     decodings.GROUND_TRUTH_LARGE_QUOTA: Published(0.717),

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pandas import Series
 
 from trialogue.ledger import Quantity, Replication, Rows
-from trialogue.studies.test_cases.decodings import TRAINED, Decoding
+from trialogue.studies.test_cases.decodings import TRAINED, DecodingRule
 
-repetitions = Replication("prompt set", "seeds")
+repetitions = Replication("prompt set", "seeds", objects="the model of the run")
 """Names, demonstrations and draws of their own."""
 with_verifiers = Replication("prompt set", "seeds", objects="the verifiers that the run trained")
 """The same where repetitions take turns with trained verifiers."""
@@ -20,18 +20,18 @@ def drawn(rows: Rows, decoding: str, column: str) -> "Series[float]":
     return rows.where("draw", decoding=decoding, whole=True).set_index(["verifier", "seed"])[column]
 
 
-def measured(decoding: Decoding, column: str = "accuracy_distinct") -> Quantity:
+def measured(decoding: DecodingRule, column: str = "accuracy_distinct") -> Quantity:
     """A number of each repetition with `decoding`; repetitions share what verifier there is."""
     quantity = drawn(decoding.name, column)
     return replace(quantity, replication=with_verifiers) if decoding.judge == "trained" else quantity
 
 
-def per_query(decoding: Decoding) -> Quantity:
+def per_query(decoding: DecodingRule) -> Quantity:
     """Distinct correct cases per 100 queries."""
     return measured(decoding, "distinct_correct") * 100 / measured(decoding, "queries")
 
 
-def gain(first: Decoding, second: Decoding) -> Quantity:
+def gain(first: DecodingRule, second: DecodingRule) -> Quantity:
     """Distinct accuracy of the first decoding less that of the second; a trained verifier is the first's."""
     return measured(first) - measured(second)
 

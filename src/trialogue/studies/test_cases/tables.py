@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pandas import DataFrame
 
-from trialogue.ledger import Cells, Quantity, Rows, Table
+from trialogue.ledger import Cells, Quantity, ResultTable, Rows
 from trialogue.studies.test_cases.claims import THESIS
 from trialogue.studies.test_cases.decodings import (
     BASELINE,
@@ -27,7 +27,7 @@ from trialogue.studies.test_cases.decodings import (
     WIDE,
     WIDE_BASELINE,
     WIDE_LONG_STRIDE,
-    Decoding,
+    DecodingRule,
     below_half,
     block_best_of,
     out_of_distribution,
@@ -46,7 +46,7 @@ _DEVIATIONS = (
 )
 
 
-def _line(decoding: Decoding) -> dict[str, Quantity]:
+def _line(decoding: DecodingRule) -> dict[str, Quantity]:
     return {
         _HEAD: measured(decoding),
         "queries": measured(decoding, "queries"),
@@ -54,25 +54,25 @@ def _line(decoding: Decoding) -> dict[str, Quantity]:
     }
 
 
-def _lines(decodings: Mapping[str, Decoding]) -> dict[str, dict[str, Quantity]]:
+def _lines(decodings: Mapping[str, DecodingRule]) -> dict[str, dict[str, Quantity]]:
     return {label: _line(decoding) for label, decoding in decodings.items()}
 
 
 def _table(
     title: str,
     source: str,
-    decodings: Mapping[str, Decoding],
+    decodings: Mapping[str, DecodingRule],
     note: str = "",
     cells: Callable[[Rows], Cells] | None = None,
     accuracies: Mapping[str, float] | None = None,
-) -> Table:
+) -> ResultTable:
     """Our numbers of `decodings`, or `cells`, beside the thesis' and its validation `accuracies`, by label."""
     published = {}
     for label, decoding in decodings.items():
         accuracy, queries = PUBLISHED[decoding]
         printed = {_HEAD: accuracy, "queries": queries, _VALIDATION: (accuracies or {}).get(label, math.nan)}
         published[label] = {head: number for head, number in printed.items() if not math.isnan(number)}
-    return Table(
+    return ResultTable(
         title=title,
         source=f"{THESIS}, {source}",
         cells=cells or _lines(decodings),
@@ -81,7 +81,7 @@ def _table(
     )
 
 
-def _setting(decoding: Decoding) -> str:
+def _setting(decoding: DecodingRule) -> str:
     """A label that says how a decoding with or without a trained verifier draws."""
     head = "no verifier" if decoding.judge == "none" else f"Q = {decoding.quota}, B = {decoding.stride}"
     tail = f", below {decoding.threshold}" if decoding.quota else ""
@@ -187,7 +187,7 @@ TABLES = (
         "Table 3.13. Nucleus and temperature grid without a verifier",
         "Table 3.13",
         {
-            f"top-p {top_p}, T = {temperature}": Decoding(top_p=top_p, temperature=temperature)
+            f"top-p {top_p}, T = {temperature}": DecodingRule(top_p=top_p, temperature=temperature)
             for top_p in TOP_PS
             if top_p > 0
             for temperature in TEMPERATURES
@@ -217,7 +217,7 @@ TABLES = (
         _depths,
         VALIDATION,
     ),
-    Table(
+    ResultTable(
         title="First errors of the completions that the verifiers learn from",
         source=f"{THESIS}.4",
         cells=_errors,

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import MaxNLocator
 from pandas import DataFrame
 
-from trialogue.ledger import Cells, Figure, Rows, Table
+from trialogue.ledger import Cells, Figure, ResultTable, Rows
 from trialogue.ledger.pages.figures import BAD, COLORS, GOOD, OURS, QUIET, panels, spread
 from trialogue.studies.type_signature.config import (
     FACTORS_FIRST,
@@ -84,21 +84,21 @@ def _networks(rows: Rows) -> Cells:
 
 
 TABLES = (
-    Table(
+    ResultTable(
         title="Random primes by trial: primes, and expected trials per digit",
         source='Section "Randomized Tasks"',
         cells=_trials,
         rows_are="digits",
         note="Exact. At most n ln 10, about.",
     ),
-    Table(
+    ResultTable(
         title="Random primes by density: total variation of the first digits",
         source='Appendix, "Generating primes deterministically"',
         cells=_density,
         rows_are="digits",
         note="Exact. Once the last digits are counted the error stays what it was.",
     ),
-    Table(
+    ResultTable(
         title="Cost of the first digit of the second number of the tuple",
         source='Section "Factoring"',
         cells=_costs,
@@ -106,21 +106,21 @@ TABLES = (
         note="Means over tuples; ± is the deviation over seeds. The post assumes that every routine is slow; two are "
         "counted.",
     ),
-    Table(
+    ResultTable(
         title="Laws of [pq, p, q] token by token",
         source='Sections "Factoring" and "Ways to get around this"',
         cells=_laws,
         rows_are="oracle",
         note="By enumeration; factorings are those of the whole enumeration, each prefix asked once.",
     ),
-    Table(
+    ResultTable(
         title="Twenty questions by what fits the transcript: looks for one answer, mean over a game",
         source='Section "Where this comes up"',
         cells=_questions,
         rows_are="objects",
         note="Exact. Who fixed an object looks up one answer.",
     ),
-    Table(
+    ResultTable(
         title="Networks trained on the same number of tuples",
         source="not in the post",
         cells=_networks,

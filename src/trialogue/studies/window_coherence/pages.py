@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 
-from trialogue.ledger import Cells, Figure, Rows, Table
+from trialogue.ledger import Cells, Figure, ResultTable, Rows
 from trialogue.ledger.claims.extremes import largest
 from trialogue.ledger.pages.figures import GOOD, QUIET, panels
 from trialogue.studies.window_coherence.config import SLIDING, UNLIMITED, cropped
@@ -85,7 +85,7 @@ def _bounds(rows: Rows) -> Cells:
 
 
 TABLES = (
-    Table(
+    ResultTable(
         title="Text of each network",
         source=_COROLLARY,
         cells=_text,
@@ -93,7 +93,7 @@ TABLES = (
         note="temperature 1 unless said; in the pattern: no wall up to the horizon, measured and exact; first run: "
         "mean tokens up to the first wall or the horizon; ± one standard deviation over trainings",
     ),
-    Table(
+    ResultTable(
         title="Long-run rate of leaving a pattern, nats per token",
         source=_COROLLARY,
         cells=_rates,
@@ -102,7 +102,7 @@ TABLES = (
         "the next token given so many tokens; ± one standard deviation over trainings, of which a single one that did "
         "not learn can be most",
     ),
-    Table(
+    ResultTable(
         title="How far survival is from its long-run rate at the horizon",
         source=_COROLLARY,
         cells=_late,
@@ -111,7 +111,7 @@ TABLES = (
         "measured window and the largest eigenvalue; where it is cold, it takes hundreds of tokens until survival "
         "falls at one rate",
     ),
-    Table(
+    ResultTable(
         title="The crossing length and the coherent length",
         source="Potts chains, Theorem 1.1, equation 5",
         cells=_bounds,
