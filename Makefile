@@ -20,8 +20,8 @@ pages: $(VENV)/installed
 	$(BIN)/trialogue fill docs/templates/decisions.md.jinja --out docs/decisions.md
 
 lint: $(VENV)/installed-test
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
 
 types: $(VENV)/installed-test
 	$(BIN)/mypy

@@ -10,7 +10,17 @@ import pytest
 from pandas import Series
 
 from trialogue.errors import InputError
-from trialogue.ledger import Claim, Counts, Criterion, Quantity, Replication, Rows, Verdict, exact
+from trialogue.ledger import (
+    Claim,
+    Counts,
+    Criterion,
+    Quantity,
+    Replication,
+    Rows,
+    Verdict,
+    exact,
+    shares_of,
+)
 from trialogue.ledger.claims.claims import Registration
 from trialogue.ledger.claims.intervals import decide
 from trialogue.ledger.claims.pilots import Pilot
@@ -188,6 +198,19 @@ def test_equal_estimates_decide_only_for_shares() -> None:
     assert (told.answer, told.estimate, told.high) == ("holds", 1.0, 1.0)
     assert told.low == pytest.approx((told.alpha / 2) ** (1 / 60))
     assert judge(claim(share() > 0.95)).answer == "undecided"
+
+
+def test_shares_count_trials_that_the_config_knows() -> None:
+    @draws
+    def share(rows: Rows) -> Counts:
+        return shares_of(rows["draw"].set_index("seed").value, rows.config["runs"])
+
+    values = (0.995, 1.0, 0.005, 0.145, 0.5)  # of 200 runs each
+    rows = Rows(rows_of(*values).records, config={"runs": 200})
+    assert share()(rows).tolist() == list(values)
+    counts = share().counts(rows)
+    assert counts is not None
+    assert counts.successes.tolist() == [199, 200, 1, 29, 100]
 
 
 def family() -> list[Claim]:

@@ -5,6 +5,7 @@ from .claims.quantities import Criterion as Criterion
 from .claims.quantities import Quantity as Quantity
 from .claims.quantities import Replication as Replication
 from .claims.quantities import exact as exact
+from .claims.quantities import shares_of as shares_of
 from .claims.verdicts import Verdict as Verdict
 from .entries import Entry as Entry
 from .entries import judged as judged

@@ -14,11 +14,16 @@ class Rows(Mapping[str, DataFrame]):
     """The rows of one result; `rows["kind"]` is a DataFrame that holds the columns of this kind alone.
 
     `records` are the measurements, one a mapping; the value in the column `kind` says which kind it is. A kind that
-    was not measured raises `NoRows`.
+    was not measured raises `NoRows`. `config` holds the values of the run's config.
     """
 
-    def __init__(self, records: Sequence[Mapping[str, Any]], kind: str = "kind") -> None:
-        self.records = records
+    def __init__(
+        self,
+        records: Sequence[Mapping[str, Any]],
+        kind: str = "kind",
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.records, self.config = records, config or {}
         by_kind: dict[str, list[Mapping[str, Any]]] = {}
         for record in records:
             by_kind.setdefault(str(record.get(kind, "")), []).append(record)

@@ -130,7 +130,7 @@ class Study(Generic[Config]):
 
     def rows(self, result: Result) -> Rows:
         """The rows of one of its results, by kind."""
-        return Rows(result.records, self.kind)
+        return Rows(result.records, self.kind, result.config)
 
     @property
     def _doc(self) -> str:

@@ -36,6 +36,11 @@ class Counts(NamedTuple):
     trials: "Series[Any]"
 
 
+def shares_of(shares: "Series[float]", trials: int) -> Counts:
+    """`shares`, one per replication, of so many `trials` each."""
+    return Counts((shares * trials).round(), shares * 0 + trials)
+
+
 Statistic = Callable[[Rows], "Series[float] | Counts | float"]
 
 

@@ -86,7 +86,9 @@ def execute(
                     for lane in lanes.values()
                 ]
                 Parallel(n_jobs=min(workers, len(lanes)), batch_size=1)(tasks)
-            result = draft.publish(names, lambda rows: stored_estimates(study.claims, Rows(rows, study.kind)))
+            result = draft.publish(
+                names, lambda rows: stored_estimates(study.claims, Rows(rows, study.kind, values))
+            )
         except KeyboardInterrupt as error:
             kept = sum(map(draft.has, names))
             where = f"interrupted: {kept} of {len(names)} parts are kept in {folder}"

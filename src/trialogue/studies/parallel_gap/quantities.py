@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from trialogue.ledger import Replication, Rows
+from trialogue.ledger import Counts, Replication, Rows, shares_of
 from trialogue.studies.parallel_gap.config import GIBBS, PARALLEL
 
 draws = Replication("draw", "seeds")
@@ -25,9 +25,11 @@ def both_events(rows: Rows) -> "Series[float]":
 
 
 @draws
-def leaves(rows: Rows) -> "Series[float]":
-    """Share of runs of independent parallel updates that visit R_1 within M steps, the largest over instances."""
-    return rows.where("simulated", chain=PARALLEL).groupby("seed").reached.max()
+def leaves(rows: Rows) -> Counts:
+    """Share of runs of independent parallel updates that visit R_1 within M steps, in the worst instance."""
+    return shares_of(
+        rows.where("simulated", chain=PARALLEL).groupby("seed").reached.max(), rows.config["runs"]
+    )
 
 
 @draws

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from pandas import DataFrame, Series
 
-from trialogue.ledger import NoRows, Replication, Rows, exact
+from trialogue.ledger import Counts, NoRows, Replication, Rows, exact, shares_of
 from trialogue.studies.potts_coherence.chains import UNIFORM
 
 draws = Replication("draw", "seeds")
@@ -83,9 +83,9 @@ def rise(rows: Rows, *places: int) -> "Series[float]":
 
 
 @draws
-def share(rows: Rows, place: int) -> "Series[float]":
-    """Share of Gibbs chains with a wall at one of the lengths, the smallest over chains."""
-    return rows.where("sampled", place=place).groupby("seed").gibbs.min()
+def share(rows: Rows, place: int) -> Counts:
+    """Share of Gibbs chains with a wall at one of the lengths, in the model where it is smallest."""
+    return shares_of(rows.where("sampled", place=place).groupby("seed").gibbs.min(), rows.config["chains"])
 
 
 @draws
