@@ -76,24 +76,24 @@ def test_stopping_rejects_streams_that_stay_where_rows_leave(monkeypatch):
 
 
 def test_a_trace_without_a_change_is_told_apart(monkeypatch):
-    whole = engine._Run.changes
+    whole = engine._UnderWay.changes
 
     def gaps(run):
         changes = whole(run)
         return None if changes is None else type(changes)(*(column[1:] for column in changes))
 
-    monkeypatch.setattr(engine._Run, "changes", gaps)
+    monkeypatch.setattr(engine._UnderWay, "changes", gaps)
     with pytest.raises(AssertionError, match="lacks what changed"):
         laws.check_trace(STEPWISE, ISING)
 
 
 def test_samples_of_another_path_are_told_apart(monkeypatch):
-    whole = engine._Run.advance
+    whole = engine._UnderWay.advance
 
     def one_more(run, steps, bar):
         return whole(run, steps + (steps > 1), bar)
 
-    monkeypatch.setattr(engine._Run, "advance", one_more)
+    monkeypatch.setattr(engine._UnderWay, "advance", one_more)
     with pytest.raises(AssertionError, match="another path"):
         laws.check_samples(STEPWISE, ISING)
 
