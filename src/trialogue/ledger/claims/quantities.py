@@ -110,16 +110,22 @@ class Quantity:
 
         Empty where the rows do not hold what the statistic asks for: another kind, another setting.
         """
-        counted = self.counts(rows)
-        if counted is not None:
-            return counted.successes / counted.trials
-        try:
-            value = self.statistic(rows)
-        except LookupError:
+        value = self._value(rows)
+        if isinstance(value, Counts):
+            return value.successes.astype(float).sort_index() / value.trials.astype(float).sort_index()
+        if value is None:
             return Series(dtype=float)
-        assert not isinstance(value, Counts)
         estimates = value.astype(float) if isinstance(value, Series) else Series([value], dtype=float)
         return estimates.sort_index()
+
+    def counts(self, rows: Rows) -> Counts | None:
+        """Successes and trials of each replication, where the quantity is a share that counts them."""
+        value = self._value(rows)
+        return (
+            Counts(*(each.astype(float).sort_index() for each in value))
+            if isinstance(value, Counts)
+            else None
+        )
 
     def absence(self, rows: Rows) -> str:
         """What the rows lack that the statistic asks for; empty where they hold all of it."""
@@ -129,17 +135,12 @@ class Quantity:
             return str(error)
         return ""
 
-    def counts(self, rows: Rows) -> Counts | None:
-        """Successes and trials of each replication, where the quantity is a share that counts them."""
+    def _value(self, rows: Rows) -> "Series[float] | Counts | float | None":
+        """What the statistic gives, None where the rows do not hold what it asks for."""
         try:
-            value = self.statistic(rows)
+            return self.statistic(rows)
         except LookupError:
             return None
-        return (
-            Counts(*(each.astype(float).sort_index() for each in value))
-            if isinstance(value, Counts)
-            else None
-        )
 
     def corrected(self, reason: str) -> "Quantity":
         """This quantity, whose statistic differs for `reason` from the one that earlier results were run with."""
