@@ -205,7 +205,8 @@ def test_both_events_are_those_of_the_same_instance() -> None:
             }
             for (name, chain), share in shares.items()
             for delta in ({"a": 0.1, "b": 0.5}[name],)
-        ]
+        ],
+        config={"runs": 4},
     )
     assert both_events()(rows).to_dict() == {3: pytest.approx(0.5 - 0.9)}
     assert leaves()(rows).to_dict() == {3: 0.5}
