@@ -49,16 +49,18 @@ def parsed(*tokens: str, **own: Any) -> tuple[Plain, Own]:
 @pytest.mark.parametrize(
     ("tokens", "texts"),
     [
-        (("--texts", "a", "b"), ("a", "b")),
         (("--texts", "a", "--texts", "b"), ("a", "b")),
-        (("--texts", "a", "--chat", "--texts", "b", "c"), ("a", "b", "c")),
-        (("--texts=-a", "--texts", "-", "-1", "-.5"), ("-a", "-", "-1", "-.5")),
-        (("--texts", "- an item", "-v is", "--chat or not"), ("- an item", "-v is", "--chat or not")),
+        (("--texts", "a", "--chat", "--texts", "b"), ("a", "b")),
+        (("--texts=-a", "--texts", "-", "--texts", "-1", "--texts", "-.5"), ("-a", "-", "-1", "-.5")),
+        (
+            ("--texts", "- an item", "--texts", "-v is", "--texts", "--chat or not"),
+            ("- an item", "-v is", "--chat or not"),
+        ),
         (("--texts=a=b", "--texts", "", "--texts="), ("a=b", "", "")),
         ((), ()),
     ],
 )
-def test_texts_come_one_after_another_or_one_by_one(tokens: tuple[str, ...], texts: tuple[str, ...]) -> None:
+def test_texts_come_one_by_one(tokens: tuple[str, ...], texts: tuple[str, ...]) -> None:
     assert parsed(*tokens)[0].texts == texts
 
 
@@ -98,6 +100,10 @@ def test_values_have_the_types_of_the_fields() -> None:
         (("--ids", "x", "--chat"), "ids='x': --ids: invalid: "),
         (("--max-new-tokens", "-1"), "max_new_tokens=-1: use at least 1"),
         (("--max-new-tokens", "1", "2"), "word='2': no option takes it"),
+        (
+            ("--texts", "a", "b"),
+            "word='b': no option takes it: put a text of several words into quotation marks",
+        ),
         (("stray", "--chat"), "word='stray': no option takes it"),
         (("--chat=x",), "word='x': no option takes it"),
         (("--no-chat",), "option='--no-chat': nobody has it"),

@@ -61,6 +61,7 @@ def say(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixt
 
 
 def test_it_writes_a_probe_and_a_card_and_says_how_good_it_is(say: Say, folder: Path) -> None:
+    (folder / "made").mkdir()
     told = say("--model", "tiny", "--data", "texts.jsonl", "--out", "made/p.safetensors", *FAST)
     assert (told.code, told.err) == (0, "")
     file = load_probe(folder / "made" / "p.safetensors")
@@ -98,6 +99,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "threads": (("--threads", "0"), "threads=0"),
     "out": (("--out", "probe.bin"), "ends in .safetensors"),
     "out in a file": (("--out", "texts.jsonl/probe.safetensors"), "a file is in the way"),
+    "out in no folder": (("--out", "none/p.safetensors"), "there is no folder none: make it"),
     "dtype": (("--dtype", "int8"), "dtype='int8'"),
     "rate and threshold": (("--false-rejections", "0.1"), "threshold='youden': not allowed with"),
     "no such number": (("--epochs", "1.5"), "epochs='1.5': --epochs: invalid: use a whole number"),

@@ -13,7 +13,7 @@ import trialogue
 
 SOURCE = Path(trialogue.__file__).parent
 LAYERS = (
-    {"__init__", "errors", "compilation", "arrays"},
+    {"__init__", "errors", "compilation", "arrays", "start_up"},
     {"probabilities", "randomness", "enumeration", "registry", "storage"},
     {"oracles", "blocks", "ledger"},
     {"data", "models"},

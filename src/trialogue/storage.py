@@ -26,6 +26,18 @@ _MENDS = {
 }
 
 
+def require_folder(path: str | os.PathLike[str]) -> None:
+    """Raise `InputError` where the folder that a user's file `path` is to lie in is none, or is not there.
+
+    A folder that a user names and has not made is more often a slip of the pen than a wish.
+    """
+    folder = Path(path).parent
+    if not folder.is_dir():
+        in_the_way = any(parent.is_file() for parent in (folder, *folder.parents))
+        missing = f"there is no folder {folder}: make it, or choose another"
+        raise InputError("out", os.fspath(path), _MENDS[errno.EEXIST] if in_the_way else missing)
+
+
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn an `OSError` of the body into an `InputError` that names `path` and the mend."""

@@ -46,6 +46,9 @@ def late(text):
         raise ValueError("too late")
     return True
 
+def leaving(text):
+    os._exit(0)
+
 def hanging(text):
     while True:
         pass
@@ -109,7 +112,7 @@ def content(path: Path) -> list[dict[str, Any]]:
 
 
 GATED = (
-    *("--prompt", "the cat", "a list", "--n", "6", "--max-new-tokens", "5", "--batch-size", "2"),
+    *("--prompt", "the cat", "--prompt", "a list", "--n", "6", "--max-new-tokens", "5", "--batch-size", "2"),
     *("--verifier", "python:rules.py:gated", "--verifier-whole", "--verifier-timeout", "1000"),
     *("--out", "out.jsonl"),
 )

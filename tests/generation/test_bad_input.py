@@ -23,22 +23,39 @@ from trialogue.generation import run
 
 MASK = ("--walk", "tokenwise-rejection", "--method", "mask")
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
-    "no prompt": ((), "give either --prompt TEXT or --prompts FILE.jsonl"),
-    "both prompts": ((*PROMPT, "--prompts", "p.jsonl"), "give either"),
+    "no prompt": ((), "give --prompt TEXT or --prompts FILE.jsonl"),
+    "both prompts": (
+        (*PROMPT, "--prompts", "p.jsonl"),
+        "--prompts p.jsonl is given too: leave out one of them",
+    ),
     "a line that is not JSON": (("--prompts", "bad.jsonl"), "bad.jsonl:2': the line is not JSON"),
     "no file of prompts": (("--prompts", "none.jsonl"), "cannot be read: No such file"),
     "a long prompt": (("--prompt", "cat " * 300), "tokens, and the model's context 256: shorten it"),
     "a long prompt of a file": (("--prompts", "long.jsonl"), "with id 'b' has "),
     "no model": ((*PROMPT, "--model", "./nothing"), "no such model"),
     "a model without a tokenizer": ((*PROMPT, "--model", "bare"), "it has no tokenizer"),
+    "an adapter without peft": (
+        (*PROMPT, "--model", "adapter"),
+        "model='adapter': it is an adapter of 'someone/base': install peft to load it (`pip install peft`)",
+    ),
+    "an adapter of nothing": ((*PROMPT, "--model", "adapter-of-nothing"), "does not name its base model"),
     "an unknown device": ((*PROMPT, "--device", "nowhere"), "nowhere"),
     "an unknown type": ((*PROMPT, "--dtype", "int8"), "dtype='int8'"),
     "an unknown walk": ((*PROMPT, "--walk", "bactracking"), "the walks are ancestral, rejection"),
     "no verifier": ((*PROMPT, "--walk", "backtracking"), "the walk backtracking needs one"),
     "an unknown field": ((*PROMPT, "--walk", "backtracking", "--quotta", "3"), "did you mean --quota?"),
-    "a field of no walk": (
+    "a field of another walk": (
         (*PROMPT, "--quota", "3"),
-        "option='--quota': neither the command nor the walk ancestral has it",
+        "'--quota': neither the command nor the walk ancestral has it: it belongs to the walk backtracking",
+    ),
+    "a switch of another walk": ((*PROMPT, "--no-argmax-redo"), "it belongs to the walk backtracking"),
+    "a misspelt field of another walk": (
+        (*PROMPT, "--quotta=3"),
+        "did you mean --quota, which belongs to the walk backtracking?",
+    ),
+    "a field of several walks": (
+        (*PROMPT, "--candidates", "3"),
+        "it belongs to the walks best-of-n and block-best",
     ),
     "a misspelt option": (
         (*PROMPT, "--temprature", "1"),
@@ -49,6 +66,15 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
         (*PROMPT, "--walk", "smc", "--verifier", REGEX, "--max_tokens", "1"),
         "did you mean --max-new-tokens",
     ),
+    "words without quotation marks": (
+        ("--prompt", "Name", "a", "city"),
+        "word='a': no option takes it: put a text of several words into quotation marks, and an option before each",
+    ),
+    "two verifiers behind one option": (
+        (*PROMPT, "--verifier", REGEX, "lark:g"),
+        "word='lark:g': no option takes",
+    ),
+    "two stops behind one option": ((*PROMPT, "--stop", "a", "b"), "word='b': no option takes it"),
     "a stray word": (("stray", *PROMPT), "word='stray': no option takes it"),
     "a field of the wrong type": ((*PROMPT, "--walk", "backtracking", "--quota", "x"), "--quota: invalid"),
     "a field out of range": ((*PROMPT, "--walk", "backtracking", "--quota", "-1"), "quota=-1: use 0 or more"),
@@ -63,10 +89,6 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "one token to redraw": (
         (*PROMPT, "--walk", "tokenwise-rejection", "--verifier", REGEX, "--top-k", "1"),
         "top_k=1: the walk tokenwise-rejection would draw the same token again",
-    ),
-    "candidates of another walk": (
-        (*PROMPT, "--candidates", "3"),
-        "neither the command nor the walk ancestral has it",
     ),
     "a delimiter of another walk": (
         (*PROMPT, "--block-delimiter", "a"),
@@ -94,6 +116,19 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "top-p": ((*PROMPT, "--top-p", "2"), "top_p=2.0"),
     "top-k": ((*PROMPT, "--top-k", "0"), "top_k=0: keep at least 1 token, or leave it out for all"),
     "n": ((*PROMPT, "--n", "0"), "n=0: use at least 1"),
+    "until": ((*PROMPT, "--until", "0"), "until=0: use at least 1"),
+    "until besides n": ((*PROMPT, "--until", "2", "--n", "3"), "n=3: --until 2 is given too: leave out one"),
+    "tries without until": ((*PROMPT, "--max-tries", "2"), "max_tries=2: leave it out: it bounds --until"),
+    "too few tries": ((*PROMPT, "--until", "3", "--max-tries", "2"), "max_tries=2: use at least 3"),
+    "a stream of tries": ((*PROMPT, "--stream", "--until", "1"), "one sample of one prompt"),
+    "a completion longer than the context": (
+        (*PROMPT, "--max-new-tokens", "256"),
+        "max_new_tokens=256: the model's context holds 256 tokens, the prompt among them: use at most 255",
+    ),
+    "an unknown key of a prompt line": (
+        ("--prompts", "keys.jsonl"),
+        """keys.jsonl:2': the key "promt" is unknown: did you mean "prompt"?""",
+    ),
     "threads": ((*PROMPT, "--threads", "0"), "threads=0: use at least 1"),
     "stream of many": ((*PROMPT, "--stream", "--n", "2"), "one sample of one prompt"),
     "resampling without weights": ((*PROMPT, "--resample"), "samples of the walk ancestral have no weights"),
@@ -107,21 +142,54 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
         (*PROMPT, "--verifier", 'json-schema:{"type": "integer", "minimum": 3, "maximum": 2}', *MASK),
         "json-schema",
     ),
+    "rules that contradict each other": (
+        (*PROMPT, "--verifier", "regex:[a-c]+", "--verifier", "regex:[x-z]+", *MASK),
+        "they contradict each other: by all of them together no token may begin a completion of 'the cat'",
+    ),
+    "rules that contradict each other in a walk that judges outputs": (
+        (*PROMPT, "--verifier", "regex:[a-c]+", "--verifier", "regex:[x-z]+", "--walk", "rejection"),
+        "verifier=['regex:[a-c]+', 'regex:[x-z]+']: they contradict each other",
+    ),
+    "an empty regex": (
+        (*PROMPT, "--verifier", "regex:"),
+        "nothing stands behind the colon: write it as regex:PAT",
+    ),
+    "an empty rule": (
+        (*PROMPT, "--verifier", "lark:"),
+        "nothing stands behind the colon: write it as lark:FILE",
+    ),
+    "a folder as a rule": ((*PROMPT, "--verifier", "lark:."), "the file . cannot be read: Is a directory"),
     "no file of a schema": (
         (*PROMPT, "--verifier", "json-schema:none.json"),
         "the file none.json cannot be read",
     ),
-    "a grammar that does not parse": ((*PROMPT, "--verifier", "lark:bad.jsonl", *MASK), "lark="),
+    "a grammar that does not parse": (
+        (*PROMPT, "--verifier", "lark:bad.jsonl", *MASK),
+        "verifier='lark:bad.jsonl': line 1, column 1: expecting rule, token or statement",
+    ),
     "no probe": (
         (*PROMPT, "--verifier", "probe:none.safetensors@0.5"),
         "the file none.safetensors cannot be read",
     ),
+    "a threshold that nothing reaches": (
+        (*PROMPT, "--verifier", "probe:none.safetensors@9"),
+        "threshold=9.0: the threshold of a probe is a probability above 0",
+    ),
+    "a threshold that everything reaches": (
+        (*PROMPT, "--verifier", "probe:none.safetensors@0"),
+        "threshold=0.0",
+    ),
+    "a threshold that is no number": ((*PROMPT, "--verifier", "probe:none.safetensors@nan"), "threshold=nan"),
     "no function": ((*PROMPT, "--verifier", "python:rules.py"), "write it as python:FILE.py:FUNCTION"),
     "an unknown function": ((*PROMPT, "--verifier", "python:rules.py:uper"), "the file has no such function"),
     "a file that does not run": ((*PROMPT, "--verifier", "python:bad.jsonl:f"), "it cannot be run"),
     "a function that raises": (
         (*PROMPT, "--verifier", "python:rules.py:raising", *MASK),
         "it raised KeyError",
+    ),
+    "a function that leaves the process": (
+        (*PROMPT, "--verifier", "python:rules.py:leaving", *MASK),
+        "it raised SystemExit: os._exit(0)",
     ),
     "a function that hangs": (
         (*PROMPT, "--verifier", "python:rules.py:hanging", "--verifier-timeout", "0.2", *MASK),
@@ -150,6 +218,10 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
         (*PROMPT, "--out", "/proc/x.jsonl"),
         "/proc/x.jsonl': cannot be written: No",
     ),
+    "output in a folder that is not there": (
+        (*PROMPT, "--out", "none/deep/out.jsonl"),
+        "out='none/deep/out.jsonl': there is no folder none/deep: make it, or choose another",
+    ),
     "output in a file's place": (
         (*PROMPT, "--out", "rules.py/out.jsonl"),
         "a file is in the way of this folder",
@@ -172,6 +244,13 @@ def test_bad_input_is_one_line_and_code_2(case: str, say: Say, tmp_path: Path) -
         save_tiny(tmp_path / "bare", tokenizer=False)
     lines = [{"prompt": "cat", "id": "a"}, {"prompt": "cat " * 300, "id": "b"}]
     (tmp_path / "long.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    (tmp_path / "keys.jsonl").write_text('"a"\n{"promt": "b"}\n', encoding="utf-8")
+    for name, described in (
+        ("adapter", {"base_model_name_or_path": "someone/base"}),
+        ("adapter-of-nothing", {}),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "adapter_config.json").write_text(json.dumps(described), encoding="utf-8")
     os.mkfifo(tmp_path / "pipe")
     tokens, words = BAD[case]
     told = say(*tokens)
@@ -183,6 +262,7 @@ def test_bad_input_is_one_line_and_code_2(case: str, say: Say, tmp_path: Path) -
     assert (tmp_path / "rules.py").read_text(encoding="utf-8") == RULES
     assert not Path("/dev/null.settings.json").exists()
     assert not (tmp_path / "-").exists()
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_tokenizer_does_not_warn_of_a_long_prompt_besides(say: Say, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ def read(tmp_path: Path, content: str | bytes) -> list[Prompt]:
 
 
 def test_objects_and_strings(tmp_path: Path) -> None:
-    content = '\ufeff{"prompt": "é", "id": "one", "more": 1}\r\n\n"two"\n{"prompt": "", "id": 7}'
+    content = '\ufeff{"prompt": "é", "id": "one"}\r\n\n"two"\n{"prompt": "", "id": 7}'
     assert read(tmp_path, content) == [Prompt("one", "é"), Prompt(1, "two"), Prompt(7, "")]
     assert numbered(["a", "b"]) == [Prompt(0, "a"), Prompt(1, "b")]
 
@@ -29,7 +29,15 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 WRONG = {
     "not JSON": ('"a"\n{"prompt": \n', "prompts.jsonl:2': the line is not JSON"),
     "a number": ("3", "prompts.jsonl:1': give an object with a text"),
-    "no prompt": ('"a"\n\n{"text": "b"}', "prompts.jsonl:3': give an object with a text"),
+    "no prompt": ('"a"\n\n{"id": "b"}', "prompts.jsonl:3': give an object with a text"),
+    "a misspelt key": (
+        '"a"\n{"promt": "b"}',
+        """prompts.jsonl:2': the key "promt" is unknown: did you mean "prompt"?""",
+    ),
+    "a key of something else": (
+        '{"prompt": "b", "tags": 1}',
+        """prompts.jsonl:1': the key "tags" is unknown: an object has a "prompt" and optionally an "id\"""",
+    ),
     "a prompt that is no text": ('{"prompt": 3}', "give an object with a text"),
     "an id that is no name": ('{"prompt": "a", "id": 1.5}', "must be a string or a whole number"),
     "an id twice": ('{"prompt": "a", "id": 1}\n"b"', "the id 1 is that of line 1 already"),

@@ -143,7 +143,7 @@ def test_a_prompt_without_weight_keeps_the_others(to_file: bool, say: Say, tmp_p
 
 def test_many_prompts_without_weight_are_counted(say: Say) -> None:
     told = say(
-        "--prompt", *["the cat"] * 8, *HOPELESS, "--walk", "smc", "--max-new-tokens", "2", "--resample"
+        *["--prompt", "the cat"] * 8, *HOPELESS, "--walk", "smc", "--max-new-tokens", "2", "--resample"
     )
     assert (told.code, len(told.lines)) == (2, 8)
     assert "of the prompts with id 0, 1, 2, 3, 4 and 3 more: draw more samples" in told.err

@@ -81,7 +81,7 @@ def test_force_keeps_the_old_samples_until_there_is_a_new_one(
 
 def appended_to(say: Say, folder: Path) -> bool:
     """Whether a file of two samples a prompt becomes the file of four that is drawn at once."""
-    options = ("--prompt", "the", "a", "--max-new-tokens", "5")
+    options = ("--prompt", "the", "--prompt", "a", "--max-new-tokens", "5")
     for file, n in (("some.jsonl", "2"), ("some.jsonl", "4"), ("all.jsonl", "4")):
         assert say(*options, "--out", file, "--n", n).code == 0
     return content(folder / "some.jsonl") == content(folder / "all.jsonl")

@@ -36,7 +36,7 @@ def write(path: Path, *records: dict[str, Any], force: bool = False) -> list[tup
 
 
 def test_lines_are_kept_and_appended_to(tmp_path: Path) -> None:
-    out = tmp_path / "new" / "out.jsonl"
+    out = tmp_path / "out.jsonl"
     assert write(out, record(0, 0), record(1, 0)) == []
     assert write(out, record(0, 1)) == [(0, 0), (1, 0)]
     lines = out.read_text(encoding="utf-8").split("\n")

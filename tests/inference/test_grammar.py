@@ -301,8 +301,27 @@ def test_one_verifier_serves_several_threads():
             lambda t: GrammarVerifier.json_schema({"name": "x", "age": 3}, t),
             "json-schema='.*': none of its keys is a keyword of JSON Schema",
         ),
-        (lambda t: GrammarVerifier.lark("start: foo", t), "lark='start: foo': at 1\\(8\\): unknown name"),
-        (lambda t: GrammarVerifier.lark("\nstart: a (", t), "lark='.*': 2\\("),
+        (
+            lambda t: GrammarVerifier.lark("start: foo", t),
+            "lark='start: foo': line 1, column 8: unknown name: \"foo\"$",
+        ),
+        (
+            lambda t: GrammarVerifier.lark("\nstart: a (", t),
+            r"lark='.*': line 2, column 11: Expected token '\)', found the end of the line$",
+        ),
+        (
+            lambda t: GrammarVerifier.lark('start: "é" £ "b"', t),
+            "lark='.*': line 1, column 12: '£' cannot stand here$",
+        ),
+        (
+            lambda t: GrammarVerifier.lark('start: "a\nb: "c"', t),
+            "lark='.*': line 1, column 10: the line ends within a text or a regular expression$",
+        ),
+        (
+            lambda t: GrammarVerifier.lark("start: /[a/", t),
+            "lark='.*': line 1, column 8: invalid regex \"\\[a\": unclosed character class$",
+        ),
+        (lambda t: GrammarVerifier.lark("", t), "lark='': no start rule found$"),
         (lambda t: GrammarVerifier.regex("a", t, memory=0), "memory=0"),
     ],
 )

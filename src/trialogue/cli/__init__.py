@@ -40,13 +40,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(tokens: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit code: 0, 2 for bad input, 130 for Ctrl-C."""
+    """Run one command and return its exit code: 0 unless it says otherwise, 2 for bad input, 130 for Ctrl-C."""
     try:
         arguments, rest = parser().parse_known_args(tokens)
         if rest and not arguments.fields:
             arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}")
         arguments.overrides = rest
-        arguments.function(arguments)
+        code: int = arguments.function(arguments) or 0
         if sys.stdout is not None:  # as it is where it was closed
             sys.stdout.flush()
     except InputError as error:
@@ -66,7 +66,7 @@ def main(tokens: Sequence[str] | None = None) -> int:
         print(f"trialogue: error: standard output cannot be written: {error.strerror}", file=sys.stderr)
         _flush_what_goes()
         return 2
-    return 0
+    return code
 
 
 def _flush_what_goes() -> None:

@@ -24,15 +24,15 @@ class Commands:
     def add(
         self,
         name: str,
-        function: Callable[[argparse.Namespace], None],
+        function: Callable[[argparse.Namespace], int | None],
         *,
         fields: bool = False,
         **settings: Any,
     ) -> argparse.ArgumentParser:
         """Add the command `name`, explained by the docstring of `function`, and return its parser.
 
-        `function` is called with the parsed arguments, which name the parser itself as `parser`; with `fields`,
-        what the parser does not know is not refused but handed on as `overrides`, a list of words.
+        `function` is called with the parsed arguments, which name the parser itself as `parser`, and may return an exit
+        code; with `fields`, what the parser does not know is not refused but handed on as `overrides`, a list of words.
         """
         said = function.__doc__
         self._require_free(name)

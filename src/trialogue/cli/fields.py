@@ -8,7 +8,7 @@ import itertools
 import re
 import types
 import typing
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from trialogue.cli.words import attached, option_of, value_of
@@ -42,7 +42,7 @@ class Group(NamedTuple):
     """Fields of a dataclass as options of a command: `options` is the class, or an instance that holds the defaults.
 
     The options of a command itself are `terse`: a flag is off until it is given, None cannot be written, and an option
-    of several values adds to them where it comes again. The others are as `override` has them. `description` heads
+    of several values takes one each time that it comes. The others are as `override` has them. `description` heads
     them in the help.
     """
 
@@ -52,12 +52,19 @@ class Group(NamedTuple):
 
 
 def parse(
-    groups: Mapping[str, Group], tokens: Sequence[str], *, prog: str, description: str, unknown: str
+    groups: Mapping[str, Group],
+    tokens: Sequence[str],
+    *,
+    prog: str,
+    description: str,
+    unknown: str,
+    elsewhere: Callable[[], Mapping[str, str]] = dict,
 ) -> dict[str, Any]:
     """An instance for each of `groups`, by its title, with the fields that the command line's `tokens` set.
 
     An option is the name of its field; where two groups have one of the same name, the first group's it is. The
-    error for an option that no group has says `unknown`. Raises `InputError`, as `override` does.
+    error for an option that no group has says `unknown`, and whose it is where that is known `elsewhere`: options of
+    other commands, with what has them. Raises `InputError`, as `override` does.
     """
     from tyro.conf import DisallowNone, FlagCreatePairsOff, OmitArgPrefixes, UseAppendAction, arg
 
@@ -76,7 +83,7 @@ def parse(
         forms = {name: form for group in groups.values() for name, form in _forms(group).items()}
         raise _refused(complaint, words, types_of, forms)
     if strange:
-        raise _strange(strange[0], [option_of(name) for name in types_of], unknown, prog)
+        raise _strange(strange[0], [option_of(name) for name in types_of], elsewhere(), unknown, prog)
     instances = {}
     for title, group in groups.items():
         section = getattr(parsed, members[title][0])
@@ -90,17 +97,15 @@ def parse(
 
 def attach(groups: Mapping[str, Group], tokens: Sequence[str]) -> list[str]:
     """The command line's `tokens` as `parse` reads them: with the values attached to the options that take them."""
-    one: set[str] = set()
-    several: set[str] = set()
+    options: set[str] = set()
     spelling: dict[str, str] = {}
     for group in groups.values():
         for name, kind in _types(group).items():
             spelling[f"--{name}"] = option_of(name)
             if kind is bool or (_is_sequence(kind) and not group.terse):
                 continue
-            (several if _is_sequence(kind) else one).add(option_of(name))
-    spelt = [spelling.get(word, word) for word in tokens]
-    return attached(spelt, one, several)
+            options.add(option_of(name))
+    return attached([spelling.get(word, word) for word in tokens], options)
 
 
 def _values(options: Any) -> dict[str, Any]:
@@ -227,13 +232,23 @@ def _given(option: str, words: Sequence[str]) -> str | None:
     return " ".join(behind) or None
 
 
-def _strange(word: str, known: Sequence[str], unknown: str, prog: str) -> InputError:
-    """The error for a `word` that is none of the options `known`."""
+def _strange(
+    word: str, known: Sequence[str], elsewhere: Mapping[str, str], unknown: str, prog: str
+) -> InputError:
+    """The error for a `word` that is none of the options `known`, and perhaps one of those that others have."""
     if not word.startswith("-"):
-        mend = "no option takes it: put a text of several words into quotation marks"
+        mend = "no option takes it: put a text of several words into quotation marks, and an option before each value"
         return InputError("word", word, f"{mend} (`{prog} --help` lists the options)")
-    close = difflib.get_close_matches(word.partition("=")[0], known, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"`{prog} --help` lists what there is"
+    option = word.partition("=")[0]
+    close = difflib.get_close_matches(option, [*known, *elsewhere], n=1)
+    if not close:
+        hint = f"`{prog} --help` lists what there is"
+    elif close[0] in known:
+        hint = f"did you mean {close[0]}?"
+    elif close[0] == option:
+        hint = f"it belongs to {elsewhere[option]}"
+    else:
+        hint = f"did you mean {close[0]}, which belongs to {elsewhere[close[0]]}?"
     return InputError("option", word, f"{unknown}: {hint}")
 
 

@@ -8,39 +8,43 @@ import dataclasses
 import inspect
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trialogue.cli.commands import Commands
 from trialogue.cli.fields import Group, attach, parse
-from trialogue.cli.words import value_of
+from trialogue.cli.words import option_of, value_of
 from trialogue.errors import InputError
+from trialogue.start_up import uncollected
 
 if TYPE_CHECKING:
     from trialogue.generation.settings import Settings
 
+TOO_FEW_ACCEPTED = 3
+"""The exit code where --require-accepted asks for more than was accepted."""
 _ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r", r"\\": "\\"}
 
 
-def generate(arguments: argparse.Namespace) -> None:
+def generate(arguments: argparse.Namespace) -> int:
     """Draw samples of a language model, such that a verifier accepts them, and write them as JSON lines."""
-    try:
-        settings = settings_of(arguments.overrides)
-    except SystemExit:
-        _print_listed()
-        raise
+    with uncollected():
+        try:
+            settings = settings_of(arguments.overrides)
+        except SystemExit:
+            _print_listed()
+            raise
+
+        import torch
+
+        from trialogue.generation.outputs import generate_to
+
     live = _live(settings)
-
-    import torch
-
-    from trialogue.generation.outputs import generate_to
-
     torch.set_num_threads(settings.machine.threads)
 
     def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    summary = generate_to(
+    outcome = generate_to(
         settings,
         # On a terminal the text itself is what standard output shows.
         lines=live is None or not sys.stdout.isatty(),
@@ -49,7 +53,10 @@ def generate(arguments: argparse.Namespace) -> None:
         report=say if sys.stderr.isatty() else None,
         warn=lambda line: say(f"trialogue: {line}"),
     )
-    say(summary)
+    for remark in outcome.remarks:
+        say(f"trialogue: {remark}")
+    say(outcome.summary)
+    return TOO_FEW_ACCEPTED if settings.destination.require_accepted and not outcome.complete else 0
 
 
 def settings_of(tokens: Sequence[str]) -> "Settings":
@@ -68,7 +75,7 @@ def settings_of(tokens: Sequence[str]) -> "Settings":
         groups["walk"] = Group(walk(), _description(walk), terse=False)
     said = generate.__doc__ or ""
     unknown = f"neither the command nor the walk {name} has it"
-    parsed = parse(groups, words, prog=prog, description=said, unknown=unknown)
+    parsed = parse(groups, words, prog=prog, description=said, unknown=unknown, elsewhere=_options_of_walks)
     inputs, sampling = parsed["model and prompts"], parsed["sampling"]
     return Settings(
         inputs=inputs,
@@ -87,6 +94,22 @@ def _walk(name: str) -> Any:
     if name not in WALKS:
         raise InputError("walk", name, f"the walks are {', '.join(WALKS)}")
     return WALKS[name]
+
+
+def _options_of_walks() -> dict[str, str]:
+    """The options that some walk has, with the walks that have it."""
+    from trialogue.inference import WALKS
+
+    owners: dict[str, list[str]] = {}
+    walks: Iterable[tuple[str, Any]] = WALKS.loadable()
+    for name, walk in walks:
+        for field in dataclasses.fields(walk):
+            owners.setdefault(option_of(field.name), []).append(name)
+            if isinstance(field.default, bool):
+                owners.setdefault(option_of(f"no_{field.name}"), []).append(name)
+    return {
+        option: f"the walk{'s' * (len(names) > 1)} {' and '.join(names)}" for option, names in owners.items()
+    }
 
 
 def _description(walk: Any) -> str:

@@ -63,13 +63,13 @@ def train(arguments: argparse.Namespace) -> None:
     import torch
 
     from trialogue.models.pretrained import load_pretrained
-    from trialogue.storage import make_folder
+    from trialogue.storage import require_folder
     from trialogue.training.probe_examples import read_labelled_texts
     from trialogue.training.probe_files import save_probe
     from trialogue.training.probe_training import check_texts, train_verifier
 
     model, data_path = str(files.model), Path(str(files.data))  # neither is None: their class sees to it
-    make_folder(files.out.parent)
+    require_folder(files.out)
     data = read_labelled_texts(data_path)
     check_texts(data.texts, config)
     torch.set_num_threads(files.threads)

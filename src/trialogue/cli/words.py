@@ -3,21 +3,19 @@
 from collections.abc import Collection, Iterable, Sequence
 
 
-def attached(words: Iterable[str], one: Collection[str], several: Collection[str]) -> list[str]:
-    """`words` with values attached to their options: `--stop a b` as `--stop=a`, `--stop=b`.
+def attached(words: Iterable[str], options: Collection[str]) -> list[str]:
+    """`words` with values attached to those `options` that take one: `--stop a` as `--stop=a`.
 
-    Options of `one` take one value, those of `several` all that follow. A word is a value unless it looks like an
-    option: it begins with a dash, and is neither a number nor, like a sentence that begins with one, of several words.
+    A word is a value unless it looks like an option: it begins with a dash, and is neither a number nor, like a
+    sentence that begins with one, of several words.
     """
     waiting = list(words)[::-1]
     result: list[str] = []
     while waiting:
         word = waiting.pop()
-        values: list[str] = []
-        takes = word in several or (word in one and 1)
-        while waiting and _is_value(waiting[-1], one, several) and (takes is True or len(values) < takes):
-            values.append(waiting.pop())
-        result += [f"{word}={value}" for value in values] or [word]
+        if word in options and waiting and _is_value(waiting[-1], options):
+            word = f"{word}={waiting.pop()}"
+        result.append(word)
     return result
 
 
@@ -32,10 +30,10 @@ def option_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _is_value(word: str, *options: Collection[str]) -> bool:
+def _is_value(word: str, options: Collection[str]) -> bool:
     if not word.startswith("-") or word == "-":
         return True
-    if any(word.partition("=")[0] in known for known in options):
+    if word.partition("=")[0] in options:
         return False
     try:
         float(word)

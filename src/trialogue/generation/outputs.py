@@ -1,9 +1,10 @@
 """A run with its output: to standard output or to a file that a killed run goes on with, and resampled by weight."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -12,7 +13,7 @@ from trialogue.generation.recording import Collected, Output, StandardOutput
 from trialogue.generation.records import COSTS, log_weights
 from trialogue.generation.run import Finished, run
 from trialogue.generation.sample_file import opened, replace, require_begun, require_own, require_regular
-from trialogue.generation.settings import Settings, digest
+from trialogue.generation.settings import Sampling, Settings, digest
 from trialogue.generation.streaming import LiveText
 from trialogue.inference.importance import draws
 
@@ -28,8 +29,8 @@ def generate_to(
     progress: bool = False,
     report: Callable[[str], None] | None = None,
     warn: Callable[[str], None] | None = None,
-) -> str:
-    """Run, write the samples to where the settings say or to standard output, and return a summary in one line.
+) -> "Outcome":
+    """Run, write the samples to where the settings say or to standard output, and say what came of it.
 
     Where samples are resampled the output holds, for each prompt, as many draws from its samples in proportion to
     their weights, all of the same weight; the weighted samples themselves are kept in `FILE.weighted.jsonl`. Without
@@ -60,7 +61,44 @@ def generate_to(
             for record in _resampled(finished.records, settings):
                 StandardOutput().write(record)
         _require_weights(finished.records, settings)
-    return finished.summary(weighted=settings.walk.weighted)
+    return Outcome(
+        finished.summary(weighted=settings.walk.weighted),
+        tuple(_remarks(finished, settings.sampling)),
+        all(accepted >= settings.sampling.wanted for accepted, _ in finished.accepted().values()),
+    )
+
+
+class Outcome(NamedTuple):
+    """A run in one line, `remarks` on what that hides, and whether all samples were accepted that were asked for."""
+
+    summary: str
+    remarks: tuple[str, ...]
+    complete: bool
+
+
+def _remarks(finished: Finished, sampling: Sampling) -> Iterator[str]:
+    """That nothing was accepted, and why; or which prompts were given up."""
+    reasons = Counter(record["reason"] for record in finished.records)
+    if None not in reasons and (len(finished.records) > 1 or sampling.until is not None):
+        (reason, count), *others = reasons.most_common()
+        share = f" ({count} of them)" if others else ""
+        yield f"none of {len(finished.records)} samples was accepted: {reason}{share}"
+    elif sampling.until is not None:
+        lacking = [
+            f"{name!r} ({accepted} of {tries})"
+            for name, (accepted, tries) in finished.accepted().items()
+            if accepted < sampling.until
+        ]
+        if lacking:
+            yield (
+                f"fewer than {sampling.until} of {sampling.most_tries} tries were accepted of the "
+                f"prompt{'s' * (len(lacking) > 1)} with id {_listed(lacking)}: raise --max-tries"
+            )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _run(
@@ -76,7 +114,10 @@ def _run(
     try:
         return run(settings, output, live=live, progress=progress, report=report, warn=warn)
     except (InputError, KeyboardInterrupt) as error:
-        there = f"{len(output.kept)} of {settings.sampling.n * len(settings.prompts)} samples are {where}"
+        whole = (
+            f" of {settings.sampling.n * len(settings.prompts)}" if settings.sampling.until is None else ""
+        )
+        there = f"{len(output.kept)}{whole} samples are {where}"
         if isinstance(error, KeyboardInterrupt):
             raise KeyboardInterrupt(f"interrupted: {there}") from error
         if not output.kept:
@@ -99,10 +140,10 @@ def _resampled(records: list[dict[str, Any]], settings: Settings) -> Iterator[di
     Each weighs its prompt's mean weight. A prompt without weight has one record, whose costs are those of all its
     samples.
     """
-    n, run_name = settings.sampling.n, digest(_resampling(settings))
+    run_name = digest(_resampling(settings))
     for prompt, samples in zip(settings.prompts, _by_prompt(records, settings), strict=True):
         weights = torch.tensor(log_weights(samples), dtype=torch.float64)
-        mean = float(weights.logsumexp(0)) - math.log(n)
+        mean = float(weights.logsumexp(0)) - math.log(len(samples))
         if mean == -math.inf:
             spent = {cost: sum(record[cost] for record in samples) for cost in (*COSTS, "seconds")}
             nothing: dict[str, Any] = {
@@ -115,7 +156,7 @@ def _resampled(records: list[dict[str, Any]], settings: Settings) -> Iterator[di
             refused = {"accepted": False, "reason": _WEIGHTLESS, "source": None}
             yield samples[0] | nothing | refused | spent | {"sample": 0, "run": run_name}
             continue
-        drawn = draws(weights, n, settings.sampling.seed, prompt.stream(0)).tolist()
+        drawn = draws(weights, settings.sampling.wanted, settings.sampling.seed, prompt.stream(0)).tolist()
         for sample, source in enumerate(drawn):
             yield samples[source] | {
                 "sample": sample,
@@ -126,8 +167,10 @@ def _resampled(records: list[dict[str, Any]], settings: Settings) -> Iterator[di
 
 
 def _by_prompt(records: list[dict[str, Any]], settings: Settings) -> list[list[dict[str, Any]]]:
-    n = settings.sampling.n
-    return [records[first : first + n] for first in range(0, len(records), n)]
+    samples: dict[Any, list[dict[str, Any]]] = {prompt.id: [] for prompt in settings.prompts}
+    for record in records:
+        samples[record["id"]].append(record)
+    return list(samples.values())
 
 
 def _require_weights(records: list[dict[str, Any]], settings: Settings) -> None:
@@ -138,8 +181,7 @@ def _require_weights(records: list[dict[str, Any]], settings: Settings) -> None:
         if max(log_weights(samples), default=0.0) == -math.inf
     ]
     if without:
-        named = ", ".join(map(repr, without[:_NAMED]))
-        named += f" and {len(without) - _NAMED} more" if len(without) > _NAMED else ""
+        named = _listed(list(map(repr, without)))
         mend = f"{_WEIGHTLESS} of the prompt{'s' if len(without) > 1 else ''} with id {named}: draw more samples, "
         mend += f"or raise the budget ({len(settings.prompts) - len(without)} of {len(settings.prompts)} prompts are "
         raise InputError("resample", True, mend + "resampled)")

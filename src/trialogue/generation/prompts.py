@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from trialogue.errors import InputError, require_text
 
 _SAMPLES_OF_A_PROMPT = 1 << 32
 _PLACES = 1 << 31
+_KEYS = ("prompt", "id")
 
 
 class Prompt(NamedTuple):
@@ -41,8 +43,8 @@ def read_prompts(source: str) -> list[Prompt]:
     """Prompts of the file `source`, or of standard input where that is "-".
 
     A line is an object with the text as "prompt" and optionally an "id" (a string or a whole number), or a plain JSON
-    string; empty lines are skipped. Raises `InputError` naming file and line for one that is neither, for an id that
-    comes twice, and for a file that cannot be read or holds no prompt.
+    string; empty lines are skipped. Raises `InputError` naming file and line for one that is neither, for a key of any
+    other name, for an id that comes twice, and for a file that cannot be read or holds no prompt.
     """
     if source == "-":
         return _parsed("stdin", sys.stdin.buffer)
@@ -81,7 +83,18 @@ def _parsed(source: str, lines: Iterable[bytes]) -> list[Prompt]:
 def _prompt(value: object, place: int, where: str) -> Prompt:
     if isinstance(value, str):
         value = {"prompt": value}
-    if not isinstance(value, dict) or not isinstance(value.get("prompt"), str):
+    if not isinstance(value, dict):
+        raise InputError("prompts", where, 'give an object with a text as "prompt", or a JSON string')
+    for key in value:
+        if key not in _KEYS:
+            close = get_close_matches(key, _KEYS, n=1)
+            hint = (
+                f'did you mean "{close[0]}"?' if close else 'an object has a "prompt" and optionally an "id"'
+            )
+            raise InputError(
+                "prompts", where, f"the key {json.dumps(key, ensure_ascii=False)} is unknown: {hint}"
+            )
+    if not isinstance(value.get("prompt"), str):
         raise InputError("prompts", where, 'give an object with a text as "prompt", or a JSON string')
     name = value.get("id", place)
     if isinstance(name, bool) or not isinstance(name, int | str):

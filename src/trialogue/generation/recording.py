@@ -11,6 +11,7 @@ from trialogue.generation.records import records_of
 from trialogue.generation.sample_file import Key, line_of
 from trialogue.generation.settings import Settings, digest
 from trialogue.generation.streaming import LiveText
+from trialogue.generation.tries import Tries
 from trialogue.generation.verifier_specs import Built
 from trialogue.inference import Samples
 from trialogue.models.pretrained import PretrainedOracle
@@ -61,7 +62,8 @@ class Collected:
 class Recorder:
     """An observer of `generate` that writes samples as they finish, and shows the first while it grows.
 
-    `pending` names the run's samples, `starts` holds the lengths of their prompts in tokens.
+    `pending` names the samples that are drawn, `starts` holds the lengths of their prompts in tokens; `tries` tells
+    which of them are to be written.
     """
 
     def __init__(
@@ -71,11 +73,12 @@ class Recorder:
         pending: Sequence[Key],
         starts: Sequence[int],
         built: Sequence[Built],
+        tries: Tries,
         output: Output,
         live: LiveText | None,
     ) -> None:
         self._settings, self._oracle, self._pending, self._starts = settings, oracle, pending, starts
-        self._built, self._output, self._live = built, output, live
+        self._built, self._tries, self._output, self._live = built, tries, output, live
         self._run = digest(settings.identity())
 
     def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
@@ -85,7 +88,7 @@ class Recorder:
             self._live.show(self._oracle.tokenization.text(completion, final=False))
 
     def filed(self, places: Tensor, samples: Samples) -> None:
-        """Write the lines of samples that have finished."""
+        """Write the lines of samples that have finished, and belong to the run."""
         keys = [self._pending[place] for place in places.tolist()]
         records = records_of(
             samples,
@@ -98,5 +101,6 @@ class Recorder:
         for key, record in zip(keys, records, strict=True):
             if self._live is not None:
                 self._live.end(record["text"])
-            self._output.write(record)
-            self._output.kept[key] = record
+            for own, ready in self._tries.finish(key, record):
+                self._output.write(ready)
+                self._output.kept[own] = ready

@@ -56,7 +56,7 @@ def records_of(
             if value is not None and threshold is not None and value < threshold
         ]
         accepted = columns["accepted"][row] and not below
-        reason = _reason(stopped, ended, sampling.max_new_tokens, *below)
+        reason = _reason(stopped, ended, sampling.longest, *below)
         if stopped == "failed":
             reason = f"failed: {_failure(settings, length, len(completions[row]), oracle.max_length)}"
         records.append(
@@ -101,8 +101,8 @@ def _failure(settings: Settings, length: int, drawn: int, context: int | None) -
     if sampling.temperature == 0 or sampling.top_k is not None or sampling.top_p != 1:
         reason += " of those that temperature, top_k and top_p leave"
     # The token that comes last must complete the text: with more room there might have been another.
-    if drawn + 1 == sampling.max_new_tokens:
-        reason += f", with max_new_tokens={sampling.max_new_tokens} leaving room for one more only"
+    if drawn + 1 == sampling.longest:
+        reason += f", with max_new_tokens={sampling.longest} leaving room for one more only"
     elif context is not None and length + 1 == context:
         reason += ", with the model's context leaving room for one more only"
     return reason

@@ -1,6 +1,5 @@
 """A run of `trialogue generate`: from settings to output lines, written as samples finish."""
 
-import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,27 +9,42 @@ from typing import Any, NamedTuple
 import torch
 
 from trialogue.errors import InputError
-from trialogue.generation.prompts import Prompt
+from trialogue.generation.admissibility import UnreadOracle, encoded, require_viable
 from trialogue.generation.recording import Output, Recorder
 from trialogue.generation.records import log_weights
+from trialogue.generation.sample_file import Key
 from trialogue.generation.settings import Settings
 from trialogue.generation.streaming import LiveText
+from trialogue.generation.tries import Tries
 from trialogue.generation.verifier_specs import Built
-from trialogue.inference import Product, generate, truncated, values
+from trialogue.inference import Product, generate, truncated
 from trialogue.inference.importance import effective_sample_size
 from trialogue.inference.walks.batch import DEFAULT_MEMORY
 from trialogue.inference.walks.engine import rows_at_once
-from trialogue.models.pretrained import PretrainedOracle, load_pretrained
-from trialogue.oracles import Autoregressive
+from trialogue.models.pretrained import PretrainedCheckpoint, PretrainedOracle
+from trialogue.models.tokenization import Tokenization
+from trialogue.start_up import uncollected
 
 
 class Finished(NamedTuple):
-    """The records of a run in the order of prompts and samples, and what this run, without an earlier one's, took."""
+    """The records of a run in the order of prompts and samples, and what this run, without an earlier one's, took.
+
+    `kept` of the records were there before, `left_out` samples were drawn in advance and are none of them.
+    """
 
     records: list[dict[str, Any]]
     kept: int
+    left_out: int
     tokens: int
     seconds: float
+
+    def accepted(self) -> dict[int | str, tuple[int, int]]:
+        """By the id of each prompt, how many of its samples were accepted, and how many there are."""
+        shares: dict[int | str, tuple[int, int]] = {}
+        for record in self.records:
+            accepted, samples = shares.get(record["id"], (0, 0))
+            shares[record["id"]] = accepted + record["accepted"], samples + 1
+        return shares
 
     def summary(self, weighted: bool) -> str:
         """The run in one line."""
@@ -41,6 +55,8 @@ class Finished(NamedTuple):
             parts = [f"1 sample, {'accepted' if reason is None else f'not accepted ({reason})'}"]
         if self.kept:
             parts[0] += f" ({self.kept} of the samples were there already)"
+        if self.left_out:
+            parts.append(f"{self.left_out} more drawn in advance and left out")
         if weighted and accepted:
             prompts: dict[Any, list[dict[str, Any]]] = {}
             for record in self.records:
@@ -52,6 +68,9 @@ class Finished(NamedTuple):
             )
             parts.append(f"effective sample size {size:.1f}")
         parts.append(f"{sum(record['queries'] for record in self.records)} queries")
+        calls = sum(record["verifier_calls"] for record in self.records)
+        if calls:
+            parts.append(f"{calls} verifier calls")
         if self.tokens:
             parts.append(f"{self.tokens / self.seconds:.1f} tokens/s")
         return ", ".join([*parts, f"{self.seconds:.1f} s"])
@@ -71,46 +90,89 @@ def run(
     Raises `InputError` for whatever of the settings cannot be used, out of memory among it. `report` is told what takes
     long before the first sample, `warn` what makes every step of it slow.
     """
-    inputs, sampling, machine, walk = settings.inputs, settings.sampling, settings.machine, settings.walk
-    kept = {key: record for key, record in output.kept.items() if key[1] < sampling.n}
-    wanted = [(place, sample) for place in range(len(settings.prompts)) for sample in range(sampling.n)]
-    pending = [key for key in wanted if key not in kept]
-    if not pending:
-        return Finished([kept[key] for key in wanted], len(kept), 0, 0.0)
-    if report is not None:
-        report(f"loading {inputs.model}")
-    oracle = load_pretrained(
+    sampling = settings.sampling
+    tries = Tries(sampling, len(settings.prompts), output.kept)
+    pending, kept = tries.pending(), dict(output.kept)
+    tokens, began = 0, time.perf_counter()
+    if pending:
+        if report is not None:
+            report(f"loading {settings.inputs.model}")
+        with uncollected():
+            oracle, prompts, built = _loaded(settings, warn)
+        if warn is not None and sampling.top_k is None:
+            _warn_of_each(warn, sampling.walk, built, oracle.vocab_size)
+        began = time.perf_counter()
+    while pending:
+        starts = [len(prompts[place]) for place, _ in pending]
+        recorder = Recorder(settings, oracle, pending, starts, built, tries, output, live)
+        tokens += _draw(settings, oracle, prompts, built, pending, recorder, progress)
+        pending = tries.pending()
+    keys = tries.keys()
+    return Finished(
+        [output.kept[key] for key in keys],
+        kept=sum(key in kept for key in keys),
+        left_out=tries.left_out,
+        tokens=tokens,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _loaded(
+    settings: Settings, warn: Callable[[str], None] | None
+) -> tuple[PretrainedOracle, list[list[int]], list[Built]]:
+    """Model, prompts in tokens, and verifiers; what is wrong with the last two is told before weights are read."""
+    inputs, machine, walk = settings.inputs, settings.machine, settings.walk
+    checkpoint = PretrainedCheckpoint(
         str(inputs.model),
         device=machine.device,
         dtype=machine.dtype,
         remote_code=machine.trust_remote_code,
-        recompute=machine.recompute,
     )
-    began = time.perf_counter()
-    prompts = [_encoded(oracle, prompt, inputs.chat) for prompt in settings.prompts]
-    built = settings.rule.build(
-        oracle,
-        verdicts=walk.uses == "verdicts",
-        # A walk that uses nothing lets the verifier judge the result.
-        ranks=walk.uses in ("nothing", "ranks"),
-        stop=sampling.stop,
-    )
-    if walk.judges == "prefixes":
-        judging = [one for one in built if one.kind.judges_prompts]
-        _require_viable(settings.prompts, prompts, oracle, judging)
-    verifiers = [one.verifier for one in built]
-    if warn is not None and sampling.top_k is None:
-        _warn_of_each(warn, sampling.walk, built, oracle.vocab_size)
+    prompts = encoded(checkpoint, settings, warn)
+
+    def build(tokenization: Tokenization) -> list[Built]:
+        return settings.rule.build(
+            tokenization,
+            verdicts=walk.uses == "verdicts",
+            # A walk that uses nothing lets the verifier judge the result.
+            ranks=walk.uses in ("nothing", "ranks"),
+            stop=settings.sampling.stop,
+        )
+
+    built = build(checkpoint.tokenization)
+    if warn is not None:
+        for note in dict.fromkeys(note for one in built for note in one.notes):
+            warn(note)
+    unjudged = require_viable(settings, prompts, built, UnreadOracle(checkpoint))
+    oracle = checkpoint.load(recompute=machine.recompute)
+    if oracle.tokenization is not checkpoint.tokenization:
+        built = build(oracle.tokenization)
+    for one in built:
+        one.require_fit(oracle)
+    require_viable(settings, prompts, unjudged, oracle)
+    return oracle, prompts, built
+
+
+def _draw(
+    settings: Settings,
+    oracle: PretrainedOracle,
+    prompts: Sequence[Sequence[int]],
+    built: Sequence[Built],
+    keys: Sequence[Key],
+    recorder: Recorder,
+    progress: bool,
+) -> int:
+    """Draw the samples `keys`; returns how many tokens they have."""
+    sampling, machine, walk = settings.sampling, settings.machine, settings.walk
     cut = sampling.temperature != 1 or sampling.top_p != 1 or sampling.top_k is not None
     law = truncated(oracle, sampling.temperature, sampling.top_p, sampling.top_k) if cut else oracle
-    starts = [len(prompts[place]) for place, _ in pending]
-    recorder = Recorder(settings, oracle, pending, starts, built, output, live)
+    verifiers = [one.verifier for one in built]
     arguments: dict[str, Any] = {
         "walk": walk,
         "verifier": Product(*verifiers) if len(verifiers) > 1 else next(iter(verifiers), None),
-        "max_new_tokens": sampling.max_new_tokens,
+        "max_new_tokens": sampling.longest,
         "seed": sampling.seed,
-        "sample_ids": [settings.prompts[place].stream(sample) for place, sample in pending],
+        "sample_ids": [settings.prompts[place].stream(sample) for place, sample in keys],
         "batch_size": machine.batch_size,
         "max_queries": sampling.max_queries,
         "max_steps": sampling.max_steps,
@@ -119,36 +181,10 @@ def run(
         "progress": progress,
         "observer": recorder,
     }
-    rows = rows_at_once(law, walk, len(pending), machine.batch_size)
-    with _named_memory(settings, rows, max(map(len, prompts)) + sampling.max_new_tokens):
-        samples = generate(law, [prompts[place] for place, _ in pending], **arguments)
-    tokens = int((samples.lengths - samples.prompt_lengths).sum())
-    return Finished([output.kept[key] for key in wanted], len(kept), tokens, time.perf_counter() - began)
-
-
-def _encoded(oracle: PretrainedOracle, prompt: Prompt, chat: bool) -> list[int]:
-    with _unsaid():
-        tokens = oracle.tokenization.chat(prompt.text) if chat else oracle.tokenization.encode(prompt.text)
-    if not tokens:
-        raise InputError(
-            "prompt", prompt.text, "it has no tokens, and the model has none to begin with: give a text"
-        )
-    if oracle.max_length is not None and len(tokens) >= oracle.max_length:
-        mend = f"has {len(tokens)} tokens, and the model's context {oracle.max_length}: shorten it"
-        raise InputError("prompt", _shortened(prompt), f"with id {prompt.id!r} {mend}")
-    return tokens
-
-
-@contextmanager
-def _unsaid() -> Iterator[None]:
-    """Keep the tokenizer from warning of a prompt that is too long, which is an error of one line here."""
-    logger = logging.getLogger("transformers.tokenization_utils_base")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
+    rows = rows_at_once(law, walk, len(keys), machine.batch_size)
+    with _named_memory(settings, rows, max(map(len, prompts)) + sampling.longest):
+        samples = generate(law, [prompts[place] for place, _ in keys], **arguments)
+    return int((samples.lengths - samples.prompt_lengths).sum())
 
 
 def _warn_of_each(warn: Callable[[str], None], walk: str, built: Sequence[Built], vocab_size: int) -> None:
@@ -163,28 +199,6 @@ def _warn_of_each(warn: Callable[[str], None], walk: str, built: Sequence[Built]
     # Several are asked about the same continuations: it is said of the first.
     for one in [one.graded for one in built if one.graded is not None][:1]:
         one.each = told
-
-
-def _shortened(prompt: Prompt) -> str:
-    return prompt.text if len(prompt.text) <= 40 else f"{prompt.text[:40]}…"
-
-
-def _require_viable(
-    prompts: Sequence[Prompt],
-    tokens: Sequence[Sequence[int]],
-    oracle: Autoregressive,
-    built: Sequence[Built],
-) -> None:
-    """Raise `InputError` where a prompt as it stands has the value zero: then no completion of it has another."""
-    for kind, verifier, *_ in built:
-        for prompt, encoded in zip(prompts, tokens, strict=True):
-            if float(values(verifier, oracle, [encoded], prompt_lengths=len(encoded))) > 0:
-                continue
-            what = "the empty completion" if verifier.scope == "completion" else "it as it stands"
-            mend = f"the verifier rejects {what}, so that no completion can be accepted"
-            if kind.is_function:
-                mend += "; one of whole texts only needs --verifier-whole"
-            raise InputError("prompt", _shortened(prompt), mend)
 
 
 @contextmanager

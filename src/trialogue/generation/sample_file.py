@@ -16,7 +16,7 @@ from trialogue import __version__
 from trialogue.errors import InputError
 from trialogue.generation.prompts import Prompt
 from trialogue.generation.settings import digest
-from trialogue.storage import atomic_write, make_folder, writing
+from trialogue.storage import atomic_write, require_folder, writing
 
 Key = tuple[int, int]
 """A sample: the place of its prompt among the prompts, and its own among the samples of that prompt."""
@@ -69,8 +69,8 @@ def opened(
     cannot be written.
     """
     require_regular(path)
+    require_folder(path)
     path = path.absolute()
-    make_folder(path.parent)
     with writing(path), path.open("ab"):
         pass  # Where nothing can be written, nobody else is writing.
     lock = FileLock(path.with_name(f".{path.name}.lock"))

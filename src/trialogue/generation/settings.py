@@ -12,6 +12,9 @@ from trialogue.errors import InputError, non_negative_number, probability, whole
 from trialogue.generation.prompts import Prompt, numbered, read_prompts
 from trialogue.generation.verifier_specs import Rule
 
+_LONGEST = 256
+_TRIES = 10
+
 
 @dataclass(frozen=True)
 class Inputs:
@@ -19,8 +22,8 @@ class Inputs:
 
     model: Annotated[str | None, arg(metavar="MODEL")] = None
     """Hub id, folder, GGUF file, or a name of `trialogue models list`."""
-    prompt: Annotated[tuple[str, ...], arg(metavar="TEXT ...")] = ()
-    """Texts to continue."""
+    prompt: Annotated[tuple[str, ...], arg(metavar="TEXT")] = ()
+    """A text to continue; may come again."""
     prompts: Annotated[str | None, arg(metavar="FILE")] = None
     """JSON lines: {"prompt": TEXT, "id": ID} or TEXT; - is standard input. An id keeps the samples of a prompt the same
     whatever comes before it."""
@@ -31,9 +34,11 @@ class Inputs:
         if self.model is None:
             mend = "name one: a hub id, a folder, or one of `trialogue models list`"
             raise InputError("model", None, mend)
-        if bool(self.prompt) == (self.prompts is not None):
-            given = self.prompt or None
-            raise InputError("prompt", given, "give either --prompt TEXT or --prompts FILE.jsonl")
+        if self.prompt and self.prompts is not None:
+            mend = f"--prompts {self.prompts} is given too: leave out one of them"
+            raise InputError("prompt", self.prompt[0], mend)
+        if not self.prompt and self.prompts is None:
+            raise InputError("prompt", None, "give --prompt TEXT or --prompts FILE.jsonl")
 
     def read(self) -> tuple[Prompt, ...]:
         """The prompts; raises `InputError` for a file that holds none, or anything else."""
@@ -52,13 +57,18 @@ class Sampling:
     """Keep the most probable tokens up to P."""
     top_k: Annotated[int | None, arg(metavar="K")] = None
     """Keep the K most probable tokens (all)."""
-    stop: Annotated[tuple[str, ...], arg(metavar="TEXT ...")] = ()
-    r"""Texts each of which completes a sample; \n and \t are understood. Rules judge the text before it (functions of
-    tokens are given the stop too)."""
+    stop: Annotated[tuple[str, ...], arg(metavar="TEXT")] = ()
+    r"""A text that completes a sample, and may come again; \n and \t are understood. Rules judge the text before it
+    (functions of tokens are given the stop too)."""
     n: Annotated[int, arg(metavar="N")] = 1
     """Samples of each prompt."""
-    max_new_tokens: Annotated[int, arg(metavar="N")] = 256
-    """Longest completion."""
+    until: Annotated[int | None, arg(metavar="N")] = None
+    """In place of --n: samples of each prompt until N are accepted. They are the first of those that --n draws, and all
+    that were rejected on the way are among them."""
+    max_tries: Annotated[int | None, arg(metavar="N")] = None
+    """Samples of a prompt after which --until gives up (10 for each that is to be accepted)."""
+    max_new_tokens: Annotated[int | None, arg(metavar="N")] = None
+    """Longest completion (256, or what the model's context leaves)."""
     max_queries: Annotated[int | None, arg(metavar="N")] = None
     """Queries after which a sample is given up (none)."""
     max_steps: Annotated[int | None, arg(metavar="N")] = None
@@ -71,13 +81,38 @@ class Sampling:
 
     def __post_init__(self) -> None:
         whole_number("n", self.n, 1)
-        whole_number("max_new_tokens", self.max_new_tokens, 1)
         whole_number("seed", self.seed, 0)
         non_negative_number("temperature", self.temperature)
         probability("top_p", self.top_p, zero=False)
-        _require_positive(self, "max_queries", "max_steps")
+        _require_positive(self, "until", "max_tries", "max_new_tokens", "max_queries", "max_steps")
+        if self.until is None and self.max_tries is not None:
+            raise InputError(
+                "max_tries", self.max_tries, "leave it out: it bounds --until, which is not given"
+            )
+        if self.until is not None and self.n != 1:
+            raise InputError("n", self.n, f"--until {self.until} is given too: leave out one of them")
+        if self.max_tries is not None and self.max_tries < self.wanted:
+            mend = f"use at least {self.wanted}, the number that --until wants accepted"
+            raise InputError("max_tries", self.max_tries, mend)
         if self.top_k is not None:
             whole_number("top_k", self.top_k, 1, mend="keep at least 1 token, or leave it out for all")
+
+    @property
+    def longest(self) -> int:
+        """The longest completion in tokens, where the model's context does not end it sooner."""
+        return _LONGEST if self.max_new_tokens is None else self.max_new_tokens
+
+    @property
+    def wanted(self) -> int:
+        """How many samples of each prompt are to be accepted, if all are that the user hopes for."""
+        return self.n if self.until is None else self.until
+
+    @property
+    def most_tries(self) -> int:
+        """How many samples of each prompt are drawn at most."""
+        if self.until is None:
+            return self.n
+        return _TRIES * self.until if self.max_tries is None else self.max_tries
 
 
 @dataclass(frozen=True)
@@ -88,6 +123,8 @@ class Destination:
     """Write here, and go on where a killed run stopped (standard output)."""
     force: bool = False
     """Begin --out anew."""
+    require_accepted: bool = False
+    """Exit with code 3, and not 0, where fewer samples of a prompt were accepted than --n or --until ask for."""
     stream: bool = False
     """Show the text while it grows."""
 
@@ -135,8 +172,8 @@ class Settings:
     def __post_init__(self) -> None:
         if self.walk.uses != "nothing" and not self.rule.verifier:
             raise InputError("verifier", None, f"the walk {self.sampling.walk} needs one")
-        if self.destination.stream and len(self.prompts) * self.sampling.n > 1:
-            mend = "one sample of one prompt can be shown: leave out --n, give one prompt"
+        if self.destination.stream and (len(self.prompts) > 1 or self.sampling.most_tries > 1):
+            mend = "one sample of one prompt can be shown: leave out --n and --until, give one prompt"
             raise InputError("stream", True, mend)
         if self.sampling.resample and not self.walk.weighted:
             mend = f"samples of the walk {self.sampling.walk} have no weights"
@@ -161,7 +198,8 @@ class Settings:
         """What decides the samples of a prompt, as JSON values: two runs that agree in it continue each other."""
         name, sampling = self.sampling.walk, asdict(self.sampling)
         # How many samples there are, and what becomes of them, changes none of them.
-        del sampling["n"], sampling["resample"]
+        del sampling["n"], sampling["until"], sampling["max_tries"], sampling["resample"]
+        sampling["max_new_tokens"] = self.sampling.longest
         values = {
             "walk": sampling.pop("walk"),
             **{f"{name} {field}": value for field, value in asdict(self.walk).items()},

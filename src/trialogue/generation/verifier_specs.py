@@ -13,11 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 from tyro.conf import arg
 
 from trialogue.errors import InputError, non_negative_number, one_of
+from trialogue.generation.verifier_contents import (
+    content_of,
+    file_of_function,
+    file_of_probe,
+    is_inline,
+    text_of,
+    threshold_of,
+)
 from trialogue.registry import Registry
 
 if TYPE_CHECKING:
     from trialogue.generation.values import Graded
     from trialogue.models.pretrained import PretrainedOracle
+    from trialogue.models.tokenization import Tokenization
     from trialogue.oracles import Verifier
 
 Scope = Literal["completion", "sequence"]
@@ -28,8 +37,8 @@ Reads = Literal["text", "tokens"]
 class Rule:
     """What is accepted: what every one of the verifiers accepts."""
 
-    verifier: Annotated[tuple[str, ...], arg(metavar="SPEC ...")] = ()
-    """What accepts a text, a KIND:CONTENT of those below; several must all accept."""
+    verifier: Annotated[tuple[str, ...], arg(metavar="SPEC")] = ()
+    """What accepts a text, a KIND:CONTENT of those below; may come again, and then all must accept."""
     verifier_scope: Scope = "completion"
     """What a function is given: the completion, or prompt and completion."""
     verifier_reads: Reads = "text"
@@ -56,7 +65,7 @@ class Rule:
         for spec in self.verifier:
             path = _path(spec)
             if path is not None:
-                _read(spec, path)
+                content_of(spec, path)
 
     def identity(self) -> dict[str, Any]:
         """What decides verdicts, as JSON values: the specs, the sha256 of their files, and what functions are given."""
@@ -64,21 +73,21 @@ class Rule:
         for spec in self.verifier:
             path = _path(spec)
             if path is not None:
-                files[f"content of {path}"] = hashlib.sha256(_read(spec, path)).hexdigest()
+                files[f"content of {path}"] = hashlib.sha256(content_of(spec, path)).hexdigest()
         functions = {
             name: getattr(self, name) for name in ("verifier_scope", "verifier_reads", "verifier_whole")
         }
         return {"verifier": list(self.verifier), **files, **functions}
 
     def build(
-        self, oracle: "PretrainedOracle", *, verdicts: bool, ranks: bool = False, stop: Sequence[str] = ()
+        self, tokenization: "Tokenization", *, verdicts: bool, ranks: bool = False, stop: Sequence[str] = ()
     ) -> list["Built"]:
-        """The verifier of each spec, for `oracle`; with `verdicts` those that give probabilities say 0 or 1.
+        """The verifier of each spec, for models of a `tokenization`; with `verdicts` probabilities are cut to 0 or 1.
 
         Where a walk only `ranks` by values, they are what they are; a threshold decides about the one that is chosen.
 
         Verifiers of text judge what comes before the first of the strings `stop`. Raises `InputError` for what does not
-        compile, load, or fit the model.
+        compile or load; whether it fits the model is what `Built.require_fit` asks once that is there.
         """
         from trialogue.generation.values import Graded
         from trialogue.inference.verifiers import Threshold, as_verifier
@@ -86,40 +95,55 @@ class Rule:
         built = []
         for spec in self.verifier:
             kind, content = _split(spec)
-            verifier = as_verifier(kind.build(Wanted(spec, content, self, oracle, verdicts)))
+            wanted = Wanted(spec, content, self, tokenization, verdicts, [])
+            verifier = as_verifier(kind.build(wanted))
+            notes = tuple(verifier.notes)
             if stop:
                 verifier = verifier.up_to(stop)
             graded = verifier if isinstance(verifier, Graded) else Graded(verifier) if kind.graded else None
             threshold = None if graded is None else graded.threshold
             if graded is None or threshold is None:
-                built.append(Built(kind, graded or verifier, graded, None))
+                judge, cut = graded or verifier, None
             elif verdicts or (graded.written and not ranks):
-                built.append(Built(kind, Threshold(graded, threshold), graded, None))
+                judge, cut = Threshold(graded, threshold), None
             else:
-                built.append(Built(kind, graded, graded, threshold if ranks else None))
+                judge, cut = graded, threshold if ranks else None
+            built.append(Built(kind, judge, graded, cut, notes, tuple(wanted.fits)))
         return built
 
 
 class Wanted(NamedTuple):
     """A verifier to be built: its `spec`, what that says behind the colon, and what it is built for.
 
-    With `verdicts` the walk asks for 0 or 1.
+    With `verdicts` the walk asks for 0 or 1. What has to be asked of the model itself is put among `fits`: functions
+    that are called once it is there, and raise `InputError` where it is another than the verifier is for.
     """
 
     spec: str
     content: str
     rule: Rule
-    oracle: "PretrainedOracle"
+    tokenization: "Tokenization"
     verdicts: bool
+    fits: list[Callable[["PretrainedOracle"], None]]
 
 
 class Built(NamedTuple):
-    """A verifier as a walk is given it; `graded` remembers its values, which `threshold` cuts in the end."""
+    """A verifier as a walk is given it; `graded` remembers its values, which `threshold` cuts in the end.
+
+    `notes` are lines that a user should read.
+    """
 
     kind: "Kind"
     verifier: "Verifier"
     graded: "Graded | None"
     threshold: float | None
+    notes: tuple[str, ...]
+    fits: tuple[Callable[["PretrainedOracle"], None], ...]
+
+    def require_fit(self, oracle: "PretrainedOracle") -> None:
+        """Raise `InputError` where the verifier is for another model than `oracle`."""
+        for fit in self.fits:
+            fit(oracle)
 
 
 @dataclass(frozen=True)
@@ -146,6 +170,9 @@ def _split(spec: str) -> tuple[Kind, str]:
     if not colon or name not in KINDS:
         *others, last = (f"{name}:{kind.form}" for name, kind in KINDS.loadable())
         raise InputError("verifier", spec, f"write it as {', '.join(others)} or {last}")
+    if not content:
+        mend = f"nothing stands behind the colon: write it as {name}:{KINDS[name].form}"
+        raise InputError("verifier", spec, mend)
     return KINDS[name], content
 
 
@@ -153,60 +180,26 @@ def _path(spec: str) -> Path | None:
     kind, content = _split(spec)
     try:
         return kind.path(content)
+    except InputError:
+        raise
     except ValueError:
         raise InputError("verifier", spec, f"write it as {spec.partition(':')[0]}:{kind.form}") from None
-
-
-def _is_inline(content: str) -> bool:
-    """Whether a schema is given itself, and not the name of its file."""
-    return content.lstrip().startswith("{")
-
-
-def _file_of_function(content: str) -> Path:
-    file, _, function = content.rpartition(":")
-    if not file or not function:
-        raise ValueError
-    return Path(file)
-
-
-def _file_of_probe(content: str) -> Path:
-    return Path(content if _threshold(content) is None else content.rpartition("@")[0])
-
-
-def _threshold(content: str) -> float | None:
-    """The number behind the last @, if it is one: a file's name may hold an @ as well."""
-    try:
-        return float(content.rpartition("@")[2]) if "@" in content else None
-    except ValueError:
-        return None
-
-
-def _read(spec: str, path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(
-            "verifier", spec, f"the file {path} cannot be read: {error.strerror or error}"
-        ) from None
-
-
-def _text(spec: str, path: Path) -> str:
-    try:
-        return _read(spec, path).decode()
-    except UnicodeDecodeError:
-        raise InputError("verifier", spec, f"the file {path} is not UTF-8 text") from None
 
 
 def _regex(wanted: Wanted) -> "Verifier":
     from trialogue.inference.verifiers import GrammarVerifier
 
-    return GrammarVerifier.regex(wanted.content, wanted.oracle.tokenization)
+    return GrammarVerifier.regex(wanted.content, wanted.tokenization)
 
 
 def _lark(wanted: Wanted) -> "Verifier":
     from trialogue.inference.verifiers import GrammarVerifier
 
-    return GrammarVerifier.lark(_text(wanted.spec, Path(wanted.content)), wanted.oracle.tokenization)
+    text = text_of(wanted.spec, Path(wanted.content))
+    try:
+        return GrammarVerifier.lark(text, wanted.tokenization)
+    except InputError as error:
+        raise InputError("verifier", wanted.spec, error.mend) from error
 
 
 def _json_schema(wanted: Wanted) -> "Verifier":
@@ -214,14 +207,14 @@ def _json_schema(wanted: Wanted) -> "Verifier":
 
     spec, content = wanted.spec, wanted.content
     try:
-        schema = json.loads(content if _is_inline(content) else _text(spec, Path(content)))
+        schema = json.loads(content if is_inline(content) else text_of(spec, Path(content)))
     except (ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError("verifier", spec, f"the schema is not JSON: {error}") from None
     if not isinstance(schema, dict | bool):
         raise InputError("verifier", spec, "a schema is a JSON object, true or false")
-    return GrammarVerifier.json_schema(schema, wanted.oracle.tokenization)
+    return GrammarVerifier.json_schema(schema, wanted.tokenization)
 
 
 def _python(wanted: Wanted) -> "Verifier":
@@ -229,12 +222,12 @@ def _python(wanted: Wanted) -> "Verifier":
 
     rule = wanted.rule
     return python_verifier(
-        _file_of_function(wanted.content),
+        file_of_function(wanted.content),
         wanted.content.rpartition(":")[2],
         scope=rule.verifier_scope,
         whole=rule.verifier_whole,
         timeout=rule.verifier_timeout or None,
-        tokenization=wanted.oracle.tokenization if rule.verifier_reads == "text" else None,
+        tokenization=wanted.tokenization if rule.verifier_reads == "text" else None,
     )
 
 
@@ -243,8 +236,8 @@ def _probe(wanted: Wanted) -> "Verifier":
     from trialogue.inference.verifiers import ProbeVerifier
     from trialogue.training.probe_files import load_probe
 
-    saved, threshold = load_probe(_file_of_probe(wanted.content)), _threshold(wanted.content)
-    saved.check(wanted.oracle)
+    saved, threshold = load_probe(file_of_probe(wanted.content)), threshold_of(wanted.content)
+    wanted.fits.append(saved.check)
     written = threshold is not None
     return Graded(
         ProbeVerifier(saved.probe, saved.layer),
@@ -262,14 +255,14 @@ KINDS: Registry[Kind] = Registry(
             "FILE",
             "JSON that the schema in a file allows; the schema itself may stand there",
             _json_schema,
-            path=lambda content: None if _is_inline(content) else Path(content),
+            path=lambda content: None if is_inline(content) else Path(content),
         ),
         "lark": Kind("FILE", "texts of the Lark grammar in a file", _lark),
         "python": Kind(
             "FILE.py:FUNCTION",
             "what a function answers: whether it accepts, or a value",
             _python,
-            path=_file_of_function,
+            path=file_of_function,
             graded=True,
             is_function=True,
         ),
@@ -279,7 +272,7 @@ KINDS: Registry[Kind] = Registry(
             "written. Walks that rank go by the values themselves, walks that weigh by them too unless a threshold is "
             "written",
             _probe,
-            path=_file_of_probe,
+            path=file_of_probe,
             # It judges the token that was appended last.
             judges_prompts=False,
             graded=True,

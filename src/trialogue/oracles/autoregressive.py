@@ -198,6 +198,8 @@ class Verifier(ABC):
     """The blocks whose hidden states it reads, besides -1, what the output head reads"""
     parts: Sequence["Verifier"] = ()
     """The verifiers whose product it is, where it is one"""
+    notes: Sequence[str] = ()
+    """What a user should know of it before it is used"""
 
     @abstractmethod
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:

@@ -73,13 +73,15 @@ def _labelled_text(source: str, line: bytes) -> LabelledText:
     if not isinstance(record, dict):
         raise InputError(source, shown, f"not an object: {_MEND}")
     if ("text" in record) == ("completion" in record):
-        raise InputError(source, shown, f"one of text and completion is needed: {_MEND}")
+        given = "both are given" if "text" in record else "neither is there"
+        raise InputError(source, shown, f"give one of text and completion, {given}: {_MEND}")
     if "text" in record and "prompt" in record:
         raise InputError(source, shown, "a text has no prompt: name its continuation completion")
     if "completion" in record and "prompt" not in record:
         raise InputError(source, shown, "a completion needs its prompt (which may be empty)")
     if ("label" in record) == ("error" in record):
-        raise InputError(source, shown, f"one of label and error is needed: {_MEND}")
+        given = "both are given" if "label" in record else "neither is there"
+        raise InputError(source, shown, f"give one of label and error, {given}: {_MEND}")
     prompt = _text(source, record, "prompt") if "completion" in record else None
     completion = _text(source, record, "text" if "text" in record else "completion")
     if "label" in record:

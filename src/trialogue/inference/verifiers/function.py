@@ -1,13 +1,14 @@
 """Plain Python functions as verifiers, and the threshold that turns a value into a verdict."""
 
 import math
+import os
 import reprlib
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from copy import copy
-from typing import Any, Literal, Self, TypeVar, get_args
+from typing import Any, Literal, NoReturn, Self, TypeVar, get_args
 
 import torch
 from torch import Tensor
@@ -36,12 +37,30 @@ CRASHES = (Exception, SystemExit, GeneratorExit)
 """What a user's code may raise that is its own fault: all but an interruption from outside."""
 
 
-def printing_aside() -> AbstractContextManager[object]:
-    """Around a user's code: what it prints goes to standard error, since standard output may be where samples go."""
-    # There is one standard output for all threads: two that replace it in turns would not put it back.
-    if threading.current_thread() is threading.main_thread():
-        return redirect_stdout(sys.stderr)
-    return nullcontext()
+@contextmanager
+def contained() -> Iterator[None]:
+    """Around a user's code: what it prints goes to standard error, since standard output may be where samples go.
+
+    `os._exit` raises `SystemExit`, so that it ends the code and not the program without a word; but in a process that
+    the code forked, which has to end so.
+    """
+    # There is one of each for all threads: two that replace it in turns would not put it back.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    leave, process = os._exit, os.getpid()
+
+    def refused(status: int) -> NoReturn:
+        if os.getpid() != process:
+            leave(status)
+        raise SystemExit(f"os._exit({status})")
+
+    os._exit = refused
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os._exit = leave
 
 
 class FunctionVerifier(Verifier):
@@ -149,7 +168,7 @@ class _Shown(str):
 
 def _value(function: Callable[[Argument], Any], argument: Argument, timeout: float | None) -> float:
     try:
-        with printing_aside():
+        with contained():
             answer = function(argument) if timeout is None else call_within(timeout, function, argument)
     except Overdue:
         mend = f"it did not return within {timeout:g} s: mend it, or raise the timeout"
@@ -239,6 +258,7 @@ class _Judging(Verifier):
         self._thing = thing
         self.scope = getattr(thing, "scope", Verifier.scope)
         self.layers = getattr(thing, "layers", Verifier.layers)
+        self.notes = getattr(thing, "notes", Verifier.notes)
         self.parts = tuple(as_verifier(part) for part in getattr(thing, "parts", Verifier.parts))
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:

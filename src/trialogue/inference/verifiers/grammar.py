@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
+from trialogue.inference.verifiers.lark_errors import mend_of_grammar
 from trialogue.inference.verifiers.schema_keywords import mend_of_keywords
 from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.inference.verifiers.stopped_language import StoppedLanguage
@@ -275,13 +276,13 @@ class GrammarVerifier(Verifier):
         return LLMatcher(tokenizer, json.dumps({"grammars": grammars}), log_level=0)
 
     def _error(self, matcher: LLMatcher) -> InputError:
+        if self._field == "lark":
+            return InputError("lark", self._source, mend_of_grammar(matcher.get_error(), self._grammar))
         lines = matcher.get_error().splitlines() or ["it does not compile"]
         line = next((line for line in lines if line.startswith("error: ")), lines[0])
         if "coerce_one_of" in line:
             line = "oneOf is known only where its cases exclude each other: use anyOf, where several may hold"
-        about = r"error: |failed to compile JSON schema: |invalid regex .* \(in regex\): "
-        if self._field != "lark":
-            about = r"at \d+\(\d+\): |" + about
+        about = r"at \d+\(\d+\): |error: |failed to compile JSON schema: |invalid regex .* \(in regex\): "
         return InputError(self._field, self._source, re.sub(f"^({about})+", "", line))
 
 

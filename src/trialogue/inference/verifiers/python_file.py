@@ -16,7 +16,7 @@ from trialogue.inference.verifiers.function import (
     FunctionVerifier,
     Scope,
     TextVerifier,
-    printing_aside,
+    contained,
 )
 from trialogue.models.tokenization import Tokenization
 
@@ -54,7 +54,7 @@ def _function(path: Path, shown: str, name: str) -> Callable[[Any], Any]:
     # Dataclasses look their module up by its name.
     sys.modules[module_name] = module
     try:
-        with printing_aside(), _importable(path.parent):
+        with contained(), _importable(path.parent):
             loader.exec_module(module)
     except CRASHES as error:
         del sys.modules[module_name]

@@ -10,7 +10,7 @@ from trialogue.inference.verifiers.function import VerifierLike, as_verifier
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.prompts import Prompts, checked_prompts, prompt_tensors
-from trialogue.oracles import Autoregressive, as_oracle
+from trialogue.oracles import Autoregressive, Verifier, as_oracle
 
 
 def values(
@@ -54,3 +54,25 @@ def values(
             batch.add(tokens[places], lengths[places], start[places], torch.full_like(places, most))
             answers.append(judge.values(torch.arange(len(places))))
     return torch.cat(answers)
+
+
+def first_tokens(
+    verifiers: Sequence[Verifier], oracle: Autoregressive, prompt: Sequence[int], max_new_tokens: int
+) -> Tensor | None:
+    """The tokens (vocab,) bool with which all of `verifiers` let a completion of `prompt` (token ids) begin.
+
+    The completion has at most `max_new_tokens`. None where fewer than two of the verifiers know all continuations at
+    once: alone each has seen to it that it allows something.
+    """
+    tokens = torch.tensor([list(prompt)], dtype=torch.int64)
+    length = torch.tensor([tokens.shape[1]])
+    limit = length + max_new_tokens
+    if oracle.max_length is not None:
+        limit = limit.clamp_max(oracle.max_length)
+    batch = Batch(oracle, 1, max(1, tokens.shape[1]))
+    with torch.inference_mode():
+        batch.select(length[:0])
+        batch.add(tokens, length, length, limit)
+        answers = [verifier.children(batch, torch.tensor([0])) for verifier in verifiers]
+    known = [answer[0] > 0 for answer in answers if answer is not None]
+    return torch.stack(known).all(0) if len(known) > 1 else None

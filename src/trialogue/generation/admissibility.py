@@ -1,0 +1,148 @@
+"""What prompts and rules leave to be drawn, told before the weights of a model are read."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.generation.prompts import Prompt
+from trialogue.generation.settings import Settings
+from trialogue.generation.verifier_specs import Built
+from trialogue.inference import GrammarVerifier, values
+from trialogue.inference.walks.values import first_tokens
+from trialogue.models.pretrained import PretrainedCheckpoint
+from trialogue.oracles import Autoregressive, PrefixOracle, Verifier
+
+
+class _WeightsNeededError(Exception):
+    """Something asks the model itself."""
+
+
+class UnreadOracle(PrefixOracle):
+    """The model of `checkpoint` as far as it is known before its weights are read: no question has an answer."""
+
+    prompts_go_on = True
+
+    def __init__(self, checkpoint: PretrainedCheckpoint) -> None:
+        self.tokenization = checkpoint.tokenization
+        self.vocab_size, self.eos = checkpoint.tokenization.vocab_size, checkpoint.tokenization.eos
+        self.max_length = checkpoint.max_length
+
+    def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """Raise: it takes weights to answer."""
+        del tokens, lengths
+        raise _WeightsNeededError
+
+
+def encoded(
+    checkpoint: PretrainedCheckpoint, settings: Settings, warn: Callable[[str], None] | None
+) -> list[list[int]]:
+    """The token ids of each prompt.
+
+    Raises `InputError` for a prompt without tokens or longer than the model's context, and for a longest completion
+    that this can never hold. `warn` is told where it leaves less than the user asked for.
+    """
+    tokenization, context, asked = (
+        checkpoint.tokenization,
+        checkpoint.max_length,
+        settings.sampling.max_new_tokens,
+    )
+    prompts = []
+    for prompt in settings.prompts:
+        with _unsaid():
+            tokens = (
+                tokenization.chat(prompt.text) if settings.inputs.chat else tokenization.encode(prompt.text)
+            )
+        if not tokens:
+            raise InputError(
+                "prompt", prompt.text, "it has no tokens, and the model has none to begin with: give a text"
+            )
+        if context is not None and len(tokens) >= context:
+            mend = f"has {len(tokens)} tokens, and the model's context {context}: shorten it"
+            raise InputError("prompt", _shortened(prompt), f"with id {prompt.id!r} {mend}")
+        prompts.append(tokens)
+    if asked is None or context is None:
+        return prompts
+    if asked >= context:
+        mend = f"the model's context holds {context} tokens, the prompt among them: use at most {context - 1}"
+        raise InputError("max_new_tokens", asked, mend)
+    longest = max(range(len(prompts)), key=lambda place: len(prompts[place]))
+    if warn is not None and len(prompts[longest]) + asked > context:
+        cut = sum(len(tokens) + asked > context for tokens in prompts)
+        others = f" ({cut} of {len(prompts)} prompts leave less than was asked for)" if cut > 1 else ""
+        warn(
+            f"max_new_tokens={asked}: the model's context of {context} tokens leaves "
+            f"{context - len(prompts[longest])} behind the prompt with id {settings.prompts[longest].id!r}{others}"
+        )
+    return prompts
+
+
+def require_viable(
+    settings: Settings, prompts: Sequence[Sequence[int]], built: Sequence[Built], oracle: Autoregressive
+) -> list[Built]:
+    """Raise `InputError` where no completion of a prompt can be accepted; returns verifiers that ask the model first.
+
+    That is where a verifier gives the prompt as it stands the value zero, and where those that know all continuations
+    at once agree on no first token. Walks that judge outputs alone may still accept what begins so.
+    """
+    walk, unjudged = settings.walk, []
+    for one in built:
+        if walk.judges == "prefixes" and one.kind.judges_prompts:
+            try:
+                _require_positive(settings, prompts, one, oracle)
+            except _WeightsNeededError:
+                unjudged.append(one)
+    # What begins with a token that a grammar forbids is in no language of it, whatever the walk asks about.
+    knowing = [
+        one.verifier
+        for one in built
+        if isinstance(one.verifier, GrammarVerifier) or (walk.judges == "prefixes" and one not in unjudged)
+    ]
+    if len(knowing) > 1 and walk.uses != "nothing":
+        _require_first_token(settings, prompts, knowing, oracle)
+    return unjudged
+
+
+def _require_first_token(
+    settings: Settings,
+    prompts: Sequence[Sequence[int]],
+    verifiers: Sequence[Verifier],
+    oracle: Autoregressive,
+) -> None:
+    for prompt, tokens in zip(settings.prompts, prompts, strict=True):
+        allowed = first_tokens(verifiers, oracle, tokens, settings.sampling.longest)
+        if allowed is not None and not bool(allowed.any()):
+            mend = "they contradict each other: by all of them together no token may begin a completion of "
+            mend += repr(_shortened(prompt))
+            raise InputError("verifier", list(settings.rule.verifier), mend)
+
+
+def _require_positive(
+    settings: Settings, prompts: Sequence[Sequence[int]], one: Built, oracle: Autoregressive
+) -> None:
+    for prompt, tokens in zip(settings.prompts, prompts, strict=True):
+        if float(values(one.verifier, oracle, [tokens], prompt_lengths=len(tokens))) > 0:
+            continue
+        what = "the empty completion" if one.verifier.scope == "completion" else "it as it stands"
+        mend = f"the verifier rejects {what}, so that no completion can be accepted"
+        if one.kind.is_function:
+            mend += "; one of whole texts only needs --verifier-whole"
+        raise InputError("prompt", _shortened(prompt), mend)
+
+
+@contextmanager
+def _unsaid() -> Iterator[None]:
+    """Keep the tokenizer from warning of a prompt that is too long, which is an error of one line here."""
+    logger = logging.getLogger("transformers.tokenization_utils_base")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _shortened(prompt: Prompt) -> str:
+    return prompt.text if len(prompt.text) <= 40 else f"{prompt.text[:40]}…"
