@@ -38,8 +38,8 @@ class Altered:
 def support_only(decoding: Any) -> Altered:
     """A decoding that forgets the oracle's probabilities and remembers which tokens can occur."""
 
-    def log_probs(*arguments: Tensor) -> Tensor:
-        answer = decoding.log_probs(*arguments)
+    def log_probs(*arguments: Tensor, **options: bool) -> Tensor:
+        answer = decoding.log_probs(*arguments, **options)
         return torch.zeros_like(answer).masked_fill(answer == -math.inf, -math.inf)
 
     return Altered(decoding, {"log_probs": log_probs})
@@ -128,7 +128,11 @@ class LastUncheckedTokenwise(TokenwiseRejection):
             last = decoding.lengths[rows] == decoding.limit[rows] - 1
             return torch.where(last[:, None], support.double(), verifier.children(rows, support))
 
-        lenient = Altered(verifier, {"values": values, "children": children})
+        def leading_children(rows: Tensor, log_laws: Tensor, *, verdicts: bool) -> Tensor:
+            return children(rows, log_laws > -math.inf)
+
+        lenient = {"values": values, "children": children, "leading_children": leading_children}
+        lenient = Altered(verifier, lenient)
         return super().step(decoding, state, lenient, choose)
 
 

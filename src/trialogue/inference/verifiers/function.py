@@ -189,6 +189,7 @@ class Threshold(Verifier):
 
     def __init__(self, verifier: Verifier, threshold: float) -> None:
         verifier = as_verifier(verifier)
+        self.most = 1.0
         self._verifier, self._threshold = verifier, non_negative_number("threshold", threshold)
         self.scope, self.layers = verifier.scope, verifier.layers
 
@@ -238,6 +239,7 @@ class _Judging(Verifier):
     def __init__(self, thing: Any) -> None:
         self._thing = thing
         self.scope = getattr(thing, "scope", Verifier.scope)
+        self.most = getattr(thing, "most", Verifier.most)
         self.layers = getattr(thing, "layers", Verifier.layers)
         self.parts = tuple(as_verifier(part) for part in getattr(thing, "parts", Verifier.parts))
 
