@@ -152,6 +152,23 @@ class InverseWeightMask(TokenwiseRejection):
         return moves, after._replace(log_weight=2 * state.log_weight - after.log_weight)
 
 
+class BoastfulMask(TokenwiseRejection):
+    """Says of itself the contrary of what it does about top-k and top-p."""
+
+    masks_first = property(lambda self: not self.mask_first)
+
+
+class UncutMonteCarlo(SequentialMonteCarlo):
+    """Weighs by the mass that the mask leaves, of which top-k and top-p then keep less."""
+
+    def _outlook(self, decoding, verifier, alive):
+        outlook = super()._outlook(decoding, verifier, alive)
+        asking = (alive & ~decoding.complete).nonzero()[:, 0]
+        log_laws = decoding.log_probs(asking, cut=False).double()
+        whole = log_laws + verifier.children(asking, log_laws > -math.inf).log()
+        return outlook._replace(log_value=outlook.log_value.index_copy(0, asking, whole.logsumexp(1)))
+
+
 class UnlimitedBacktracking(Backtracking):
     """Does not use up its quota."""
 
