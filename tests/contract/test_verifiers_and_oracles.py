@@ -1,5 +1,6 @@
 """The contracts of verifiers and oracles, held by those of the package and rejecting what is broken on purpose."""
 
+import math
 from typing import Any
 
 import pytest
@@ -101,6 +102,7 @@ class Wrong(Verifier):
 
     def __init__(self, mistake: str) -> None:
         self.mistake = mistake
+        self.most = 1.0 if mistake == "most" else math.inf
         self.scope = "prompt" if mistake == "scope" else "completion" if mistake == "prompt" else "sequence"
 
     def values(self, decoding: Any, rows: torch.Tensor) -> torch.Tensor:
@@ -128,6 +130,7 @@ class Wrong(Verifier):
         ("scope", "scope='prompt'"),
         ("shape", r"have the shape \(120, 1\)"),
         ("negative", "is not finite and at least 0"),
+        ("most", "is above most=1.0"),
         ("batch", "when it is asked about alone"),
         ("order", "when it is asked about alone"),
         ("prompt", "behind another prompt"),

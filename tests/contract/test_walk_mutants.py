@@ -20,7 +20,7 @@ from trialogue.inference.laws import exact_law, total_variation
 from trialogue.inference.walks.engine import groups, run
 from trialogue.inference.walks.engine.recorder import Recorder
 from trialogue.testing import check_walk, runs
-from trialogue.testing.laws import check_its_weights, ruled
+from trialogue.testing.laws import check_its_weights, check_its_weights_under_truncation, ruled
 from trialogue.testing.trees import VIABLE
 
 
@@ -182,3 +182,18 @@ def test_one_call_rejects_a_broken_walk_by_the_law_of_the_right_one(mutant, walk
 def test_wrong_weights_need_no_other_walk_to_be_told_apart(mutant):
     with pytest.raises(AssertionError, match="not properly weighted"):
         check_its_weights(mutant)
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        mutants.BoastfulMask("mask", mask_first=False),
+        mutants.BoastfulMask("mask"),
+        mutants.UncutMonteCarlo(2, 0.5, "mask"),
+    ],
+    ids=repr,
+)
+def test_wrong_weights_under_truncation_are_told_apart(mutant):
+    check_its_weights(mutant)
+    with pytest.raises(AssertionError, match="not properly weighted"):
+        check_its_weights_under_truncation(mutant)

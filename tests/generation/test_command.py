@@ -89,6 +89,7 @@ def test_reasons(say: Say) -> None:
         "tokenwise-rejection",
         "--method",
         "mask",
+        "--no-mask-first",
         "--temperature",
         "0",
     )

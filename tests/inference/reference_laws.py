@@ -49,6 +49,50 @@ def tokenwise(
     return law, queries, stuck
 
 
+def truncation(probabilities, temperature=1.0, top_p=1.0, top_k=None, min_p=0.0) -> list[float]:
+    """Temperature, then top-k, then top-p, then min-p, over a list of weights; what is left is normalised."""
+    order = sorted(range(len(probabilities)), key=lambda token: (-probabilities[token], token))
+    if temperature == 0:
+        return [float(token == order[0]) for token in range(len(probabilities))]
+    # Divided by the greatest, so that no power underflows at low temperature.
+    greatest = max(probabilities)
+    sharpened = [(p / greatest) ** (1 / temperature) for p in probabilities]
+    kept = order[:top_k]
+    total, reached, chosen = math.fsum(sharpened[token] for token in kept), 0.0, []
+    for token in kept:
+        if reached >= top_p:
+            break
+        chosen.append(token)
+        reached += sharpened[token] / total
+    chosen = [token for token in chosen if sharpened[token] >= min_p]
+    total = math.fsum(sharpened[token] for token in chosen)
+    return [sharpened[token] / total if token in chosen else 0.0 for token in range(len(probabilities))]
+
+
+def masked_first(tree: RandomTree, value: Rule, **cut: float) -> tuple[Law, Law, float]:
+    """Draw from what top-k, top-p and min-p keep of p_T V: the law of outputs x, p_T(x) V(x), and the mass that fails.
+
+    At temperature 0 p_T is p, and the greatest p V is taken.
+    """
+    temperature = cut.pop("temperature", 1.0)
+    law, weights, stuck = {}, {}, 0.0
+    below: list[tuple[Prefix, float, float]] = [((), 1.0, 1.0)]
+    while below:
+        prefix, drawn, own = below.pop()
+        if tree.complete(prefix):
+            law[prefix], weights[prefix] = drawn, own * value(prefix)
+            continue
+        tempered = truncation(tree.conditional(prefix), temperature or 1.0)
+        mass = [p * value((*prefix, token)) for token, p in enumerate(tempered)]
+        if not any(mass):
+            stuck += drawn
+            continue
+        for token, q in enumerate(truncation(mass, min(temperature, 1.0) and 1.0, **cut)):
+            if q:
+                below.append(((*prefix, token), drawn * q, own * tempered[token]))
+    return law, weights, stuck
+
+
 def backtracking(
     tree: RandomTree,
     rule: Rule,

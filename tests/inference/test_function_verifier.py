@@ -448,3 +448,17 @@ def test_a_missing_neighbour_is_named(tmp_path):
     with pytest.raises(InputError, match="it cannot be run: ModuleNotFoundError: No module named 'letters_"):
         python_verifier(path, "f")
     assert sys.path == paths
+
+
+def test_a_function_that_is_annotated_to_decide_has_a_greatest_value():
+    def decides(prefix) -> bool:
+        return len(prefix) < 3
+
+    assert FunctionVerifier(decides).most == TextVerifier(decides, TEXT).most == 1.0
+    assert FunctionVerifier(len).most == FunctionVerifier(lambda prefix: True).most == math.inf
+    assert FunctionVerifier(len, most=9).most == 9.0
+    assert FunctionVerifier(len, most=0.5, whole=True).most == 1.0
+    with pytest.raises(InputError, match="most=0: use a finite number above 0"):
+        FunctionVerifier(len, most=0)
+    with pytest.raises(InputError, match=r"verifier len=.*: it returned 3: at most 2 was promised"):
+        ask(FunctionVerifier(len, most=2), [(A, B, C)])

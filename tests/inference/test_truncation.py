@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 import torch
 
-from inference.reference_laws import backtracking, largest_difference, tokenwise
+from inference.reference_laws import backtracking, largest_difference, tokenwise, truncation
 from mutants import truncation as mutants
 from trialogue.data.table import Table
 from trialogue.errors import InputError
@@ -19,25 +19,6 @@ from trialogue.testing.trees import TREES, RandomTree
 COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=3)
 
 
-def reference(probabilities, temperature=1.0, top_p=1.0, top_k=None) -> list[float]:
-    """Temperature, then top-k, then top-p, over a list of probabilities."""
-    order = sorted(range(len(probabilities)), key=lambda token: (-probabilities[token], token))
-    if temperature == 0:
-        return [float(token == order[0]) for token in range(len(probabilities))]
-    # Divided by the greatest, so that no power underflows at low temperature.
-    greatest = max(probabilities)
-    sharpened = [(p / greatest) ** (1 / temperature) for p in probabilities]
-    kept = order[:top_k]
-    total, reached, chosen = math.fsum(sharpened[token] for token in kept), 0.0, []
-    for token in kept:
-        if reached >= top_p:
-            break
-        chosen.append(token)
-        reached += sharpened[token] / total
-    total = math.fsum(sharpened[token] for token in chosen)
-    return [sharpened[token] / total if token in chosen else 0.0 for token in range(len(probabilities))]
-
-
 LAWS = [numpy_generator(81, "laws", index).dirichlet([0.7] * 5).tolist() for index in range(6)]
 LAWS += [[0.2] * 5, [0.1, 0.4, 0.1, 0.4, 0.0], [0.0, 0.0, 1.0, 0.0, 0.0], [0.25, 0.25, 0.0, 0.25, 0.25]]
 SETTINGS = [
@@ -46,16 +27,20 @@ SETTINGS = [
         (0.0, 0.5, 1.0, 2.0), (1e-9, 0.3, 0.7, 0.95, 1.0), (None, 1, 3, 9)
     )
 ]
+SETTINGS += [
+    {"temperature": temperature, "top_p": top_p, "top_k": top_k, "min_p": min_p}
+    for temperature, top_p, top_k, min_p in product((0.7, 1.0), (0.8, 1.0), (None, 3), (1e-9, 0.2, 0.6, 1.0))
+]
 
 
 def truncation_error(oracle_type, settings) -> float:
     answers = oracle_type(COINS, **settings).truncate(torch.tensor(LAWS, dtype=torch.float64).log())
-    expected = torch.tensor([reference(law, **settings) for law in LAWS], dtype=torch.float64)
+    expected = torch.tensor([truncation(law, **settings) for law in LAWS], dtype=torch.float64)
     return float((answers.exp() - expected).abs().max())
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: "-".join(map(str, settings.values())))
-def test_truncation_agrees_with_the_reference(settings):
+def test_truncation_agrees_with_the_truncation(settings):
     assert truncation_error(Truncated, settings) < 1e-12
 
 
@@ -114,13 +99,13 @@ def test_walks_run_on_truncated_oracles(tree):
 
     class Cut(RandomTree):
         def conditional(self, prefix):
-            return tuple(reference(tree.conditional(prefix), **settings))
+            return tuple(truncation(tree.conditional(prefix), **settings))
 
     cut = Cut(tree.seed, tree.vocab, tree.horizon, tree.eos, tree.sparse)
     oracle = truncated(tree.table(), **settings)
     assert oracle.base.max_length == oracle.max_length == tree.horizon
     assert largest_difference(exact_law(Ancestral(), oracle).probabilities, cut.law()) < 1e-12
-    mask = exact_law(TokenwiseRejection("mask"), oracle, tree.judges)
+    mask = exact_law(TokenwiseRejection("mask", mask_first=False), oracle, tree.judges)
     law, _, stuck = tokenwise(cut, tree.judges)
     assert largest_difference(mask.probabilities, law) < 1e-12
     assert mask.failed == pytest.approx(stuck, abs=1e-12)
@@ -146,6 +131,37 @@ def test_log_probabilities_are_those_before_any_truncation():
         assert run.log_prob.tolist() == pytest.approx(expected, abs=1e-12)
 
 
+JOINED = [
+    ({"temperature": 0.5, "top_k": 3}, {"temperature": 4.0}),
+    ({"top_k": 4}, {"top_k": 3, "top_p": 0.7}),
+    ({"temperature": 0.6}, {"top_p": 0.7, "min_p": 0.1}),
+    ({"top_p": 0.9}, {"min_p": 0.3}),
+    ({"min_p": 0.1}, {"min_p": 0.3}),
+    ({"top_p": 0.9, "temperature": 0.3}, {"temperature": 0.0}),
+    ({"temperature": 0.0}, {"temperature": 2.0, "top_p": 0.5}),
+]
+
+
+@pytest.mark.parametrize(("inner", "outer"), JOINED, ids=str)
+def test_truncated_twice_is_truncated_once_where_that_is_the_same(inner, outer):
+    twice = truncated(truncated(COINS, **inner), **outer)
+    assert twice.base is COINS
+    for law in LAWS:
+        expected = truncation(truncation(law, **inner), **outer)
+        answer = twice.truncate(torch.tensor([law], dtype=torch.float64).log()).exp()[0]
+        assert answer.tolist() == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("outer", [{"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.5}], ids=str)
+@pytest.mark.parametrize("inner", [{"top_p": 0.9}, {"min_p": 0.1}], ids=str)
+def test_truncations_that_are_not_one_are_refused(inner, outer):
+    (name,) = outer
+    with pytest.raises(InputError, match=f"{name}=.*truncate once"):
+        truncated(truncated(COINS, **inner), **outer)
+    with pytest.raises(InputError, match="oracle='Endless': it lies upon a truncated oracle"):
+        truncated(Endless(truncated(Table(lambda prefix: [0.5, 0.5], 2, eos=1), **inner)), **outer)
+
+
 def test_samples_of_a_truncated_oracle_stay_within_it():
     tree = TREES[2]
     law = exact_law(Ancestral(), truncated(tree.table(), top_k=2)).probabilities
@@ -162,6 +178,7 @@ def test_samples_of_a_truncated_oracle_stay_within_it():
         ({"top_p": 0}, "top_p=0: .*temperature=0 decodes greedily"),
         ({"top_p": math.nan}, "top_p=nan"),
         ({"top_k": 0}, "top_k=0"),
+        ({"min_p": 1.1}, "min_p=1.1"),
     ],
 )
 def test_settings_out_of_range_are_named(settings, message):
@@ -193,6 +210,8 @@ LARGE_CUTS = [
     {"top_k": 256},
     {"top_k": 700},
     {"temperature": 0.3, "top_p": 0.9},
+    {"top_p": 0.9, "min_p": 0.2},
+    {"min_p": 0.05},
     {"temperature": 0},
 ]
 
@@ -200,7 +219,7 @@ LARGE_CUTS = [
 def largest_cut_difference(oracle: Truncated, fields: dict[str, float]) -> float:
     worst = 0.0
     for law, cut in zip(large_laws(), oracle.truncate(large_laws()), strict=True):
-        expected = torch.tensor(reference(law.exp().tolist(), **fields), dtype=torch.float64)
+        expected = torch.tensor(truncation(law.exp().tolist(), **fields), dtype=torch.float64)
         assert torch.equal(cut > -math.inf, expected > 0)
         worst = max(worst, float((cut.exp() - expected).abs().max()))
     return worst

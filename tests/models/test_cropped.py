@@ -140,7 +140,7 @@ def test_every_pass_of_the_model_is_counted() -> None:
             return Halves(super().open(*arguments))
 
     twice = Twice(lambda _: [0.5, 0.3, 0.2], 3, eos=2)
-    for oracle in (Endless(twice), truncated(Endless(truncated(twice, top_k=2)), top_p=0.9)):
+    for oracle in (Endless(twice), truncated(Endless(truncated(twice, 0.7)), top_p=0.9)):
         assert generate(oracle, max_new_tokens=3).total.forward_passes == 6
     once = Table(lambda _: [0.5, 0.3, 0.2], 3, eos=2)
     assert generate(Endless(once), max_new_tokens=3).total.forward_passes == 3

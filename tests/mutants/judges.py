@@ -1,5 +1,9 @@
 """A judge broken on purpose."""
 
+import math
+
+import torch
+
 from trialogue.inference.walks.judge import Judge
 
 
@@ -27,3 +31,27 @@ class LastPartJudge(Judge):
 
     def _values(self, batch, rows, parts=None, others=None):
         return super()._values(batch, rows, parts, None if others is None else others.sign())
+
+
+class HopefulJudge(Judge):
+    """Takes what is kept if all others are accepted for what is kept."""
+
+    def _missing(self, known, hoped, judged):
+        kept = self._batch.cut(torch.where(judged, known, hoped)) > -math.inf
+        return (kept & ~judged).sum(1)
+
+
+class ContentJudge(Judge):
+    """Is content with the first that are accepted."""
+
+    def _missing(self, known, hoped, judged):
+        missing = super()._missing(known, hoped, judged)
+        accepted = (judged & (known > -math.inf)).any(1)
+        return missing.masked_fill(accepted, 0)
+
+
+class BoundlessJudge(Judge):
+    """Takes 1 for the greatest value."""
+
+    def _missing(self, known, hoped, judged):
+        return super()._missing(known, hoped - math.log(3.0), judged)

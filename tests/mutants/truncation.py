@@ -39,3 +39,29 @@ class Unnormalised(Truncated):
     def truncate(self, log_probs):
         kept = super().truncate(log_probs) > -math.inf
         return torch.where(kept, log_probs, -math.inf)
+
+
+class UntemperedLaws(Truncated):
+    """Tells walks that mask first the law without its temperature."""
+
+    def truncate(self, log_probs):
+        tempered = Truncated.temper(self, log_probs)
+        return self.cut(tempered) if self.cuts else tempered
+
+    def temper(self, log_probs):
+        return log_probs
+
+
+def forgotten_mass(decoding, log_laws):
+    """`kept_by_cut` that renormalises what is kept: the weight forgets how much that was."""
+    return decoding.cut(log_laws)
+
+
+def nothing_cut(decoding, log_laws):
+    """`kept_by_cut` that keeps what top-k and top-p cut off."""
+    return log_laws
+
+
+def cut_twice(decoding, log_laws):
+    """`kept_by_cut` that cuts what it has cut."""
+    return decoding.cut(decoding.cut(log_laws)) + log_laws.logsumexp(1, keepdim=True)

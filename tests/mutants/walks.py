@@ -38,8 +38,8 @@ class Altered:
 def support_only(decoding: Any) -> Altered:
     """A decoding that forgets the oracle's probabilities and remembers which tokens can occur."""
 
-    def log_probs(*arguments: Tensor) -> Tensor:
-        answer = decoding.log_probs(*arguments)
+    def log_probs(*arguments: Tensor, **options: bool) -> Tensor:
+        answer = decoding.log_probs(*arguments, **options)
         return torch.zeros_like(answer).masked_fill(answer == -math.inf, -math.inf)
 
     return Altered(decoding, {"log_probs": log_probs})
@@ -128,7 +128,11 @@ class LastUncheckedTokenwise(TokenwiseRejection):
             last = decoding.lengths[rows] == decoding.limit[rows] - 1
             return torch.where(last[:, None], support.double(), verifier.children(rows, support))
 
-        lenient = Altered(verifier, {"values": values, "children": children})
+        def leading_children(rows: Tensor, log_laws: Tensor, *, verdicts: bool) -> Tensor:
+            return children(rows, log_laws > -math.inf)
+
+        lenient = {"values": values, "children": children, "leading_children": leading_children}
+        lenient = Altered(verifier, lenient)
         return super().step(decoding, state, lenient, choose)
 
 
@@ -146,6 +150,23 @@ class InverseWeightMask(TokenwiseRejection):
         if not hasattr(after, "log_weight"):
             return moves, after
         return moves, after._replace(log_weight=2 * state.log_weight - after.log_weight)
+
+
+class BoastfulMask(TokenwiseRejection):
+    """Says of itself the contrary of what it does about top-k and top-p."""
+
+    masks_first = property(lambda self: not self.mask_first)
+
+
+class UncutMonteCarlo(SequentialMonteCarlo):
+    """Weighs by the mass that the mask leaves, of which top-k and top-p then keep less."""
+
+    def _outlook(self, decoding, verifier, alive):
+        outlook = super()._outlook(decoding, verifier, alive)
+        asking = (alive & ~decoding.complete).nonzero()[:, 0]
+        log_laws = decoding.log_probs(asking, cut=False).double()
+        whole = log_laws + verifier.children(asking, log_laws > -math.inf).log()
+        return outlook._replace(log_value=outlook.log_value.index_copy(0, asking, whole.logsumexp(1)))
 
 
 class UnlimitedBacktracking(Backtracking):

@@ -19,7 +19,7 @@ class Graded(Verifier):
 
     def __init__(self, verifier: Verifier, threshold: float | None = None, *, written: bool = False) -> None:
         self._verifier, self.threshold, self.written = verifier, threshold, written
-        self.scope, self.layers = verifier.scope, verifier.layers
+        self.scope, self.layers, self.most = verifier.scope, verifier.layers, verifier.most
         self.each: Callable[[], None] | None = None
         self._values: dict[bytes, float] = {}
 

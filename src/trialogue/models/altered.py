@@ -8,20 +8,16 @@ from trialogue.oracles import Autoregressive, Context, as_context
 
 
 def pass_on(base: Autoregressive, oracle: Autoregressive) -> None:
-    """Give `oracle` what `base` says of its texts, its prompts and its batches."""
+    """Give `oracle` what `base` says of its texts, its prompts, its batches and what it cuts off."""
     oracle.tokenization, oracle.batch_size = base.tokenization, base.batch_size
-    oracle.prompts_go_on = base.prompts_go_on
+    oracle.prompts_go_on, oracle.cuts = base.prompts_go_on, base.cuts
 
 
 class AlteredContext(Context):
-    """The context `base`, its next-token laws (n, vocab) altered by `alter`.
+    """The context `base`, its next-token laws (n, vocab) altered by `alter`: before truncation as well as after it."""
 
-    What the laws were before truncation is the model's own, however many alterations with `truncates=True` lie upon it,
-    altered by all the others.
-    """
-
-    def __init__(self, base: Context, alter: Callable[[Tensor], Tensor], *, truncates: bool = False) -> None:
-        self._base, self._alter, self._truncates = as_context(base), alter, truncates
+    def __init__(self, base: Context, alter: Callable[[Tensor], Tensor]) -> None:
+        self._base, self._alter = as_context(base), alter
         base = self._base
         self.first, self.recomputes, self.passes = base.first, base.recomputes, base.passes
 
@@ -35,13 +31,15 @@ class AlteredContext(Context):
         """Log-probabilities (n, vocab) of the next token."""
         return self._alter(self._base.log_probs(features))
 
-    def laws(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """The altered laws, and the same before truncation."""
-        answers, untruncated = self._base.laws(features)
+    def laws(self, features: Tensor, cut: bool = True) -> tuple[Tensor, Tensor]:
+        """The altered laws, unless `cut` before top-k and top-p, and the same before truncation."""
+        answers, untruncated = self._base.laws(features, cut)
         altered = self._alter(answers)
-        if self._truncates:
-            return altered, untruncated
         return altered, altered if untruncated is answers else self._alter(untruncated)
+
+    def cut(self, log_laws: Tensor) -> Tensor:
+        """What is kept of `log_laws` (n, vocab), as `base` does."""
+        return self._base.cut(log_laws)
 
     def hidden(self, features: Tensor, layer: int) -> Tensor:
         """Hidden state (n, width), as that of `base`."""
@@ -53,4 +51,4 @@ class AlteredContext(Context):
 
     def fork(self, rows: Tensor, stop: int) -> Context:
         """Return an independent context, as `Context.fork` does."""
-        return AlteredContext(self._base.fork(rows, stop), self._alter, truncates=self._truncates)
+        return AlteredContext(self._base.fork(rows, stop), self._alter)

@@ -1,5 +1,6 @@
 """Oracles of the next token: what they keep, what walks see of them, and the verifiers that judge prefixes."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Literal, Protocol
@@ -50,10 +51,21 @@ class Context(ABC):
     def log_probs(self, features: Tensor) -> Tensor:
         """Log-probabilities (n, vocab) of the next token."""
 
-    def laws(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """The answers of `log_probs`, and what they were before truncation: by default the same tensor."""
+    def laws(self, features: Tensor, cut: bool = True) -> tuple[Tensor, Tensor]:
+        """The answers of `log_probs`, and what they were before truncation: by default the same tensor.
+
+        Unless `cut`, the answers are those before top-k and top-p, but after the temperature.
+        """
+        del cut
         answers = self.log_probs(features)
         return answers, answers
+
+    def cut(self, log_laws: Tensor) -> Tensor:
+        """What top-k and top-p keep of `log_laws` (n, vocab), renormalised: by default everything.
+
+        The laws need not be normalised; each has a token of positive weight.
+        """
+        return log_laws.log_softmax(-1)
 
     def hidden(self, features: Tensor, layer: int) -> Tensor:
         """Hidden state (n, width) after `layer` blocks at the last position; -1 is what the output head reads."""
@@ -81,6 +93,8 @@ class Autoregressive(ABC):
     """The token that ends a sequence"""
     max_length: int | None = None
     """The longest sequence, in tokens: one of that length is complete as it stands"""
+    cuts: bool = False
+    """Whether its laws leave out tokens that top-k, top-p or the like cut off"""
     prompts_go_on: bool = False
     """Whether a prompt that ends in `eos` is incomplete: of a model that begins or separates its texts with that"""
     batch_size: int = 1024
@@ -173,8 +187,15 @@ class Decoding(ABC):
         return (~self.complete).nonzero()[:, 0]
 
     @abstractmethod
-    def log_probs(self, rows: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Ask for the next-token law (n, vocab) of each row, cut to `lengths` (n,): one query per row asked."""
+    def log_probs(self, rows: Tensor, lengths: Tensor | None = None, cut: bool = True) -> Tensor:
+        """Ask for the next-token law (n, vocab) of each row, cut to `lengths` (n,): one query per row asked.
+
+        Unless `cut`, it is the law before top-k and top-p, for walks that cut themselves, behind a mask.
+        """
+
+    @abstractmethod
+    def cut(self, log_laws: Tensor) -> Tensor:
+        """What top-k and top-p keep of `log_laws` (n, vocab), renormalised; the laws need not be normalised."""
 
     @abstractmethod
     def hidden(self, layer: int, rows: Tensor) -> Tensor:
@@ -194,6 +215,8 @@ class Verifier(ABC):
 
     scope: Literal["sequence", "completion"] = "sequence"
     """What it judges: prompt and completion, or the completion alone"""
+    most: float = math.inf
+    """The greatest value that it can give: 1 of verdicts and probabilities"""
     layers: Sequence[int] = ()
     """The blocks whose hidden states it reads, besides -1, what the output head reads"""
     parts: Sequence["Verifier"] = ()

@@ -9,6 +9,8 @@ import torch
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.inference.laws import Law, exact_law
+from trialogue.inference.truncation import truncated
+from trialogue.inference.walks.ancestral import Ancestral
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.walk import Judges, Uses, Walk
 from trialogue.testing.requirements import fail, require, require_equal_laws
@@ -119,6 +121,19 @@ def check_its_weights(walk: Walk[Any]) -> None:
         due = {x: p for x, p in tree.law().items() if tree.allows(x)}
         weights = _law(walk, tree, tree.allows).weights
         require_equal_laws(walk, weights, due, f"on {tree} it is not properly weighted")
+
+
+def check_its_weights_under_truncation(walk: Walk[Any]) -> None:
+    """Its weights lead to the law that is cut, or, where it masks first, to p_T on what it can return."""
+    for tree in small_trees(walk) if walk.weighted else ():
+        for top in ({"top_p": 0.7}, {"top_k": 1}):
+            uncut, cut = (truncated(tree.table(), 0.6), truncated(tree.table(), 0.6, **top))
+            weights = exact_law(walk, cut, tree.allows).weights
+            target = exact_law(Ancestral(), uncut if walk.masks_first else cut).probabilities
+            due = {x: p for x, p in target.items() if tree.allows(x)}
+            if walk.masks_first:
+                due = {x: due.get(x, 0.0) for x in weights}
+            require_equal_laws(walk, weights, due, f"on {tree} with {top} it is not properly weighted")
 
 
 def check_complete_prompts(walk: Walk[Any]) -> None:

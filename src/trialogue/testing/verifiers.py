@@ -55,9 +55,9 @@ def check_verifier(
 ) -> None:
     """Hold `verifier` to the contract of verifiers, on completions of `prompts` that `oracle` draws and their prefixes.
 
-    Its values are finite, not negative and one per row; they depend on the prefix alone, and not on what is asked
-    beside or before it, nor on the prompt where its scope is the completion (give two prompts or more for that); what
-    it says of all children is what it says of each; and it leaves the decoding as it is.
+    Its values are finite, not negative, at most `most` and one per row; they depend on the prefix alone, and not on
+    what is asked beside or before it, nor on the prompt where its scope is the completion (give two prompts or more for
+    that); what it says of all children is what it says of each; and it leaves the decoding as it is.
 
     Raises `AssertionError` that says what is wrong, and `InputError` as `generate` does.
     """
@@ -89,6 +89,8 @@ def _values(verifier: Any, judged: Verifier, batch: Batch) -> Tensor:
     values = values.double()
     wrong = values[~(torch.isfinite(values) & (values >= 0))]
     require(not len(wrong), verifier, f"its value {wrong[:1].tolist()} is not finite and at least 0")
+    greater = values[values > judged.most]
+    require(not len(greater), verifier, f"its value {greater[:1].tolist()} is above most={judged.most}")
     _require_close(verifier, judged.values(batch, rows), values, batch, "when it is asked again")
     same = torch.equal(batch.tokens, held[0]) and torch.equal(batch.lengths, held[1])
     require(same, verifier, "it changes the sequences that it judges")

@@ -13,6 +13,7 @@ WALK_CHECKS: dict[str, Callable[[Walk[Any]], None]] = {
     "what it uses": laws.check_what_it_uses,
     "what it judges": laws.check_what_it_judges,
     "its weights": laws.check_its_weights,
+    "its weights under truncation": laws.check_its_weights_under_truncation,
     "complete prompts": laws.check_complete_prompts,
     "samples are complete": runs.check_samples_are_complete,
     "samples alone": runs.check_samples_alone,

@@ -48,6 +48,8 @@ class Dyck(PrefixOracle, Verifier):
     Results are on the device of the tokens; the work is done on the CPU by compiled passes over the rows.
     """
 
+    most = 1.0
+
     def __init__(
         self,
         length: int = 32,

@@ -1,5 +1,6 @@
 """Verifiers combined: the product of their values, and whether all of them are positive."""
 
+import math
 from collections.abc import Sequence
 from copy import copy
 from typing import Self
@@ -26,6 +27,7 @@ class Product(Verifier):
         self.parts = tuple(as_verifier(verifier) for verifier in verifiers)
         whole = any(part.scope == "sequence" for part in self.parts)
         self.scope = "sequence" if whole else "completion"
+        self.most = math.prod(part.most for part in self.parts)
         self.layers = tuple(dict.fromkeys(layer for part in self.parts for layer in part.layers))
 
     def up_to(self, stop: str | Sequence[str]) -> Self:
@@ -62,6 +64,7 @@ class All(Product):
     def __init__(self, *verifiers: VerifierLike) -> None:
         super().__init__(*verifiers)
         self.parts = tuple(_Positive(factor) for factor in factors(self))
+        self.most = 1.0
 
 
 class _Positive(Verifier):
@@ -70,6 +73,7 @@ class _Positive(Verifier):
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier
         self.scope, self.layers = verifier.scope, verifier.layers
+        self.most = 1.0
 
     def up_to(self, stop: str | Sequence[str]) -> "_Positive":
         return _Positive(self._verifier.up_to(stop))

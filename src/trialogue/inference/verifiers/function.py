@@ -1,5 +1,6 @@
 """Plain Python functions as verifiers, and the threshold that turns a value into a verdict."""
 
+import inspect
 import math
 import os
 import reprlib
@@ -67,8 +68,9 @@ class FunctionVerifier(Verifier):
     """Calls `function` row by row with the prefix as a tuple of ints: prompt and completion, no BOS.
 
     With `scope="completion"` it is given the completion alone. The function returns a truth value, a probability or any
-    finite non-negative number. With `whole` it judges complete sequences only, and a prefix counts 1. A call may take
-    `timeout` seconds. What it prints in the main thread goes to standard error.
+    finite non-negative number, no greater than `most`: by default 1 of a function that is annotated to return bool.
+    With `whole` it judges complete sequences only, and a prefix counts 1. A call may take `timeout` seconds. What it
+    prints in the main thread goes to standard error.
 
     Raises `InputError`, when asked for values, that names the function, what it was given and what is wrong, where
     the function raises, takes too long, or returns something else.
@@ -81,16 +83,22 @@ class FunctionVerifier(Verifier):
         *,
         whole: bool = False,
         timeout: float | None = None,
+        most: float | None = None,
     ) -> None:
         require_function("function", function, "give a function of a prefix (tuple of ints)")
         self._function, self.scope = function, one_of("scope", scope, get_args(Scope))
         self._whole, self._timeout = truth_value("whole", whole), _checked_timeout(timeout)
+        self.most = _most(function) if most is None else positive_number("most", most)
+        if self._whole:
+            self.most = max(self.most, 1.0)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Values (n,) float64 of the sequences in `rows` (n,)."""
         return torch.tensor(
             [
-                1.0 if self._whole and not ended else _value(self._function, tuple(tokens), self._timeout)
+                1.0
+                if self._whole and not ended
+                else _value(self._function, tuple(tokens), self._timeout, self.most)
                 for tokens, ended in _judged(decoding, rows, self.scope)
             ],
             dtype=torch.float64,
@@ -113,11 +121,15 @@ class TextVerifier(Verifier):
         *,
         whole: bool = False,
         timeout: float | None = None,
+        most: float | None = None,
     ) -> None:
         require_function("function", function, "give a function of a text")
         self._function, self._tokenization = function, tokenization
         self.scope = one_of("scope", scope, get_args(Scope))
         self._whole, self._timeout = truth_value("whole", whole), _checked_timeout(timeout)
+        self.most = _most(function) if most is None else positive_number("most", most)
+        if self._whole:
+            self.most = max(self.most, 1.0)
         self._stops: StopStrings | None = None
 
     def up_to(self, stop: str | Sequence[str]) -> Self:
@@ -144,7 +156,7 @@ class TextVerifier(Verifier):
                 completion = self._tokenization.text(tokens[prompt:], ended)
                 behind = len(completion) - len(self._stops.before(completion, ended))
                 text = text[: len(text) - behind]
-            values.append(_value(self._function, text, self._timeout))
+            values.append(_value(self._function, text, self._timeout, self.most))
         return torch.tensor(values, dtype=torch.float64)
 
 
@@ -166,7 +178,18 @@ class _Shown(str):
         return str(self)
 
 
-def _value(function: Callable[[Argument], Any], argument: Argument, timeout: float | None) -> float:
+def _most(function: Callable[[Any], Any]) -> float:
+    """The greatest value of a function, as far as its annotation tells."""
+    try:
+        returns = inspect.signature(function).return_annotation
+    except (TypeError, ValueError):  # of some that are built in
+        return math.inf
+    return 1.0 if returns in (bool, "bool") else math.inf
+
+
+def _value(
+    function: Callable[[Argument], Any], argument: Argument, timeout: float | None, most: float
+) -> float:
     try:
         with contained():
             answer = function(argument) if timeout is None else call_within(timeout, function, argument)
@@ -179,6 +202,8 @@ def _value(function: Callable[[Argument], Any], argument: Argument, timeout: flo
     if not 0 <= value < math.inf:
         mend = f"it returned {reprlib.repr(answer)}: return one finite non-negative number or truth value"
         raise _fault(function, argument, mend)
+    if value > most:
+        raise _fault(function, argument, f"it returned {value:g}: at most {most:g} was promised")
     return value
 
 
@@ -208,6 +233,7 @@ class Threshold(Verifier):
 
     def __init__(self, verifier: Verifier, threshold: float) -> None:
         verifier = as_verifier(verifier)
+        self.most = 1.0
         self._verifier, self._threshold = verifier, non_negative_number("threshold", threshold)
         self.scope, self.layers = verifier.scope, verifier.layers
 
@@ -257,6 +283,7 @@ class _Judging(Verifier):
     def __init__(self, thing: Any) -> None:
         self._thing = thing
         self.scope = getattr(thing, "scope", Verifier.scope)
+        self.most = getattr(thing, "most", Verifier.most)
         self.layers = getattr(thing, "layers", Verifier.layers)
         self.notes = getattr(thing, "notes", Verifier.notes)
         self.parts = tuple(as_verifier(part) for part in getattr(thing, "parts", Verifier.parts))

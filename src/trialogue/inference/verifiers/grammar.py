@@ -61,6 +61,7 @@ class GrammarVerifier(Verifier):
     """
 
     scope = "completion"
+    most = 1.0
 
     def __init__(
         self, grammar: str, tokenization: Tokenization, memory: int, field: str, source: str

@@ -14,6 +14,8 @@ class ProbeVerifier(Verifier):
     further pass. Put a `Threshold` around it for walks that reject.
     """
 
+    most = 1.0
+
     def __init__(self, probe: Probe, layer: int = -1) -> None:
         layer = whole_number("layer", layer, -1)
         self._probe, self._layer = probe, layer

@@ -4,6 +4,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import wraps
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
@@ -67,6 +68,7 @@ def _function(path: Path, shown: str, name: str) -> Callable[[Any], Any]:
             "python", f"{shown}:{name}", f"the file has no such function; its functions: {known}"
         )
 
+    @wraps(function)
     def called(given: Any) -> Any:
         with _importable(path.parent):
             return function(given)

@@ -10,6 +10,8 @@ from trialogue.randomness import Streams, seed_of
 class RandomVerifier(Verifier):
     """A uniform number in [0, 1) per prefix: a random function, so that a prefix keeps its value."""
 
+    most = 1.0
+
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed_of(seed, "random verifier")
 

@@ -1,5 +1,6 @@
 """The verifier as walks see it: asked once per node, counted, and held to its contract."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -13,6 +14,8 @@ from trialogue.oracles import Verifier
 
 # Children that nothing is evaluated for take their tokens and nodes only.
 _UNEVALUATED_AT_ONCE = 4096
+# Where many are rejected, as many more as this share of those judged are judged at once: a round costs two cuts.
+_GROWTH = 4
 
 
 class Judge:
@@ -37,6 +40,68 @@ class Judge:
 
     def children(self, rows: Tensor, support: Tensor) -> Tensor:
         """Values (n, vocab) float64 of all one-token continuations; zero outside `support` (n, vocab) bool."""
+        values, unanswered = self._answered(rows, support)
+        if unanswered:
+            self._ask(values, rows, values > 0, unanswered)
+        return values
+
+    def leading_children(self, rows: Tensor, log_laws: Tensor, *, verdicts: bool = False) -> Tensor:
+        """Values (n, vocab) float64 of the one-token continuations that top-k and top-p may keep; of others zero.
+
+        They cut `log_laws` (n, vocab) times the values, or with `verdicts` times whether these are positive. A verifier
+        that does not answer for all continuations at once is asked in descending order of what they weigh, and only
+        until what is kept is the same whatever it would say of the others; all are asked about where its values have no
+        greatest.
+        """
+        values, unanswered = self._answered(rows, log_laws > -math.inf)
+        most = 1.0 if verdicts else math.prod(part.most for part in unanswered)
+        if not unanswered:
+            return values
+        if most == math.inf:
+            self._ask(values, rows, values > 0, unanswered)
+            return values
+
+        def weighed(asked: Tensor) -> Tensor:
+            factors = values[asked].sign() if verdicts else values[asked]
+            return log_laws[asked].double() + factors.log()
+
+        asking, prior = torch.arange(len(rows)), weighed(torch.arange(len(rows)))
+        order = prior.argsort(dim=1, descending=True, stable=True)
+        rank = torch.empty_like(order).scatter_(1, order, torch.arange(order.shape[1]).expand_as(order))
+        asked = torch.zeros_like(rows)
+        while len(asking):
+            judged = rank[asking] < asked[asking, None]
+            missing = self._missing(weighed(asking), prior[asking] + math.log(most), judged)
+            asking, judged, missing = asking[missing > 0], judged[missing > 0], missing[missing > 0]
+            asked[asking] += missing.maximum(asked[asking] // _GROWTH)
+            fresh = (rank[asking] < asked[asking, None]) & ~judged & (prior[asking] > -math.inf)
+            self._ask(
+                values,
+                rows,
+                torch.zeros_like(prior, dtype=torch.bool).index_put_((asking,), fresh),
+                unanswered,
+            )
+        return values.masked_fill_(rank >= asked[:, None], 0.0)
+
+    def _missing(self, known: Tensor, hoped: Tensor, judged: Tensor) -> Tensor:
+        """How many continuations (n,) must at least be judged before it is certain which ones are kept; 0 where it is.
+
+        `known` (n, vocab) are the log-weights of those that are `judged`, `hoped` the greatest that they all may have.
+        """
+        best = torch.where(judged, known, hoped)
+        possible = (best.amax(1) > -math.inf).nonzero()[:, 0]
+        missing = torch.zeros(len(best), dtype=torch.int64)
+        kept = self._batch.cut(best[possible]) > -math.inf
+        missing[possible] = (kept & ~judged[possible]).sum(1)
+        # Nothing more is kept at best; but what is, may be more than without the mass of what is not judged.
+        settled = missing[possible] == 0
+        rows, kept = possible[settled], kept[settled]
+        worst = known[rows].masked_fill(~judged[rows], -math.inf)
+        missing[rows] = ((self._batch.cut(worst) > -math.inf) != kept).any(1).long()
+        return missing
+
+    def _answered(self, rows: Tensor, support: Tensor) -> tuple[Tensor, list[Verifier]]:
+        """Values (n, vocab) by the parts that answer for all continuations at once, and the other parts."""
         batch, shape = self._batch, tuple(support.shape)
         values, unanswered = support, []
         for part in self._parts:
@@ -49,15 +114,18 @@ class Judge:
                 values = values & checked if both else torch.where(values > 0, values * checked, 0.0)
         if len(unanswered) < len(self._parts):
             batch.count_verifier_calls(rows)
-        index, tokens = values.nonzero(as_tuple=True) if unanswered else (rows[:0], rows[:0])
-        values = values.double()
+        return values.double(), unanswered
+
+    def _ask(self, values: Tensor, rows: Tensor, which: Tensor, parts: Sequence[Verifier]) -> None:
+        """Multiply `values` (n, vocab) of children of `rows` (n,) by those of `parts`, where `which` (n, vocab)."""
+        batch = self._batch
+        index, tokens = which.nonzero(as_tuple=True)
         most = batch.scratch_rows
-        if not any(len(part.layers) for part in unanswered):
+        if not any(len(part.layers) for part in parts):
             most = max(most, _UNEVALUATED_AT_ONCE)
         for row, token in zip(index.split(most), tokens.split(most), strict=True):
             children, each = batch.peek(token, rows[row]), torch.arange(len(row))
-            values[row, token] = self._values(children, each, unanswered, values[row, token])
-        return values
+            values[row, token] = self._values(children, each, parts, values[row, token])
 
     def _values(
         self,

@@ -7,10 +7,16 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.errors import one_of
+from trialogue.errors import one_of, truth_value
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.walk import NoState, Walk, log_values_as_given, require_support
+from trialogue.inference.walks.walk import (
+    NoState,
+    Walk,
+    kept_by_cut,
+    log_values_as_given,
+    require_support,
+)
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 
@@ -55,13 +61,26 @@ class TokenwiseRejection(Walk[NoState | AcceptedMass]):
     position, and the verifier for all children: the same law of outputs, and the log-weight of each sample with
     respect to the restricted law. With a mask a row none of whose children is accepted fails; redrawing there
     never halts, so runs are bounded by `max_queries` or `max_steps`.
+
+    A mask does not commute with top-k and top-p. With `mask_first`, as constrained decoding is run, the mask comes
+    first: what they keep of p_T V is drawn from, p_T the law at temperature T, and the log-weight is that of the mass
+    kept, so that E[exp(log_weight) 1(x)] = p_T(x) on every accepted x that the cut can reach. At temperature 0 the
+    likeliest accepted token is taken, and p_T is the law without temperature. Otherwise the law is cut first, as
+    redrawing cuts it: then the mask has the law of redrawing, and fails wherever what is kept is rejected.
     """
 
     method: Literal["redraw", "mask"] = "redraw"
+    mask_first: bool = True
     uses = "verdicts"
 
     def __post_init__(self) -> None:
         one_of("method", self.method, ("redraw", "mask"), "use 'redraw' or 'mask'")
+        truth_value("mask_first", self.mask_first)
+
+    @property
+    def masks_first(self) -> bool:
+        """With a mask, unless that comes last."""
+        return self.method == "mask" and self.mask_first
 
     @property
     def weighted(self) -> bool:
@@ -104,12 +123,20 @@ class TokenwiseRejection(Walk[NoState | AcceptedMass]):
         asking = decoding.growing
         if not asking.numel():
             return moves, AcceptedMass(log_weight)
-        log_probs = decoding.log_probs(asking)
-        accepted = verifier.children(asking, log_probs > -math.inf) > 0
+        log_probs = decoding.log_probs(asking, cut=not self.mask_first)
+        if self.mask_first:
+            accepted = verifier.leading_children(asking, log_probs, verdicts=True) > 0
+        else:
+            accepted = verifier.children(asking, log_probs > -math.inf) > 0
         allowed = log_probs.masked_fill(~accepted, -math.inf)
-        mass = allowed.logsumexp(1)
-        open_ = mass > -math.inf
+        open_ = allowed.amax(1) > -math.inf
         require_support(log_probs[~open_])
-        moves.token[asking[open_]] = choose(allowed[open_], asking[open_])
         moves.done[asking[~open_]] = True
-        return moves, AcceptedMass(log_weight.index_add(0, asking, mass.double()))
+        log_weight = log_weight.index_fill(0, asking[~open_], -math.inf)
+        asking, allowed = asking[open_], allowed[open_]
+        if asking.numel():
+            if self.mask_first:
+                allowed = kept_by_cut(decoding, allowed)
+            moves.token[asking] = choose(allowed, asking)
+            log_weight = log_weight.index_add(0, asking, allowed.double().logsumexp(1))
+        return moves, AcceptedMass(log_weight)

@@ -7,10 +7,10 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.errors import one_of, probability, whole_number
+from trialogue.errors import one_of, probability, truth_value, whole_number
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.walk import Walk, log_values_as_given, require_support
+from trialogue.inference.walks.walk import Walk, kept_by_cut, log_values_as_given, require_support
 from trialogue.inference.walks.weighted_rejection import draw_accepted
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
@@ -51,17 +51,20 @@ class SequentialMonteCarlo(Walk[Particles]):
     `proposal` draws the next token a of a prefix y: "oracle" from p(a|y), weight V(ya)/V(y); "mask" from p(a|y) V(ya),
     which is locally optimal, its weight sum over a of p(a|y) V(ya) / V(y) known before the draw and so before the
     resampling; "rejection" from p(a|y) restricted to positive V(ya) by weighted rejection, weight V(ya)/V(y) times the
-    estimated mass: no mask is computed. Groups are resampled (multinomial or systematic) when their effective sample
-    size falls below `ess_threshold` times the particles. The output is one particle drawn by weight; its
-    `log_weight` is the logarithm of the mean weight, so that
-    E[exp(log_weight) f(output)] = sum over complete x of p(x) V(x) f(x) for any f: properly weighted, provided that
-    a prefix of value zero has no continuation of positive value.
+    estimated mass: no mask is computed. With `mask_first` a mask comes before top-k and top-p: what they keep of
+    p_T(a|y) V(ya) is drawn from, p_T the law at temperature T, and weighed by the mass kept over V(y), as
+    `TokenwiseRejection` does; the other proposals draw from the law that is cut. Groups are resampled (multinomial or
+    systematic) when their effective sample size falls below `ess_threshold` times the particles. The output is one
+    particle drawn by weight; its `log_weight` is the logarithm of the mean weight, so that E[exp(log_weight) f(output)]
+    = sum over complete x of p(x) V(x) f(x) for any f, p being p_T and x what the cut can reach where the mask comes
+    first: properly weighted, provided that a prefix of value zero has no continuation of positive value.
     """
 
     particles: int = 8
     ess_threshold: float = 0.5
     proposal: Literal["oracle", "mask", "rejection"] = "oracle"
     resampling: Literal["multinomial", "systematic"] = "multinomial"
+    mask_first: bool = True
     uses = "weights"
     weighted = True
 
@@ -72,6 +75,12 @@ class SequentialMonteCarlo(Walk[Particles]):
         one_of("proposal", self.proposal, ("oracle", "mask", "rejection"), mend)
         mend = "use 'multinomial' or 'systematic'"
         one_of("resampling", self.resampling, ("multinomial", "systematic"), mend)
+        truth_value("mask_first", self.mask_first)
+
+    @property
+    def masks_first(self) -> bool:
+        """With a mask, unless that comes last."""
+        return self.proposal == "mask" and self.mask_first
 
     @property
     def rows_per_sample(self) -> int:
@@ -130,9 +139,15 @@ class SequentialMonteCarlo(Walk[Particles]):
             weighed &= decoding.complete
             asking = (alive & ~decoding.complete).nonzero()[:, 0]
             if len(asking):
-                log_probs = decoding.log_probs(asking).double()
-                values = verifier.children(asking, log_probs > -math.inf)
+                log_probs = decoding.log_probs(asking, cut=not self.mask_first).double()
+                if self.mask_first:
+                    values = verifier.leading_children(asking, log_probs)
+                else:
+                    values = verifier.children(asking, log_probs > -math.inf)
                 log_law = log_probs + values.log()
+                if self.mask_first:
+                    open_ = (log_law.amax(1) > -math.inf).nonzero()[:, 0]
+                    log_law[open_] = kept_by_cut(decoding, log_law[open_])
                 log_value[asking] = log_law.logsumexp(1)
                 require_support(log_probs[log_value[asking] == -math.inf])
                 place[asking] = torch.arange(len(asking))

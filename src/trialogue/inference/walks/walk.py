@@ -54,6 +54,11 @@ class Walk(ABC, Generic[StateT]):
         return False
 
     @property
+    def masks_first(self) -> bool:
+        """Whether top-k and top-p cut what the verifier leaves of a law, in place of the law itself."""
+        return False
+
+    @property
     def rows_per_sample(self) -> int:
         """Rows that one sample moves: 1, or the size of its group."""
         return 1
@@ -135,6 +140,11 @@ def log_values_as_given(decoding: Decoding, verifier: Judge) -> Tensor:
     if given.numel():
         log_values[given] = verifier.values(given).log()
     return log_values
+
+
+def kept_by_cut(decoding: Decoding, log_laws: Tensor) -> Tensor:
+    """`log_laws` (n, vocab), which need not be normalised, where top-k and top-p keep them, and -inf elsewhere."""
+    return log_laws.masked_fill(decoding.cut(log_laws) == -torch.inf, -torch.inf)
 
 
 def require_support(log_probs: Tensor) -> None:

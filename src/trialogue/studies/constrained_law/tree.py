@@ -213,6 +213,7 @@ class Lumped(PrefixOracle, Verifier):
 
     scope: Literal["sequence", "completion"] = "sequence"
     layers: Sequence[int] = ()
+    most = 1.0
 
     def __init__(self, tree: TokenTree, eos: int | None) -> None:
         self.vocab_size = 2 + max(len(node.children) for node in tree.nodes.values())

@@ -127,6 +127,7 @@ class GroundTruth(Verifier):
 
     scope: Literal["sequence", "completion"] = "sequence"
     layers: Sequence[int] = ()
+    most = 1.0
 
     def __init__(
         self, names: Mapping[tuple[int, ...], str], tokenization: TextTokens, cases: int, eos: int | None

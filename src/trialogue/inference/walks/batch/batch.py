@@ -80,22 +80,29 @@ class View(Decoding):
         """What the rows of the run have cost."""
         return self._bill.meter
 
-    def log_probs(self, rows: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Ask for the next-token law (n, vocab) of each row, cut to `lengths` (n,): one query per row asked."""
+    def log_probs(self, rows: Tensor, lengths: Tensor | None = None, cut: bool = True) -> Tensor:
+        """Ask for the next-token law (n, vocab) of each row, cut to `lengths` (n,): one query per row asked.
+
+        Unless `cut`, it is the law before top-k and top-p.
+        """
         lengths = self._rows.of(self._rows.lengths, rows) if lengths is None else lengths
         features = self._evaluations.features(rows, lengths, counting=True)
         if features.shape[1] < self.vocab_size:
             nodes = self._rows.of(self._rows.path, rows).gather(1, lengths[:, None])[:, 0]
-            laws = self.knowledge.answers.of(nodes, lambda asked: self._laws(features[asked]))
+            laws = self.knowledge.answers[cut].of(nodes, lambda asked: self._laws(features[asked], cut))
         else:
             # A head that is no larger than what it reads, or none, is applied as fast as its answers are copied.
-            laws = self._laws(features)
+            laws = self._laws(features, cut)
         if self._scores is not None:
             self._scores.answered(rows, lengths, laws[-1])
         return laws[0]
 
-    def _laws(self, features: Tensor) -> Laws:
-        answers, untruncated = self._evaluations.context.laws(features)
+    def cut(self, log_laws: Tensor) -> Tensor:
+        """What top-k and top-p keep of `log_laws` (n, vocab), renormalised."""
+        return self._evaluations.context.cut(log_laws)
+
+    def _laws(self, features: Tensor, cut: bool) -> Laws:
+        answers, untruncated = self._evaluations.context.laws(features, cut)
         different = (answers,) if untruncated is answers else (answers, untruncated)
         return tuple(laws.to(self._rows.tokens.device) for laws in different)
 
@@ -175,7 +182,9 @@ class Batch(View):
         """Forget all that is known below `prompts`, of which there are no rows and will be none."""
         new = self.knowledge.tree.forget(prompts)
         if new is not None:
-            for part in (self.knowledge.memory, self.knowledge.answers, self._rows, self._evaluations):
+            for answers in self.knowledge.answers.values():
+                answers.renumber(new)
+            for part in (self.knowledge.memory, self._rows, self._evaluations):
                 part.renumber(new)
 
     def apply(self, moves: Moves) -> None:

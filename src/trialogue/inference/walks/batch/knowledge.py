@@ -48,12 +48,15 @@ class Bill:
 
 
 class Knowledge:
-    """What one run shares over all its rows: the tree, what is remembered of its nodes, and who was asked."""
+    """What one run shares over all its rows: the tree, what is remembered of its nodes, and who was asked.
+
+    `answers` are remembered by whether top-k and top-p have cut them.
+    """
 
     def __init__(self, vocab_size: int, memory: int) -> None:
         self.tree = PrefixTree(vocab_size)
         self.memory = Memory(self.tree, memory)
-        self.answers = Answers(self.tree, memory)
+        self.answers = {cut: Answers(self.tree, memory) for cut in (True, False)}
         self.leaders = NodeTable(self.tree, -1, torch.int64)
         self.asked = NodeTable(self.tree, False, torch.bool)
         self.verified = NodeTable(self.tree, float("nan"), torch.float64)
