@@ -18,8 +18,9 @@ from huggingface_hub.utils import logging as hub_logging
 
 import trialogue
 from generation.command import PROMPT, REGEX, RULES, Say, start
-from models.tiny_pretrained import save_tiny
+from models.tiny_pretrained import save_tiny, tiny_tokenizer
 from trialogue.generation import run
+from trialogue.inference import GrammarVerifier
 
 MASK = ("--walk", "tokenwise-rejection", "--method", "mask")
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
@@ -443,3 +444,50 @@ def test_a_model_that_the_hub_does_not_give_is_one_line(
     assert told.err == f"trialogue: error: model='someone/something': {words}\n"
     assert told_of.buffer == []
     assert (tmp_path / "out.jsonl").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        (("--prompt", "a", "--verifier", "regex:(a"), "regex='(a': unclosed group"),
+        (("--prompt", "a", "--verifier", "lark:bad.lark"), "line 1, column 8: unknown name"),
+        (("--prompt", "a", "--verifier", 'json-schema:{"type": "strin"}'), "Invalid type: strin"),
+        (("--prompt", "a", "--verifier", "python:rules.py:uper"), "the file has no such function"),
+        (
+            ("--prompt", "a", "--verifier", "python:rules.py:never", *MASK),
+            "the verifier rejects the empty completion",
+        ),
+        (("--prompt", "cat " * 300), "tokens, and the model's context 256: shorten it"),
+        (("--prompt", "a", "--max-new-tokens", "256"), "the model's context holds 256 tokens"),
+        (("--prompt", "a"), "its weights are cut short or damaged"),
+    ],
+    ids=lambda case: case[-1][:20] if isinstance(case, tuple) else None,
+)
+def test_prompts_and_rules_are_checked_before_weights_are_read(
+    mistake: tuple[str, ...], words: str, say: Say, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.lark").write_text("start: foo", encoding="utf-8")
+    (save_tiny(tmp_path / "broken") / "model.safetensors").write_bytes(b"no weights")
+    told = say("--model", "broken", *mistake)
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert words in told.err
+
+
+def test_a_completion_that_the_context_cuts_is_said(say: Say, tmp_path: Path) -> None:
+    lines = [{"prompt": "cat " * 100, "id": "long"}, {"prompt": "cat"}]
+    (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    assert say("--prompts", "p.jsonl", "--top-k", "1").err.count("\n") == 1
+    told = say("--prompts", "p.jsonl", "--top-k", "1", "--max-new-tokens", "200")
+    left = 256 - len(tiny_tokenizer()("cat " * 100)["input_ids"])
+    words = f"the model's context of 256 tokens leaves {left} behind the prompt with id 'long'\n"
+    assert told.err.startswith(f"trialogue: max_new_tokens=200: {words}")
+    assert {line["ended"] for line in told.lines if line["id"] == "long"} == {"context"}
+
+
+def test_remarks_of_a_verifier_are_said_once(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GrammarVerifier, "notes", ("numbers have no bounds",))
+    told = say(
+        *PROMPT, "--verifier", REGEX, "--verifier", "regex:[a-z]*", "--max-new-tokens", "2", "--n", "3"
+    )
+    assert told.code == 0
+    assert told.err.count("trialogue: numbers have no bounds\n") == 1

@@ -1,6 +1,7 @@
 """Functions of tokens and of text: what they are given, what they may answer, and how long they may take."""
 
 import math
+import os
 import re
 import signal
 import sys
@@ -19,6 +20,7 @@ from trialogue.errors import InputError
 from trialogue.inference import FunctionVerifier, Rejection, TextVerifier, generate, python_verifier
 from trialogue.inference.verifiers.timeout import Overdue, call_within
 from trialogue.inference.walks.batch import Batch
+from trialogue.inference.walks.values import values
 from trialogue.oracles import Verifier, padded
 from trialogue.randomness import numpy_generator
 
@@ -462,3 +464,24 @@ def test_a_function_that_is_annotated_to_decide_has_a_greatest_value():
         FunctionVerifier(len, most=0)
     with pytest.raises(InputError, match=r"verifier len=.*: it returned 3: at most 2 was promised"):
         ask(FunctionVerifier(len, most=2), [(A, B, C)])
+
+
+# Of a fork where there are threads.
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_leaving_the_process_is_an_error_of_the_function_alone() -> None:
+    leave = os._exit
+
+    def leaving(tokens: tuple[int, ...]) -> bool:
+        os._exit(7)
+
+    def forking(tokens: tuple[int, ...]) -> bool:
+        child = os.fork()
+        if child == 0:
+            os._exit(5)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+
+    oracle = Table(lambda prefix: (0.5, 0.5), vocab_size=2)
+    with pytest.raises(InputError, match=r"verifier leaving=\(\): it raised SystemExit: os._exit\(7\)$"):
+        values(leaving, oracle, [[]])
+    assert values(forking, oracle, [[]]).tolist() == [1.0]
+    assert os._exit is leave

@@ -2,14 +2,10 @@
 
 import inspect
 import math
-import os
 import reprlib
-import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
 from copy import copy
-from typing import Any, Literal, NoReturn, Self, TypeVar, get_args
+from typing import Any, Literal, Self, TypeVar, get_args
 
 import torch
 from torch import Tensor
@@ -25,6 +21,7 @@ from trialogue.errors import (
 )
 from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.inference.verifiers.timeout import Overdue, call_within
+from trialogue.inference.verifiers.users_code import CRASHES, contained
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
 
@@ -33,35 +30,6 @@ Scope = Literal["sequence", "completion"]
 
 VerifierLike = Verifier | Callable[[tuple[int, ...]], float | bool]
 """A verifier, or a function of a prefix: prompt and completion."""
-
-CRASHES = (Exception, SystemExit, GeneratorExit)
-"""What a user's code may raise that is its own fault: all but an interruption from outside."""
-
-
-@contextmanager
-def contained() -> Iterator[None]:
-    """Around a user's code: what it prints goes to standard error, since standard output may be where samples go.
-
-    `os._exit` raises `SystemExit`, so that it ends the code and not the program without a word; but in a process that
-    the code forked, which has to end so.
-    """
-    # There is one of each for all threads: two that replace it in turns would not put it back.
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    leave, process = os._exit, os.getpid()
-
-    def refused(status: int) -> NoReturn:
-        if os.getpid() != process:
-            leave(status)
-        raise SystemExit(f"os._exit({status})")
-
-    os._exit = refused
-    try:
-        with redirect_stdout(sys.stderr):
-            yield
-    finally:
-        os._exit = leave
 
 
 class FunctionVerifier(Verifier):

@@ -13,12 +13,11 @@ from typing import Any
 
 from trialogue.errors import InputError, reason
 from trialogue.inference.verifiers.function import (
-    CRASHES,
     FunctionVerifier,
     Scope,
     TextVerifier,
-    contained,
 )
+from trialogue.inference.verifiers.users_code import CRASHES, contained
 from trialogue.models.tokenization import Tokenization
 
 

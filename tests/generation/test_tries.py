@@ -1,0 +1,203 @@
+"""Samples until enough are accepted: which they are depends on nothing else, and exit codes say what is lacking."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generation.command import Say, content, start
+from generation.test_resumption import wait_for
+from trialogue.generation.settings import Sampling
+from trialogue.generation.tries import Tries
+from trialogue.randomness import numpy_generator
+
+RULE = ("--prompt", "the cat", "--max-new-tokens", "3", "--verifier", "regex:[\\x00-\\x7f]*")
+"""About one in four of the tiny model's samples is accepted."""
+
+
+def run(sampling: Sampling, accepted: list[list[bool]], order: int) -> dict[tuple[int, int], dict[str, Any]]:
+    """What is written of samples that are accepted as `accepted` says, and finish in an order of chance."""
+    written: dict[tuple[int, int], dict[str, Any]] = {}
+    drawing, stream = Tries(sampling, len(accepted), {}), numpy_generator(order, "order")
+    while pending := drawing.pending():
+        assert len(set(pending)) == len(pending)
+        for at in stream.permutation(len(pending)):
+            place, sample = pending[at]
+            for key, record in drawing.finish(
+                (place, sample), {"accepted": accepted[place][sample], "of": pending[at]}
+            ):
+                assert key not in written
+                assert record["of"] == key
+                written[key] = record
+    assert drawing.keys() == sorted(written)
+    return written
+
+
+def first_until(accepted: list[bool], until: int, most: int) -> int:
+    count = 0
+    for sample, good in enumerate(accepted[:most]):
+        count += good
+        if count == until:
+            return sample + 1
+    return most
+
+
+@pytest.fixture
+def outcomes() -> list[list[bool]]:
+    stream = numpy_generator(3, "outcomes")
+    return [(stream.random(60) < share).tolist() for share in (0.0, 0.1, 0.5, 0.9, 1.0)]
+
+
+def samples_are_the_first(outcomes: list[list[bool]]) -> bool:
+    for until in (1, 2, 5):
+        for most in (until, 40):
+            wanted = [
+                (place, sample)
+                for place, accepted in enumerate(outcomes)
+                for sample in range(first_until(accepted, until, most))
+            ]
+            for order in range(4):
+                sampling = Sampling(until=until, max_tries=most)
+                if sorted(run(sampling, outcomes, order)) != wanted:
+                    return False
+    return True
+
+
+def test_samples_are_the_first_up_to_the_last_accepted(outcomes: list[list[bool]]) -> None:
+    assert samples_are_the_first(outcomes)
+
+
+def test_a_mutant_that_keeps_what_was_drawn_in_advance_is_found(
+    outcomes: list[list[bool]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Greedy(Tries):
+        def finish(self, key: Any, record: Any) -> Any:
+            super().finish(key, record)
+            self.counts[key[0]] = max(self.counts[key[0]], key[1] + 1)
+            return [(key, record)]
+
+    monkeypatch.setattr(f"{__name__}.Tries", Greedy)
+    with pytest.raises(AssertionError):
+        assert samples_are_the_first(outcomes)
+
+
+def test_few_samples_are_drawn_in_vain(outcomes: list[list[bool]]) -> None:
+    drawing = Tries(Sampling(until=20), 1, {})
+    rounds = 0
+    while pending := drawing.pending():
+        rounds += 1
+        for place, sample in pending:
+            drawing.finish((place, sample), {"accepted": outcomes[2][sample % 60]})
+    assert rounds <= 6
+    assert drawing.left_out <= 10
+    assert drawing.accepted == [20]
+
+
+def test_all_samples_are_written_as_they_come_where_their_number_is_given() -> None:
+    drawing = Tries(Sampling(n=3), 2, {(0, 1): {"accepted": True}})
+    assert drawing.pending() == [(0, 0), (0, 2), (1, 0), (1, 1), (1, 2)]
+    for key in [(1, 2), (0, 2), (0, 0), (1, 1), (1, 0)]:
+        assert [own for own, _ in drawing.finish(key, {"accepted": False})] == [key]
+    assert (drawing.pending(), drawing.left_out) == ([], 0)
+    assert drawing.keys() == [(place, sample) for place in range(2) for sample in range(3)]
+
+
+def test_until_gives_the_first_samples_of_a_longer_run(say: Say, tmp_path: Path) -> None:
+    whole = say(*RULE, "--n", "60", "--out", "whole.jsonl")
+    assert whole.code == 0, whole.err
+    drawn = content(tmp_path / "whole.jsonl")
+    count = first_until([line["accepted"] for line in drawn], 4, 60)
+    assert 4 < count < 40
+    for batch in ("1", "7"):
+        told = say(
+            *RULE, "--until", "4", "--batch-size", batch, "--out", f"{batch}.jsonl", "--require-accepted"
+        )
+        assert told.code == 0, told.err
+        assert f"{count} samples, 4 accepted" in told.err
+        assert content(tmp_path / f"{batch}.jsonl") == drawn[:count]
+    # More of the same run, and less of it.
+    assert say(*RULE, "--until", "6", "--max-tries", "60", "--out", "7.jsonl").code == 0
+    assert content(tmp_path / "7.jsonl") == drawn[: first_until([line["accepted"] for line in drawn], 6, 60)]
+    fewer = say(*RULE, "--until", "2", "--out", "7.jsonl", "--device", "nowhere")
+    assert fewer.code == 0, fewer.err
+    assert "2 accepted" in fewer.err
+
+
+def test_a_killed_run_until_enough_are_accepted_goes_on(say: Say, model: str, tmp_path: Path) -> None:
+    gated = ("--prompt", "the cat", "--prompt", "a list", "--max-new-tokens", "5", "--until", "6")
+    gated = (*gated, "--verifier", "python:rules.py:gated", "--verifier-whole", "--verifier-timeout", "1000")
+    gated = (*gated, "--batch-size", "2", "--out", "out.jsonl")
+    process = start(tmp_path, "--model", model, *gated)
+    wait_for(3, tmp_path / "out.jsonl", process)
+    process.kill()
+    process.communicate()
+    torn = (tmp_path / "out.jsonl").read_bytes()
+    kept = torn.count(b"\n")
+    (tmp_path / "go").touch()
+    told = say(*gated)
+    assert told.code == 0, told.err
+    assert told.err.startswith(f"12 samples, 12 accepted ({kept} of the samples were there")
+    assert (tmp_path / "out.jsonl").read_bytes().startswith(torn)
+
+
+def lacking() -> Iterator[tuple[tuple[str, ...], str]]:
+    never = ("--prompt", "the cat", "--max-new-tokens", "3", "--verifier", "regex:zz")
+    yield (
+        (*never, "--n", "3"),
+        "none of 3 samples was accepted: cut at max_new_tokens=3: rejected by the verifier\n",
+    )
+    yield (
+        (*never, "--until", "1", "--max-tries", "4"),
+        "none of 4 samples was accepted: cut at max_new_tokens=3",
+    )
+    yield (*never, "--n", "1"), "1 sample, not accepted (cut at max_new_tokens=3: rejected by the verifier), "
+    yield (*RULE, "--n", "9"), "9 samples, "
+    yield (
+        (*RULE, "--prompt", "a", "--until", "12", "--max-tries", "15"),
+        "fewer than 12 of 15 tries were accepted of the prompts with id 0 (",
+    )
+
+
+@pytest.mark.parametrize(("tokens", "words"), list(lacking()), ids=str)
+def test_too_few_accepted_samples_are_said_and_have_a_code_of_their_own(
+    tokens: tuple[str, ...], words: str, say: Say
+) -> None:
+    told = say(*tokens)
+    assert (told.code, "error" in told.err) == (0, False)
+    assert words in told.err
+    again = say(*tokens, "--require-accepted")
+    assert again.code == 3
+    assert words in again.err
+    assert [line["tokens"] for line in again.lines] == [line["tokens"] for line in told.lines]
+
+
+def test_enough_accepted_samples_have_the_code_zero(say: Say) -> None:
+    told = say("--prompt", "a", "--prompt", "the", "--n", "3", "--max-new-tokens", "2", "--require-accepted")
+    assert (told.code, told.err.count("\n")) == (0, 1)
+
+
+def test_tries_are_resampled(say: Say) -> None:
+    walk = ("--walk", "weighted-rejection", "--max-queries", "12")
+    weighted = say(*RULE, *walk, "--until", "4")
+    assert weighted.code == 0, weighted.err
+    told = say(*RULE, *walk, "--until", "4", "--resample", "--require-accepted")
+    assert told.code == 0, told.err
+    assert len(told.lines) == 4
+    texts = {line["text"] for line in weighted.lines if line["accepted"]}
+    assert {line["text"] for line in told.lines} <= texts
+    assert json.loads(told.out.splitlines()[0])["source"] < len(weighted.lines)
+
+
+def test_more_are_drawn_at_once_the_fewer_are_accepted() -> None:
+    drawing = Tries(Sampling(until=2, max_tries=100), 1, {})
+    sizes = []
+    while pending := drawing.pending():
+        sizes.append(len(pending))
+        for key in pending:
+            drawing.finish(key, {"accepted": False})
+    assert sizes[0] == 2
+    assert sum(sizes) == 100
+    assert len(sizes) < 10
+    assert sizes[1] == 8
