@@ -75,6 +75,10 @@ BAD = {
     "unknown option": (("ledger", "--jsn"), "unrecognized arguments: --jsn"),
     "unknown result": (("compare", "a", "b"), "no finished result"),
     "a file in the way": ((*SMOKE, "--results", "file/below"), "a parent of this path is a file"),
+    "a page in no folder": (
+        ("report", "--out", "none/page.html"),
+        "there is no folder none: make it, or choose another",
+    ),
     "a page that cannot be written": (("report", "--out", "file/page.html"), "choose another folder"),
 }
 

@@ -45,8 +45,10 @@ def run(arguments: argparse.Namespace) -> None:
     from trialogue.ledger import judged
     from trialogue.ledger.pages import terminal
     from trialogue.ledger.pages.report import render_report
-    from trialogue.storage import atomic_write
+    from trialogue.storage import atomic_write, require_folder
 
+    if arguments.out:
+        require_folder(arguments.out)
     entry = judged(study, result)
     out = terminal.console()
     for table in study.tables:
@@ -143,8 +145,9 @@ def fill(arguments: argparse.Namespace) -> None:
     """Write a text from its template, with numbers from the results that count."""
     from trialogue.ledger import ledger
     from trialogue.ledger.pages.documents import fill as filled
-    from trialogue.storage import atomic_write
+    from trialogue.storage import atomic_write, require_folder
 
+    require_folder(arguments.out)
     try:
         template = arguments.template.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
