@@ -45,10 +45,8 @@ def run(arguments: argparse.Namespace) -> None:
     from trialogue.ledger import judged
     from trialogue.ledger.pages import terminal
     from trialogue.ledger.pages.report import render_report
-    from trialogue.storage import atomic_write, require_folder
+    from trialogue.storage import atomic_write
 
-    if arguments.out:
-        require_folder(arguments.out)
     entry = judged(study, result)
     out = terminal.console()
     for table in study.tables:
@@ -128,8 +126,10 @@ def report(arguments: argparse.Namespace) -> None:
     """Write the report of the results that count, or of those that are named, as one HTML page."""
     from trialogue.ledger import find_result, judged, ledger
     from trialogue.ledger.pages.report import render_report
-    from trialogue.storage import atomic_write
+    from trialogue.storage import atomic_write, require_folder
 
+    if arguments.out:
+        require_folder(arguments.out)
     if arguments.result:
         found = [find_result(name, arguments.results) for name in arguments.result]
         entries = [judged(studies.find(result.study), result) for result in found]

