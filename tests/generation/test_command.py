@@ -44,7 +44,7 @@ def test_samples_are_those_of_the_library(say: Say, model: str) -> None:
         assert math.isclose(line["log_prob"], log_prob, rel_tol=1e-6)
         assert (line["id"], line["prompt"], line["log_weight"]) == (0, "the cat", None)
     assert re.fullmatch(
-        r"4 samples, \d accepted, \d+ queries, \d+ verifier calls, [\d.]+ tokens/s, [\d.]+ s",
+        r"4 samples, \d accepted, \d+ queries, \d+ verifier calls \([\d.]+ a token\), [\d.]+ tokens/s, [\d.]+ s",
         told.err.splitlines()[-1],
     )
 
@@ -94,7 +94,7 @@ def test_reasons(say: Say) -> None:
         "0",
     )
     assert (failed.lines[0]["reason"], failed.lines[0]["ended"]) == (
-        "failed: no token allowed of those that temperature, top_k and top_p leave",
+        "failed: no token allowed of those that temperature, top_k, top_p and min_p leave",
         None,
     )
     assert failed.lines[0]["log_weight"] is None

@@ -26,7 +26,10 @@ _ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r", r"\\": "\\"}
 
 
 def generate(arguments: argparse.Namespace) -> int:
-    """Draw samples of a language model, such that a verifier accepts them, and write them as JSON lines."""
+    """Draw samples of a language model, such that a verifier accepts them, and write them as JSON lines.
+
+    On a terminal their texts are shown, with log-weights and reasons.
+    """
     with uncollected():
         try:
             settings = settings_of(arguments.overrides)

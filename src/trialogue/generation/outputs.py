@@ -58,8 +58,9 @@ def generate_to(
             replace(out, _resampling(settings), _resampled(finished.records, settings))
     if resample:
         if out is None and lines:
+            shown = StandardOutput()
             for record in _resampled(finished.records, settings):
-                StandardOutput().write(record)
+                shown.write(record)
         _require_weights(finished.records, settings)
     return Outcome(
         finished.summary(weighted=settings.walk.weighted),

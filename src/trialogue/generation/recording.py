@@ -10,7 +10,7 @@ from trialogue.errors import InputError
 from trialogue.generation.records import records_of
 from trialogue.generation.sample_file import Key, line_of
 from trialogue.generation.settings import Settings, digest
-from trialogue.generation.streaming import LiveText
+from trialogue.generation.streaming import LiveText, printable
 from trialogue.generation.tries import Tries
 from trialogue.generation.verifier_specs import Built
 from trialogue.inference import Samples
@@ -30,23 +30,42 @@ class Output(Protocol):
 
 
 class StandardOutput:
-    """Lines on standard output."""
+    """Lines on standard output: JSON, or on a terminal what one wants to see of a record."""
 
     def __init__(self) -> None:
         if sys.stdout is None:
             raise InputError("stdout", None, f"it is closed: {_ELSEWHERE}")
         self.kept: dict[Key, dict[str, Any]] = {}
+        self._prompt: object = None
 
     def write(self, record: dict[str, Any]) -> None:
         """Write a record; it is with its reader when the call returns."""
+        line = line_of(record)
+        if sys.stdout.isatty():
+            line = _shown(record, headed=record["prompt"] != self._prompt).encode()
+            self._prompt = record["prompt"]
         try:
-            sys.stdout.buffer.write(line_of(record))
+            sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
         except BrokenPipeError:
             raise  # A reader that has seen enough is no mistake.
         except OSError as error:
             mend = f"it cannot be written: {error.strerror or error}: {_ELSEWHERE}"
             raise InputError("stdout", str(sys.stdout.name), mend) from error
+
+
+def _shown(record: dict[str, Any], headed: bool) -> str:
+    """The text of a record, with its log-weight or why it is not accepted, below the prompt where it is `headed`."""
+    weight, reason = record["log_weight"], record["reason"]
+    said = "accepted" if weight is None else f"{weight:+.2f}"
+    text = printable(record["text"]) + ("" if reason is None else f"  [{reason}]")
+    heading = f"{printable(record['prompt'])}\n" if headed else ""
+    first, *others = text.split("\n")
+    lines = [
+        f"{'rejected' if reason is not None else said:>10}  {first}",
+        *(f"{'':10}  {line}" for line in others),
+    ]
+    return heading + "\n".join(lines) + "\n"
 
 
 class Collected:

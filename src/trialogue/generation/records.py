@@ -98,9 +98,8 @@ def _failure(settings: Settings, length: int, drawn: int, context: int | None) -
         return f"all {settings.walk.rows_per_sample} rows were rejected"
     sampling = settings.sampling
     reason = "no token allowed"
-    cut = sampling.temperature == 0 or sampling.top_k is not None or sampling.top_p != 1
-    if cut and not settings.walk.masks_first:
-        reason += " of those that temperature, top_k and top_p leave"
+    if sampling.cuts and not settings.walk.masks_first:
+        reason += " of those that temperature, top_k, top_p and min_p leave"
     # The token that comes last must complete the text: with more room there might have been another.
     if drawn + 1 == sampling.longest:
         reason += f", with max_new_tokens={sampling.longest} leaving room for one more only"

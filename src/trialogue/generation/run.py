@@ -1,5 +1,6 @@
 """A run of `trialogue generate`: from settings to output lines, written as samples finish."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -70,7 +71,9 @@ class Finished(NamedTuple):
         parts.append(f"{sum(record['queries'] for record in self.records)} queries")
         calls = sum(record["verifier_calls"] for record in self.records)
         if calls:
-            parts.append(f"{calls} verifier calls")
+            drawn = sum(len(record["tokens"]) for record in self.records)
+            each = f" ({calls / drawn:.3g} a token)" if drawn else ""
+            parts.append(f"{calls} verifier calls{each}")
         if self.tokens:
             parts.append(f"{self.tokens / self.seconds:.1f} tokens/s")
         return ", ".join([*parts, f"{self.seconds:.1f} s"])
@@ -99,8 +102,8 @@ def run(
             report(f"loading {settings.inputs.model}")
         with uncollected():
             oracle, prompts, built = _loaded(settings, warn)
-        if warn is not None and sampling.top_k is None:
-            _warn_of_each(warn, sampling.walk, built, oracle.vocab_size)
+        if warn is not None:
+            _warn_of_each(warn, settings, built, oracle.vocab_size)
         began = time.perf_counter()
     while pending:
         starts = [len(prompts[place]) for place, _ in pending]
@@ -164,8 +167,7 @@ def _draw(
 ) -> int:
     """Draw the samples `keys`; returns how many tokens they have."""
     sampling, machine, walk = settings.sampling, settings.machine, settings.walk
-    cut = sampling.temperature != 1 or sampling.top_p != 1 or sampling.top_k is not None
-    law = truncated(oracle, sampling.temperature, sampling.top_p, sampling.top_k) if cut else oracle
+    law = truncated(oracle, **sampling.truncation)
     verifiers = [one.verifier for one in built]
     arguments: dict[str, Any] = {
         "walk": walk,
@@ -187,17 +189,33 @@ def _draw(
     return int((samples.lengths - samples.prompt_lengths).sum())
 
 
-def _warn_of_each(warn: Callable[[str], None], walk: str, built: Sequence[Built], vocab_size: int) -> None:
+def _warn_of_each(
+    warn: Callable[[str], None], settings: Settings, built: Sequence[Built], vocab_size: int
+) -> None:
     """Let `warn` be told when the walk first asks for values of all continuations that are judged one by one."""
+    walk, sampling = settings.walk, settings.sampling
+    graded = [one.graded for one in built if one.graded is not None]
+    if not walk.masks_first:
+        few = sampling.top_k is not None
+        mend = "--top-k K leaves K of them"
+    elif walk.uses == "weights" and any(one.most == math.inf for one in graded):
+        # Whatever is likely, what is not may have a greater value.
+        few = False
+        mend = "annotate a function that decides to return bool, or --no-mask-first with --top-k K leaves K of them"
+    else:
+        few = sampling.cuts
+        mend = "with --top-k K or --top-p P it is asked about the likeliest, until K or P of what is accepted are found"
+    if few:
+        return
 
     def told() -> None:
         warn(
-            f"the walk {walk} asks about up to {vocab_size} continuations of every prefix, and this verifier judges "
-            "them one by one: --top-k K leaves K of them"
+            f"the walk {sampling.walk} asks about up to {vocab_size} continuations of every prefix, and this verifier "
+            f"judges them one by one: {mend}"
         )
 
     # Several are asked about the same continuations: it is said of the first.
-    for one in [one.graded for one in built if one.graded is not None][:1]:
+    for one in graded[:1]:
         one.each = told
 
 

@@ -11,6 +11,11 @@ _CONTROLS = {code: chr(0x2400 + code) for code in range(32)} | dict.fromkeys(ran
 _PRINTABLE = str.maketrans(_CONTROLS | {ord("\t"): "    ", ord("\n"): "\n"})
 
 
+def printable(text: str) -> str:
+    """`text` as it can be shown on a terminal."""
+    return text.translate(_PRINTABLE)
+
+
 class LiveText:
     """Shows a text that changes on the terminal `stream`; elsewhere it shows nothing before the end.
 
@@ -24,7 +29,7 @@ class LiveText:
 
     def show(self, text: str) -> None:
         """The text is now `text`."""
-        text = text.translate(_PRINTABLE)
+        text = printable(text)
         if not self._terminal or text == self._shown:
             return
         if text.startswith(self._shown):

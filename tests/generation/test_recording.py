@@ -1,0 +1,41 @@
+"""What standard output shows of a record: JSON, or on a terminal its text, weight and reason."""
+
+import io
+import json
+import sys
+
+import pytest
+
+from trialogue.generation.recording import StandardOutput
+
+RECORDS = [
+    {"prompt": "say", "text": "yes", "log_weight": -1.5, "reason": None},
+    {"prompt": "say", "text": "a\nb\x1b[2J", "log_weight": None, "reason": "failed: no token allowed"},
+    {"prompt": "tell", "text": "no", "log_weight": None, "reason": None},
+]
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> str:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="utf-8")
+    monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    monkeypatch.setattr(sys, "stdout", stream)
+    output = StandardOutput()
+    for record in RECORDS:
+        output.write(record)
+    return raw.getvalue().decode()
+
+
+def test_elsewhere_it_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [json.loads(line) for line in shown(monkeypatch, False).splitlines()] == RECORDS
+
+
+def test_on_a_terminal_it_is_what_one_wants_to_see(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shown(monkeypatch, True).splitlines() == [
+        "say",
+        "     -1.50  yes",
+        "  rejected  a",
+        "            b␛[2J  [failed: no token allowed]",
+        "tell",
+        "  accepted  no",
+    ]
