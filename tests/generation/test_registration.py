@@ -12,6 +12,7 @@ from generation.command import Say
 from trialogue.generation.verifier_specs import KINDS, Kind, Wanted
 from trialogue.inference import WALKS, FunctionVerifier, Walk
 from trialogue.inference.walks.moves import Moves
+from trialogue.oracles import Verifier
 
 
 class Halved(NamedTuple):
@@ -75,6 +76,38 @@ def test_help_names_what_is_registered(halving: tuple[str, ...], say: Say) -> No
     words = " ".join(told.out.split())
     assert "50% of whose weight is lost at a token out of reach." in words
     assert "--reached" in told.out
+
+
+class Reading(Verifier):
+    """Accepts everything, by what it reads off the hidden states."""
+
+    def __init__(self, layers: tuple[int, ...]) -> None:
+        self.layers = layers
+
+    def values(self, decoding: Any, rows: torch.Tensor) -> torch.Tensor:
+        return (decoding.hidden((*self.layers, -1)[0], rows).abs().sum(-1) > 0).double()
+
+
+@pytest.mark.parametrize("layers", [(), (0,)])
+def test_a_kind_that_reads_the_model_judges_prompts_once_that_is_there(
+    layers: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, say: Say
+) -> None:
+    kind = Kind("NAME", "everything", lambda wanted: Reading(layers), path=lambda _: None)
+    monkeypatch.setitem(KINDS, "reading", kind)
+    common = (
+        "--prompt",
+        "the cat",
+        "--max-new-tokens",
+        "3",
+        "--walk",
+        "backtracking",
+        "--verifier",
+        "reading:x",
+    )
+    for others in ((), ("--verifier", "regex:(?s:.*)")):
+        told = say(*common, *others)
+        assert told.code == 0, told.err
+        assert told.lines[0]["accepted"]
 
 
 def test_a_registered_kind_of_verifier_is_built(monkeypatch: pytest.MonkeyPatch, say: Say) -> None:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from torch import Tensor
 
@@ -13,7 +13,7 @@ from trialogue.generation.verifier_specs import Built
 from trialogue.inference import GrammarVerifier, values
 from trialogue.inference.walks.values import first_tokens
 from trialogue.models.pretrained import PretrainedCheckpoint
-from trialogue.oracles import Autoregressive, PrefixOracle, Verifier
+from trialogue.oracles import Autoregressive, Context, PrefixOracle, Verifier
 
 
 class _WeightsNeededError(Exception):
@@ -29,6 +29,12 @@ class UnreadOracle(PrefixOracle):
         self.tokenization = checkpoint.tokenization
         self.vocab_size, self.eos = checkpoint.tokenization.vocab_size, checkpoint.tokenization.eos
         self.max_length = checkpoint.max_length
+
+    def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
+        """Make no room: raises where hidden states are asked for."""
+        if layers:
+            raise _WeightsNeededError
+        return super().open(rows, capacity)
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Raise: it takes weights to answer."""
@@ -87,21 +93,20 @@ def require_viable(
     That is where a verifier gives the prompt as it stands the value zero, and where those that know all continuations
     at once agree on no first token. Walks that judge outputs alone may still accept what begins so.
     """
-    walk, unjudged = settings.walk, []
+    walk, judged, unjudged = settings.walk, [], []
     for one in built:
         if walk.judges == "prefixes" and one.kind.judges_prompts:
             try:
                 _require_positive(settings, prompts, one, oracle)
+                judged.append(one.verifier)
             except _WeightsNeededError:
                 unjudged.append(one)
-    # What begins with a token that a grammar forbids is in no language of it, whatever the walk asks about.
-    knowing = [
-        one.verifier
-        for one in built
-        if isinstance(one.verifier, GrammarVerifier) or (walk.judges == "prefixes" and one not in unjudged)
-    ]
-    if len(knowing) > 1 and walk.uses != "nothing":
-        _require_first_token(settings, prompts, knowing, oracle)
+        # What begins with a token that a grammar forbids is in no language of it, whatever the walk asks about.
+        elif walk.uses != "nothing" and isinstance(one.verifier, GrammarVerifier):
+            judged.append(one.verifier)
+    if len(judged) > 1:
+        with suppress(_WeightsNeededError):
+            _require_first_token(settings, prompts, judged, oracle)
     return unjudged
 
 
