@@ -59,6 +59,11 @@ class Walk(ABC, Generic[StateT]):
         return False
 
     @property
+    def goes_back(self) -> bool:
+        """Whether a sample may lose tokens again before it is finished, or continue from another row."""
+        return True
+
+    @property
     def rows_per_sample(self) -> int:
         """Rows that one sample moves: 1, or the size of its group."""
         return 1
