@@ -13,6 +13,7 @@ from trialogue.oracles import Autoregressive, Context, as_context, as_oracle
 Process = Callable[[Tensor, Tensor], Tensor]
 """From a prefix (1, length) int64 and the scores (1, vocab) of the next token to other scores (1, vocab)"""
 
+
 class Processed(Autoregressive):
     """The oracle `base`, the scores of every next token passed through `process`, which is given the prefix.
 
@@ -38,9 +39,9 @@ class Processed(Autoregressive):
 
 
 class _ProcessedContext(Context):
-    """The context `base`; features are its own, and behind them the prefix that they are of, of up to `capacity` tokens.
+    """The context `base`; features are its own, and behind them the prefix that they are of.
 
-    The prefix in place of its law, which is many times as wide.
+    The prefix, of up to `capacity` tokens, in place of its law, which is many times as wide.
     """
 
     def __init__(self, base: Context, process: Process, capacity: int) -> None:

@@ -121,7 +121,9 @@ def check_its_trace(walk: Walk[Any]) -> None:
     require(same, walk, "its trace does not lead to its samples")
     if not walk.goes_back:
         kept = bool((run.trace.kept == run.trace.length).all() & (run.trace.source == run.trace.member).all())
-        require(kept, walk, "goes_back=False, but in its trace a row loses tokens or continues from another row")
+        require(
+            kept, walk, "goes_back=False, but in its trace a row loses tokens or continues from another row"
+        )
 
 
 def check_budgets(walk: Walk[Any]) -> None:

@@ -32,7 +32,7 @@ def encoded(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None) -> 
 
 def stop_strings(stop: StopLike | None) -> list[str]:
     """The strings of what the user gave as `stop`."""
-    return [part for part in _parts(stop) if isinstance(part, str)]
+    return [part for part in stop_parts(stop) if isinstance(part, str)]
 
 
 def stopping(oracle: Autoregressive, stop: StopLike | None) -> Stop | None:
@@ -43,7 +43,7 @@ def stopping(oracle: Autoregressive, stop: StopLike | None) -> Stop | None:
     """
     if stop is None or isinstance(stop, SequenceStop) or callable(stop):
         return stop
-    texts, functions = stop_strings(stop), [part for part in _parts(stop) if not isinstance(part, str)]
+    texts, functions = stop_strings(stop), [part for part in stop_parts(stop) if not isinstance(part, str)]
     wrong = [part for part in functions if not (isinstance(part, SequenceStop) or callable(part))]
     if wrong:
         raise InputError("stop", wrong[0], "give strings, or functions of a completion's token ids")
@@ -55,7 +55,8 @@ def stopping(oracle: Autoregressive, stop: StopLike | None) -> Stop | None:
     return SequenceStop(lambda sequence, start: any(says(one, sequence, start) for one in functions))
 
 
-def _parts(stop: StopLike | None) -> list[str | Stop]:
+def stop_parts(stop: StopLike | None) -> list[str | Stop]:
+    """What the user gave as `stop`, one by one."""
     if stop is None:
         return []
     return [stop] if isinstance(stop, str | SequenceStop) or callable(stop) else list(stop)

@@ -12,7 +12,7 @@ from trialogue.oracles import ends
 
 @dataclass(frozen=True)
 class SequenceStop:
-    """Whether a sequence is complete by a `function` of its token ids, prompt and completion, and the prompt's length."""
+    """Whether a sequence is complete, by a `function` of prompt and completion and of the prompt's length."""
 
     function: Callable[[tuple[int, ...], int], bool]
 

@@ -82,12 +82,12 @@ def generate(
     by default one empty prompt; or texts, where the oracle has a tokenization. `verifier` may be a plain function of
     a prefix (prompt and completion as a tuple of ints). A completion ends at the oracle's end of sequence, at its
     `max_length`, after `max_new_tokens`, or where `stop` says so: strings one of which its text contains, a function
-    of its token ids, or several of both; a `verifier` of text judges what comes before such a string. A sample depends on `seed`
-    and on its id (its place among the samples, unless `sample_ids` says otherwise), and on the batch only where the
-    oracle's answers do: a network rounds otherwise beside other rows, which changes about one draw in a thousand from
-    a vocabulary of 50,000. At most `batch_size` rows move at once (by default as many as the oracle suggests, or
-    1024), or one sample's group. A sample stops after the step that uses up `max_queries` queries, or after
-    `max_steps` moves (by default 1000 per token of the longest completion).
+    of its token ids, or several of both; a `verifier` of text judges what comes before such a string. A sample
+    depends on `seed` and on its id (its place among the samples, unless `sample_ids` says otherwise), and on the batch
+    only where the oracle's answers do: a network rounds otherwise beside other rows, which changes about one draw in a
+    thousand from a vocabulary of 50,000. At most `batch_size` rows move at once (by default as many as the oracle
+    suggests, or 1024), or one sample's group. A sample stops after the step that uses up `max_queries` queries, or
+    after `max_steps` moves (by default 1000 per token of the longest completion).
     `memory` is the number of prefixes that are remembered, so that going back to them computes nothing: their features
     in 256 MiB at most, and, where the vocabulary is wider than those, their next-token laws in another 96 MiB.
     Whatever it is, about 110 bytes are kept of each prefix that was visited, so that none is judged or counted twice:
