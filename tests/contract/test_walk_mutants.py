@@ -93,7 +93,12 @@ def test_a_trace_without_a_move_is_told_apart(monkeypatch):
 
 @pytest.mark.parametrize(
     "liar",
-    [mutants.StraightRejection(), mutants.StraightTokenwise(), mutants.StraightBestOfN(2), mutants.StraightGuided()],
+    [
+        mutants.StraightRejection(),
+        mutants.StraightTokenwise(),
+        mutants.StraightBestOfN(2),
+        mutants.StraightGuided(),
+    ],
     ids=lambda walk: type(walk).__name__,
 )
 def test_a_walk_that_goes_back_and_denies_it_is_told_apart(liar):

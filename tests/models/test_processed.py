@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -41,7 +42,7 @@ def late(prefix: Tensor, scores: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("walk", [TokenwiseRejection("mask"), Backtracking(1, 2), ValueGuided()], ids=repr)
-def test_walks_have_the_law_of_the_processed_table(walk: Walk) -> None:
+def test_walks_have_the_law_of_the_processed_table(walk: Walk[Any]) -> None:
     wanted = exact_law(walk, Table(law_of, 3, max_length=3), TREE.allows)
 
     def difference(process: Callable[[Tensor, Tensor], Tensor]) -> float:
@@ -93,12 +94,16 @@ def test_every_token_survives_in_features_of_any_type(dtype: torch.dtype) -> Non
 
 def test_log_probs_are_those_of_the_model() -> None:
     oracle = tiny_oracle()
-    settings = {"max_new_tokens": 8, "num_samples": 6}
+    settings: dict[str, Any] = {"max_new_tokens": 8, "num_samples": 6}
     samples = generate(truncated(Processed(oracle, repeated), 0.8, top_k=9), ["the cat"], **settings)
     plain = generate(truncated(oracle, 0.8, top_k=9), ["the cat"], **settings)
     assert samples.completions() != plain.completions()
     for tokens, length, start, log_prob in zip(
-        samples.tokens, samples.lengths.tolist(), samples.prompt_lengths.tolist(), samples.log_prob, strict=True
+        samples.tokens,
+        samples.lengths.tolist(),
+        samples.prompt_lengths.tolist(),
+        samples.log_prob,
+        strict=True,
     ):
         prefixes = tokens[None].expand(length - start, -1)
         laws = next_log_probs(oracle, prefixes, torch.arange(start, length))

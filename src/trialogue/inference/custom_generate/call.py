@@ -78,12 +78,12 @@ def read_call(
         raise InputError(
             "generation mode", mode.value, "a walk draws by itself: leave out beams and assistants"
         )
+    _require_outputs(config, walk)
     _require_own_tokens(input_ids, model_kwargs)
     dictionary, greedy = bool(config.return_dict_in_generate), not config.do_sample
     if greedy and not (walk.masks_first or walk.uses == "nothing"):
         mend = f"{type(walk).__name__} needs more than the likeliest token: use True"
         raise InputError("do_sample", False, mend)
-    _require_outputs(config, walk)
     rows, num_samples = (
         _prompts(input_ids, model_kwargs.get("attention_mask")),
         config.num_return_sequences or 1,
