@@ -368,7 +368,7 @@ def nothing_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     def loaded(*arguments: Any, **settings: Any) -> None:
         raise AssertionError("the model was loaded")
 
-    monkeypatch.setattr(decoder, "PretrainedOracle", loaded)
+    monkeypatch.setattr(decoder, "oracle_of", loaded)
 
 
 @pytest.mark.usefixtures("nothing_is_loaded")

@@ -52,14 +52,6 @@ class Call:
         """Whether temperature 0, top-k or the like leave tokens out."""
         return self.greedy or bool(set(self.truncation) - {"temperature"})
 
-    def ends(self, vocab_size: int) -> list[int]:
-        """The tokens that end a sequence: what is stated beyond the vocabulary, such as -1, is a way to say never."""
-        return [end for end in self.stopped.ends if 0 <= end < vocab_size]
-
-    def pad(self, vocab_size: int) -> int:
-        """What stands behind a completion: the token of the call, or else an end of sequence."""
-        return next(iter(self.ends(vocab_size)), 0) if self.pad_token is None else self.pad_token
-
 
 def read_call(
     model: Any,

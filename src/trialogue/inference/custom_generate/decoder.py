@@ -12,6 +12,7 @@ from transformers import GenerationConfig
 from trialogue.errors import InputError, one_of
 from trialogue.inference.custom_generate.call import Call, read_call
 from trialogue.inference.custom_generate.following import Follower, RecordedWalk
+from trialogue.inference.custom_generate.oracles import oracle_of
 from trialogue.inference.custom_generate.outputs import WalkOutput, own_logits, padded
 from trialogue.inference.custom_generate.rejected import Policy, report
 from trialogue.inference.custom_generate.withheld import find_tokenizer, withheld
@@ -93,7 +94,7 @@ def decoding(
 
 
 class _Decoder:
-    """What `decoding` returns: a call of it is one of `generate`. The model's oracle is kept from call to call."""
+    """What `decoding` returns: a call of it is one of `generate`."""
 
     def __init__(
         self,
@@ -109,7 +110,6 @@ class _Decoder:
     ) -> None:
         self._walk, self._verifier, self._tokenizer, self._rejected = walk, verifier, tokenizer, rejected
         self._seed, self._stop, self._settings, self._recompute = seed, stop, settings, recompute
-        self._oracle: PretrainedOracle | None = None
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -151,10 +151,8 @@ class _Decoder:
                 model.train(training)
 
     def _drawn(self, model: Any, input_ids: Tensor, call: Call, streamer: Any) -> Any:
-        if self._oracle is None or self._oracle.model is not model:
-            self._oracle = PretrainedOracle(model, self._tokenizer, recompute=self._recompute)
-        oracle = _ending(self._oracle, call)
-        pad = call.pad(oracle.vocab_size)
+        oracle = oracle_of(model, self._tokenizer, recompute=self._recompute, ends=call.stopped.ends)
+        pad = call.pad_token if call.pad_token is not None else 0 if oracle.eos is None else oracle.eos
         rows = len(call.prompts) * call.num_samples
         recorded = RecordedWalk(self._walk, rows, greedy=call.greedy) if call.scores else None
         live = streamer is not None and rows == 1 and not self._walk.goes_back
@@ -229,11 +227,3 @@ def _made(
     if not is_verifier(made):
         raise InputError("verifier", type(made).__name__, "the function must return a Verifier")
     return as_verifier(made)
-
-
-def _ending(oracle: PretrainedOracle, call: Call) -> PretrainedOracle:
-    """The oracle with the ends of sequence that the call asks for."""
-    stated, ends = oracle.tokenization.eos, call.ends(oracle.vocab_size)
-    oracle.eos = stated if stated in ends else next(iter(ends), None)
-    oracle.other_ends = tuple(sorted({end for end in ends if end != oracle.eos}))
-    return oracle
