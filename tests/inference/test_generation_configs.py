@@ -1,6 +1,8 @@
 """Generation configs behind `model.generate(custom_generate=...)`: what the call says is what transformers does."""
 
+import copy
 import math
+import pickle
 import re
 import threading
 from collections.abc import Callable
@@ -34,7 +36,8 @@ from trialogue.inference import (
     TokenwiseRejection,
     WeightedRejection,
 )
-from trialogue.inference.custom_generate import RejectedSamplesError, call, decoding, processors
+from trialogue.inference.custom_generate import RejectedSamplesError, call, decoding, oracles, processors
+from trialogue.models.pretrained import PretrainedOracle
 from trialogue.models.tokenization import Tokenization
 
 MODEL = tiny_model(3)
@@ -485,3 +488,32 @@ def test_a_streamer_in_a_thread_ends_where_samples_are_rejected() -> None:
     assert "".join(text)
     thread.join()
     assert raised == [RejectedSamplesError]
+
+
+def test_an_oracle_is_made_once_and_stays_with_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    def counted(*arguments: Any, **settings: Any) -> PretrainedOracle:
+        made.append(arguments)
+        return PretrainedOracle(*arguments, **settings)
+
+    monkeypatch.setattr(oracles, "PretrainedOracle", counted)
+    model = tiny_model(5)
+
+    def width(**settings: Any) -> int:
+        custom = decoding(tokenizer=tiny_tokenizer(), seed=1)
+        rows = model.generate(
+            **inputs(PROMPTS), custom_generate=custom, max_new_tokens=30, do_sample=True, **settings
+        )
+        return int(rows.shape[1])
+
+    long = width(eos_token_id=-1)
+    assert width(eos_token_id=list(range(3, 250))) < long
+    assert width(eos_token_id=-1) == long
+    assert len(made) == 1
+    model.to(torch.float64)
+    width()
+    assert len(made) == 2
+    other = copy.deepcopy(model)
+    assert not vars(other)[oracles._PLACE]
+    assert not pickle.loads(pickle.dumps(vars(model)[oracles._PLACE]))
