@@ -347,6 +347,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "give input_ids",
     ),
     "an assistant": (lambda: drawn(PROMPTS[:1], assistant_model=tiny_model(4)), "assistant_model="),
+    "several devices": (lambda: drawn(synced_gpus=True), "synced_gpus='bool': leave it out"),
     "positions of one's own": (
         lambda: drawn(
             PROMPTS[:1], position_ids=7 + torch.arange(inputs(PROMPTS[:1])["input_ids"].shape[1])[None]

@@ -328,6 +328,22 @@ def test_a_budget_that_is_used_up_is_a_reason() -> None:
         )
 
 
+def test_what_a_criterion_cuts_short_is_a_reason() -> None:
+    class Third(StoppingCriteria):
+        def __call__(self, input_ids: Tensor, scores: Any, **others: Any) -> bool:
+            return input_ids.shape[1] == start + 3
+
+    start = inputs(PROMPTS[:1])["input_ids"].shape[1]
+    with pytest.raises(RejectedSamplesError, match="stopped by a stop string or a criterion: rejected"):
+        drawn(
+            PROMPTS[:1],
+            walk=TokenwiseRejection("mask"),
+            verifier=lambda _: GrammarVerifier.regex("[a-e ]{50}", _),
+            max_new_tokens=60,
+            stopping_criteria=StoppingCriteriaList([Third()]),
+        )
+
+
 def test_pipelines_obey_the_policy() -> None:
     pipe = pipeline("text-generation", model=MODEL, tokenizer=tiny_tokenizer())
 

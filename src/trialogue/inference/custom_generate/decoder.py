@@ -60,11 +60,12 @@ def decoding(
     (repetition penalty, n-grams, bad words, biases, suppressed and forced tokens, least lengths, those of the user's
     own) see each prefix without padding; then comes the mask of a walk that masks first; then temperature, top-k, top-p
     and min-p cut what it leaves. Other walks cut first: a rule that wants unlikely tokens then needs `top_k=0`.
-    `do_sample=False` takes the likeliest token that the mask allows. `samples.log_prob` is the model's own. Stopping
-    criteria of the user's own are asked row by row, with prompt and completion and without scores. A `streamer` gets
-    each token when it is drawn, by a walk that never goes back, else the completion when it is final. With
-    `return_dict_in_generate=True` the output has `samples`, of which `num_return_sequences` belong to each prompt,
-    `scores` (of a walk that never goes back) and `logits` if they are asked for (see `WalkOutput`).
+    `do_sample=False` takes the likeliest token that the mask allows. `samples.log_prob` is the model's own, and
+    `samples.log_weight` concerns its law after processors and temperature. Stopping criteria of the user's own are asked
+    row by row, with prompt and completion and without scores. A `streamer` gets each token when it is drawn, by a walk
+    that never goes back, else the completion when it is final. With `return_dict_in_generate=True` the output has
+    `samples`, of which `num_return_sequences` belong to each prompt, `scores` (of a walk that never goes back) and
+    `logits` if they are asked for (see `WalkOutput`).
 
     Raises `InputError`, when called, for whatever of the call cannot be honoured: beams, assistants, guidance,
     watermarks and other processors that keep state or need an encoder or the whole batch, cuts of other kinds
@@ -170,14 +171,14 @@ class _Decoder:
             walk=self._walk,
             cut=call.cuts,
             max_new_tokens=call.max_new_tokens,
-            context=oracle.max_length,
+            oracle=oracle,
         )
         if not call.dictionary:
             return sequences
         output = WalkOutput(sequences=sequences, samples=samples)
         if recorded is not None:
             steps = sequences.shape[1] - call.width
-            output.scores = recorded.scores(steps, oracle.vocab_size, pad)
+            output.scores = recorded.scores(steps, oracle.vocab_size, pad, sequences.device)
         if call.logits:
             starts = [call.width - length for length in samples.prompt_lengths.tolist()]
             output.logits = own_logits(model, sequences, starts, call.width)

@@ -59,12 +59,14 @@ class RecordedWalk(Walk[Any]):
                 self._laws[sample].append(law)
         self._drawn.clear()
 
-    def scores(self, steps: int, vocab_size: int, pad: int) -> tuple[Tensor, ...]:
+    def scores(self, steps: int, vocab_size: int, pad: int, device: torch.device) -> tuple[Tensor, ...]:
         """Of each of `steps` steps the log-laws (samples, vocab); where a sample was finished, `pad` is certain."""
         finished = torch.full((vocab_size,), -torch.inf)
         finished[pad] = 0.0
         return tuple(
-            torch.stack([laws[step].float() if step < len(laws) else finished for laws in self._laws])
+            torch.stack([laws[step].float() if step < len(laws) else finished for laws in self._laws]).to(
+                device
+            )
             for step in range(steps)
         )
 

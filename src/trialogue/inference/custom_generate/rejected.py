@@ -9,6 +9,7 @@ from torch import Tensor
 from trialogue.inference.walks import reasons
 from trialogue.inference.walks.samples import Samples
 from trialogue.inference.walks.walk import Walk
+from trialogue.oracles import Autoregressive
 
 Policy = Literal["raise", "warn", "keep"]
 
@@ -33,11 +34,11 @@ def report(
     walk: Walk[Any],
     cut: bool,
     max_new_tokens: int,
-    context: int | None,
+    oracle: Autoregressive,
 ) -> None:
     """Raise, warn or do nothing, as `policy` says, where some of `samples` are not accepted.
 
-    `cut` says whether temperature 0, top-k or the like leave tokens out, `context` is the longest sequence.
+    `cut` says whether temperature 0, top-k or the like leave tokens of `oracle` out.
     """
     rejected = (~samples.accepted).nonzero()[:, 0].tolist()
     if policy == "keep" or not rejected:
@@ -53,14 +54,13 @@ def report(
                     length=length,
                     drawn=drawn,
                     max_new_tokens=max_new_tokens,
-                    context=context,
+                    context=oracle.max_length,
                 )
             ] += 1
         elif samples.stopped[row]:
             why[f"stopped by {samples.stopped[row]}"] += 1
         else:
-            ended = "max_new_tokens" if drawn == max_new_tokens else "context" if length == context else ""
-            why[reasons.rejection(ended, max_new_tokens)] += 1
+            why[reasons.rejection(_ended(samples, row, max_new_tokens, oracle), max_new_tokens)] += 1
     told = "; ".join(f"{reason} ({count})" if len(why) > 1 else reason for reason, count in why.most_common())
     line = f"{len(rejected)} of {len(samples.accepted)} samples are not accepted: {told}"
     if policy == "warn":
@@ -71,3 +71,13 @@ def report(
         sequences,
         samples,
     )
+
+
+def _ended(samples: Samples, row: int, max_new_tokens: int, oracle: Autoregressive) -> str:
+    """How the complete sample `row` ended."""
+    length, start = int(samples.lengths[row]), int(samples.prompt_lengths[row])
+    if length > start and int(samples.tokens[row, length - 1]) == oracle.eos:
+        return "eos"
+    if length - start == max_new_tokens:
+        return "max_new_tokens"
+    return "context" if length == oracle.max_length else "stop"

@@ -1,8 +1,8 @@
 """What `generate` of transformers keeps from a callable that it is given, taken from where it stands.
 
-A callable is handed neither the streamer nor an assistant, although `generate` has put the prompt into the one: its
-reader would wait for the end, and the other would be ignored without a word. A tokenizer that was given is dropped
-before the stop strings that need it are read.
+A callable is handed neither the streamer, nor an assistant, nor what concerns several devices. `generate` has put the
+prompt into the first: its reader would wait for the end; the others would be ignored without a word. A tokenizer that
+was given is dropped before the stop strings that need it are read.
 """
 
 from types import FrameType
@@ -14,7 +14,7 @@ def withheld(frame: FrameType | None) -> dict[str, Any]:
     caller = None if frame is None else frame.f_back
     if caller is None or caller.f_code.co_name != "generate":
         return {}
-    names = ("streamer", "assistant_model")
+    names = ("streamer", "assistant_model", "synced_gpus")
     return {name: caller.f_locals[name] for name in names if caller.f_locals.get(name) is not None}
 
 

@@ -26,7 +26,7 @@ def failure(
 
 
 def rejection(ended: str, max_new_tokens: int, below: str = "") -> str:
-    """Why a complete sample was rejected that `ended` by "max_new_tokens", by the "context", or by itself.
+    """Why a complete sample was rejected that `ended` by "eos", "stop", "max_new_tokens" or "context".
 
     `below` names the threshold that its value is below.
     """
@@ -35,4 +35,6 @@ def rejection(ended: str, max_new_tokens: int, below: str = "") -> str:
         return f"cut at max_new_tokens={max_new_tokens}: {rejected}"
     if ended == "context":
         return f"cut at the end of the model's context: {rejected}"
+    if ended == "stop":
+        return f"stopped by a stop string or a criterion: {rejected}"
     return rejected
