@@ -91,6 +91,21 @@ def test_a_trace_without_a_move_is_told_apart(monkeypatch):
         runs.check_its_trace(BestOfN(2))
 
 
+@pytest.mark.parametrize(
+    "liar",
+    [
+        mutants.StraightRejection(),
+        mutants.StraightTokenwise(),
+        mutants.StraightBestOfN(2),
+        mutants.StraightGuided(),
+    ],
+    ids=lambda walk: type(walk).__name__,
+)
+def test_a_walk_that_goes_back_and_denies_it_is_told_apart(liar):
+    with pytest.raises(AssertionError, match="goes_back=False"):
+        runs.check_its_trace(liar)
+
+
 BROKEN = [
     *((mutant(), Ancestral()) for mutant in (mutants.UniformAncestral, mutants.TwiceAskingAncestral)),
     (mutants.EarlyAncestral(), Ancestral()),

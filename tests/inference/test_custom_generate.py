@@ -8,15 +8,16 @@ import pytest
 import torch
 from transformers import (
     LogitsProcessorList,
-    MinLengthLogitsProcessor,
+    RepetitionPenaltyLogitsProcessor,
     StoppingCriteriaList,
     TemperatureLogitsWarper,
     TextIteratorStreamer,
     TopKLogitsWarper,
     TopPLogitsWarper,
+    WatermarkingConfig,
     set_seed,
 )
-from transformers.generation import MaxTimeCriteria
+from transformers.generation import ConfidenceCriteria
 
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
 from trialogue.errors import InputError
@@ -26,13 +27,12 @@ from trialogue.inference import (
     GrammarVerifier,
     TokenwiseRejection,
     WeightedRejection,
-    custom_generate,
     effective_sample_sizes,
     generate,
     resampled,
     truncated,
 )
-from trialogue.inference.custom_generate import decoding
+from trialogue.inference.custom_generate import call, decoder, decoding
 from trialogue.models.pretrained import PretrainedOracle
 from trialogue.models.tokenization import Tokenization
 from trialogue.randomness import generator
@@ -49,7 +49,7 @@ def inputs(texts: list[str], side: str = "left") -> dict[str, torch.Tensor]:
 def drawn(prompts: list[str] = PROMPTS, **settings: Any) -> Any:
     ours = {
         name: settings.pop(name)
-        for name in ("walk", "verifier", "seed", "stop", "batch_size")
+        for name in ("walk", "verifier", "seed", "stop", "batch_size", "rejected", "max_queries")
         if name in settings
     }
     custom = decoding(**{"seed": 0, "tokenizer": tiny_tokenizer()} | ours)
@@ -66,14 +66,14 @@ def test_greedy_ancestral_is_what_transformers_does() -> None:
 SETTINGS = {"temperature": 0.7, "top_p": 0.9, "top_k": 20}
 MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
     "padding is part of the prompt": ("_prompts", lambda ids, mask: ids.tolist()),
-    "nothing is truncated": ("_truncation", lambda *_: {}),
-    "top-p is forgotten": ("_truncation", lambda *_: {"temperature": 0.7, "top_k": 20}),
+    "nothing is truncated": ("split", lambda *_, **__: ([], {})),
+    "top-p is forgotten": ("split", lambda *_, **__: ([], {"temperature": 0.7, "top_k": 20})),
 }
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_mutant_draws_other_samples(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(custom_generate, *MUTANTS[mutant])
+    monkeypatch.setattr(call, *MUTANTS[mutant])
     with pytest.raises(AssertionError):
         test_samples_are_those_of_generate_on_the_truncated_oracle()
 
@@ -270,16 +270,64 @@ def test_a_model_in_training_stays_so() -> None:
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "beams": (lambda: drawn(num_beams=2), "generation mode='beam_sample'"),
-    "repetition penalty": (lambda: drawn(repetition_penalty=1.2), "RepetitionPenaltyLogitsProcessor"),
-    "logits processor": (
-        lambda: drawn(logits_processor=LogitsProcessorList([MinLengthLogitsProcessor(3, 2, "cpu")])),
-        "MinLengthLogitsProcessor",
+    "typical sampling": (lambda: drawn(typical_p=0.5), "'TypicalLogitsWarper': a walk cuts by temperature"),
+    "epsilon": (lambda: drawn(epsilon_cutoff=0.1), "'EpsilonLogitsWarper': a walk cuts"),
+    "eta": (lambda: drawn(eta_cutoff=0.1), "'EtaLogitsWarper': a walk cuts"),
+    "top-h": (lambda: drawn(top_h=0.4), "'TopHLogitsWarper': a walk cuts"),
+    "a watermark": (
+        lambda: drawn(watermarking_config=WatermarkingConfig()),
+        "'WatermarkLogitsProcessor': it needs state",
     ),
-    "stopping criterion": (
-        lambda: drawn(stopping_criteria=StoppingCriteriaList([MaxTimeCriteria(5.0)])),
-        "MaxTimeCriteria",
+    "guidance": (
+        lambda: drawn(guidance_scale=2.0),
+        "'UnbatchedClassifierFreeGuidanceLogitsProcessor': it needs",
     ),
-    "scores": (lambda: drawn(output_scores=True, return_dict_in_generate=True), "output_scores=True"),
+    "a penalty of what an encoder reads": (
+        lambda: drawn(encoder_repetition_penalty=1.2),
+        "'EncoderRepetitionPenaltyLogitsProcessor': it needs state",
+    ),
+    "allowed tokens of a row of the batch": (
+        lambda: drawn(prefix_allowed_tokens_fn=lambda row, tokens: [5, 6]),
+        "'PrefixConstrainedLogitsProcessor': of a batch it must know",
+    ),
+    "counts of prompts that begin with one another": (
+        lambda: drawn(["a cat", "a"], min_new_tokens=3),
+        "one begins with another",
+    ),
+    "a penalty that ignores rows otherwise": (
+        lambda: drawn(
+            logits_processor=LogitsProcessorList(
+                [RepetitionPenaltyLogitsProcessor(1.2, prompt_ignore_length=torch.tensor([3, 3]))]
+            )
+        ),
+        "it ignores other tokens than padding",
+    ),
+    "a criterion that needs scores": (
+        lambda: drawn(stopping_criteria=StoppingCriteriaList([ConfidenceCriteria(0.5)])),
+        "'ConfidenceCriteria': it needs scores",
+    ),
+    "attentions": (
+        lambda: drawn(output_attentions=True, return_dict_in_generate=True),
+        "output_attentions=True",
+    ),
+    "scores of a walk that goes back": (
+        lambda: drawn(
+            output_scores=True,
+            return_dict_in_generate=True,
+            walk=TokenwiseRejection(),
+            verifier=FunctionVerifier(bool),
+        ),
+        "output_scores=True: TokenwiseRejection takes tokens back",
+    ),
+    "scores of a walk that draws in parts": (
+        lambda: drawn(
+            output_scores=True,
+            return_dict_in_generate=True,
+            walk=WeightedRejection(),
+            verifier=FunctionVerifier(bool),
+        ),
+        "output_scores=True: WeightedRejection takes",
+    ),
     "greedy rejection": (
         lambda: drawn(do_sample=False, walk=Backtracking(), verifier=lambda _: FunctionVerifier(bool)),
         "do_sample=False: Backtracking",
@@ -299,6 +347,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "give input_ids",
     ),
     "an assistant": (lambda: drawn(PROMPTS[:1], assistant_model=tiny_model(4)), "assistant_model="),
+    "several devices": (lambda: drawn(synced_gpus=True), "synced_gpus='bool': leave it out"),
     "positions of one's own": (
         lambda: drawn(
             PROMPTS[:1], position_ids=7 + torch.arange(inputs(PROMPTS[:1])["input_ids"].shape[1])[None]
@@ -311,13 +360,32 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "no verifier": (lambda: drawn(walk=Backtracking()), "Backtracking needs one"),
     "a verifier that is none": (lambda: drawn(verifier=3), "give a Verifier, or a function that makes one"),
-    "a function that makes none": (lambda: drawn(verifier=lambda _: 1.0), "must return a Verifier"),
+    "a policy that is none": (lambda: drawn(rejected="drop"), "rejected='drop'"),
 }
 
 
+@pytest.fixture
+def nothing_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def loaded(*arguments: Any, **settings: Any) -> None:
+        raise AssertionError("the model was loaded")
+
+    monkeypatch.setattr(decoder, "oracle_of", loaded)
+
+
+@pytest.mark.usefixtures("nothing_is_loaded")
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_honoured_is_refused_in_one_line(case: str) -> None:
     call, words = REFUSED[case]
     with pytest.raises(InputError, match=re.escape(words)) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_what_can_be_honoured_is_loaded(nothing_is_loaded: None) -> None:
+    with pytest.raises(AssertionError, match="loaded"):
+        drawn()
+
+
+def test_a_function_that_makes_no_verifier_is_refused() -> None:
+    with pytest.raises(InputError, match="must return a Verifier"):
+        drawn(verifier=lambda _: 1.0)

@@ -1,6 +1,7 @@
 """Verifiers of text under stop strings: what comes before the first one is judged, by masks and by values alike."""
 
 from itertools import product
+from typing import Any
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ from trialogue.inference import (
 )
 from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.inference.verifiers.stopped_language import StoppedLanguage
-from trialogue.inference.walks.batch import Batch
+from trialogue.inference.walks.batch import Batch, SequenceStop
 from trialogue.oracles import padded
 
 LIMIT = 4
@@ -238,3 +239,34 @@ def test_masking_and_redrawing_weigh_the_same_target(case: str) -> None:
 def test_stop_strings_that_are_none_are_refused(stop: object) -> None:
     with pytest.raises(InputError, match="give strings that are not empty"):
         CASES["anything"][0].build(tokenization(LETTERS)).up_to(stop)
+
+
+def test_strings_and_functions_stop_together() -> None:
+    table = tokenization(LETTERS)
+    size = table.vocab_size
+    oracle = Table(lambda prefix: [1.0] * size, size, max_length=9)
+    oracle.tokenization = table
+    prompts = [[0], [1, 1]]
+    even = SequenceStop(lambda sequence, start: len(sequence) > start and sum(sequence) % 7 == 0)
+    long = generate(oracle, prompts, num_samples=50).completions()
+    samples = generate(
+        oracle, prompts, num_samples=50, stop=["b", even, lambda completion: len(completion) == 5]
+    )
+
+    def over(prompt: list[int], completion: tuple[int, ...]) -> bool:
+        text, total = table.bytes(completion), sum(prompt) + sum(completion)
+        return b"b" in text or len(completion) == 5 or bool(completion and total % 7 == 0)
+
+    for place, whole, found in zip(samples.prompt.tolist(), long, samples.completions(), strict=True):
+        lengths = (length for length in range(len(whole) + 1) if over(prompts[place], whole[:length]))
+        assert found == whole[: next(lengths)]
+    assert {len(completion) for completion in samples.completions()} == {1, 2, 3, 4, 5}
+    assert not any("b" in text for text in samples.texts())
+
+
+@pytest.mark.parametrize("stop", [[3], [None, "a"]], ids=str)
+def test_stops_that_are_neither_strings_nor_functions_are_refused(stop: Any) -> None:
+    oracle = Table(lambda prefix: [1.0, 1.0], 2, max_length=3)
+    oracle.tokenization = tokenization(LETTERS)
+    with pytest.raises(InputError, match="give strings, or functions"):
+        generate(oracle, stop=stop)

@@ -523,3 +523,21 @@ class UniformGuided(ValueGuided):
 
     def step(self, decoding, state, verifier, choose):
         return super().step(support_only(decoding), state, verifier, choose)
+
+
+class StraightRejection(Rejection):
+    """Says that it never goes back, as those below."""
+
+    goes_back = False
+
+
+class StraightTokenwise(TokenwiseRejection):
+    goes_back = False
+
+
+class StraightBestOfN(BestOfN):
+    goes_back = False
+
+
+class StraightGuided(ValueGuided):
+    goes_back = False

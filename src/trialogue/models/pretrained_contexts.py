@@ -53,9 +53,17 @@ class PretrainedContext(Context):
 
     def log_probs(self, features: Tensor) -> Tensor:
         """Log-probabilities (n, vocab) of the next token, in float32 (float64 for a float64 model)."""
+        return self.law_of(self.scores(features))
+
+    def scores(self, features: Tensor) -> Tensor:
+        """Logits (n, vocab) of the next token, every end of sequence by itself."""
         oracle = self._oracle
-        logits = features[:, : self._logits] if self._logits else oracle.head(features[:, : oracle.width])
-        answers = torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
+        return features[:, : self._logits] if self._logits else oracle.head(features[:, : oracle.width])
+
+    def law_of(self, scores: Tensor) -> Tensor:
+        """Log-probabilities (n, vocab) by logits, `eos` in place of all tokens that end a sequence."""
+        oracle = self._oracle
+        answers = torch.log_softmax(scores, -1, dtype=torch.promote_types(scores.dtype, torch.float32))
         if oracle.other_ends and oracle.eos is not None:
             ends = [oracle.eos, *oracle.other_ends]
             answers[:, oracle.eos] = answers[:, ends].logsumexp(1)

@@ -51,8 +51,16 @@ class Context(ABC):
     def log_probs(self, features: Tensor) -> Tensor:
         """Log-probabilities (n, vocab) of the next token."""
 
+    def scores(self, features: Tensor) -> Tensor:
+        """What the next-token laws are made of (n, vocab), such as a network's logits: by default `log_probs`."""
+        return self.log_probs(features)
+
+    def law_of(self, scores: Tensor) -> Tensor:
+        """Log-probabilities (n, vocab) of the next token for `scores` (n, vocab): by default these normalised."""
+        return scores.log_softmax(-1)
+
     def laws(self, features: Tensor, cut: bool = True) -> tuple[Tensor, Tensor]:
-        """The answers of `log_probs`, and what they were before truncation: by default the same tensor.
+        """The answers of `log_probs`, and the model's own, which nothing truncates or processes: by default the same.
 
         Unless `cut`, the answers are those before top-k and top-p, but after the temperature.
         """

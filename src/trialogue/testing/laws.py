@@ -65,6 +65,7 @@ def check_what_it_declares(walk: Walk[Any]) -> None:
         walk,
         f"rows_per_sample={walk.rows_per_sample!r} is no whole number of at least 1",
     )
+    require(isinstance(walk.goes_back, bool), walk, f"goes_back={walk.goes_back!r} is neither True nor False")
     batch, rows = Batch(TIED.table(), 2 * walk.rows_per_sample, 3), 2 * walk.rows_per_sample
     zeros = torch.zeros(rows, dtype=torch.int64)
     batch.add(torch.zeros(rows, 3, dtype=torch.int64), zeros, zeros, zeros + 3)

@@ -112,13 +112,18 @@ def check_frequencies(walk: Walk[Any], reference: Walk[Any] | None = None) -> No
 
 
 def check_its_trace(walk: Walk[Any]) -> None:
-    """The moves that were recorded lead to the samples."""
+    """The moves that were recorded lead to the samples, and take no token back unless the walk says that it may."""
     settings: dict[str, Any] = {"num_samples": 4, "batch_size": 6, "max_steps": 300, "trace": True}
     run = generate(LONG.table(), RAGGED, walk=walk, verifier=ruled(LONG), **settings)
     prompts = [prompt for prompt in RAGGED for _ in range(4)]
     assert run.trace is not None
     same = replayed(run.trace, prompts, walk.rows_per_sample) == run.sequences()
     require(same, walk, "its trace does not lead to its samples")
+    if not walk.goes_back:
+        kept = bool((run.trace.kept == run.trace.length).all() & (run.trace.source == run.trace.member).all())
+        require(
+            kept, walk, "goes_back=False, but in its trace a row loses tokens or continues from another row"
+        )
 
 
 def check_budgets(walk: Walk[Any]) -> None:

@@ -14,6 +14,7 @@ class Ancestral(Walk[NoState]):
     """Sample from the oracle as it is; a verifier, if given, only judges the result."""
 
     judges = "outputs"
+    goes_back = False
 
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose

@@ -9,10 +9,12 @@ from torch import Tensor
 from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.verifiers.stop_strings import StopStrings
-from trialogue.inference.walks.batch import Stop
+from trialogue.inference.walks.batch import SequenceStop, Stop, says
 from trialogue.oracles import Autoregressive, Tokenizing, padded
 
 Prompts = Tensor | tuple[Tensor, Tensor] | Sequence[Sequence[int]]
+StopLike = str | Stop | Sequence[str | Stop]
+"""Strings, functions of a completion's token ids, or several of both: the first that says so ends a completion."""
 
 
 def encoded(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None) -> Prompts | None:
@@ -28,23 +30,45 @@ def encoded(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None) -> 
     return cast("Prompts | None", prompts)
 
 
-def stopping(oracle: Autoregressive, stop: str | Sequence[str] | Stop | None) -> Stop | None:
-    """The function of a completion's token ids that says whether it is complete, from what the user gave as `stop`."""
-    if stop is None or callable(stop):
+def stop_strings(stop: StopLike | None) -> list[str]:
+    """The strings of what the user gave as `stop`."""
+    return [part for part in stop_parts(stop) if isinstance(part, str)]
+
+
+def stopping(oracle: Autoregressive, stop: StopLike | None) -> Stop | None:
+    """The function that says whether a sequence is complete, from what the user gave as `stop`.
+
+    Raises `InputError` for strings that are empty or that the oracle has no tokenization for, and for what is neither
+    a string nor a function.
+    """
+    if stop is None or isinstance(stop, SequenceStop) or callable(stop):
         return stop
-    tokenization = _tokenization(oracle, "stop", "strings")
-    strings = StopStrings(stop)
-    return lambda completion: strings.find(tokenization.bytes(completion)) is not None
+    texts, functions = stop_strings(stop), [part for part in stop_parts(stop) if not isinstance(part, str)]
+    wrong = [part for part in functions if not (isinstance(part, SequenceStop) or callable(part))]
+    if wrong:
+        raise InputError("stop", wrong[0], "give strings, or functions of a completion's token ids")
+    if texts or not functions:
+        tokenization, strings = _tokenization(oracle, "stop", "strings"), StopStrings(texts)
+        functions.insert(0, lambda completion: strings.find(tokenization.bytes(completion)) is not None)
+    if len(functions) == 1:
+        return functions[0]
+    return SequenceStop(lambda sequence, start: any(says(one, sequence, start) for one in functions))
 
 
-def decoder(
-    oracle: Autoregressive, stop: str | Sequence[str] | Stop | None
-) -> Callable[[Sequence[int]], str] | None:
+def stop_parts(stop: StopLike | None) -> list[str | Stop]:
+    """What the user gave as `stop`, one by one."""
+    if stop is None:
+        return []
+    return [stop] if isinstance(stop, str | SequenceStop) or callable(stop) else list(stop)
+
+
+def decoder(oracle: Autoregressive, stop: StopLike | None) -> Callable[[Sequence[int]], str] | None:
     """The function from a completion's token ids to its text up to the first stop string, if there are texts."""
     tokenization = oracle.tokenization
     if tokenization is None:
         return None
-    strings = None if stop is None or callable(stop) else StopStrings(stop)
+    texts = stop_strings(stop)
+    strings = StopStrings(texts) if texts else None
 
     def decode(completion: Sequence[int]) -> str:
         if strings is None:

@@ -87,6 +87,11 @@ class TokenwiseRejection(Walk[NoState | AcceptedMass]):
         """With a mask the accepted mass is known."""
         return self.method == "mask"
 
+    @property
+    def goes_back(self) -> bool:
+        """With a mask no token is drawn that is not kept."""
+        return self.method != "mask"
+
     def init(self, decoding: Decoding) -> NoState | AcceptedMass:
         """Start with weight one where the method knows the weight."""
         if not self.weighted:

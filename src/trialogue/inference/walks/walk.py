@@ -59,6 +59,11 @@ class Walk(ABC, Generic[StateT]):
         return False
 
     @property
+    def goes_back(self) -> bool:
+        """Whether a sample may lose tokens again before it is finished, or continue from another row."""
+        return True
+
+    @property
     def rows_per_sample(self) -> int:
         """Rows that one sample moves: 1, or the size of its group."""
         return 1
@@ -97,13 +102,18 @@ def runnable(walk: Walk[Any], oracle: Autoregressive, verifier: object | None) -
     Raises `InputError` for a class in place of a walk, a walk without the verifier that it needs, and texts that the
     oracle has no tokens for.
     """
+    require_verifier(walk, verifier)
+    return walk.in_tokens(oracle.tokenization)
+
+
+def require_verifier(walk: Walk[Any], verifier: object | None) -> None:
+    """Raise `InputError` for a class in place of a walk, and for a walk without the verifier that it needs."""
     if isinstance(walk, type):
         raise InputError("walk", walk.__name__, f"give an instance: {walk.__name__}()")
     if not isinstance(walk, Walk):
         raise InputError("walk", walk, "give an instance of a subclass of Walk, such as Ancestral()")
     if walk.uses != "nothing" and verifier is None:
         raise InputError("verifier", None, f"{type(walk).__name__} needs one")
-    return walk.in_tokens(oracle.tokenization)
 
 
 class Weighted(Protocol):

@@ -63,6 +63,7 @@ class WeightedRejection(Walk[Valued]):
 
     uses = "verdicts"
     weighted = True
+    goes_back = False
 
     def init(self, decoding: Decoding) -> Valued:
         """Weight one."""

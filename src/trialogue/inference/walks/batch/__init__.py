@@ -1,6 +1,6 @@
 """The batch that walks see and the engine moves: sequences, what is evaluated of them, and what is remembered."""
 
 from trialogue.inference.walks.batch.batch import DEFAULT_MEMORY, Batch, View
-from trialogue.inference.walks.batch.rows import Stop
+from trialogue.inference.walks.batch.rows import SequenceStop, Stop, says
 
-__all__ = ["DEFAULT_MEMORY", "Batch", "Stop", "View"]
+__all__ = ["DEFAULT_MEMORY", "Batch", "SequenceStop", "Stop", "View", "says"]

@@ -9,14 +9,27 @@ from torch import Tensor
 from trialogue.inference.walks.batch.tree import NodeTable, PrefixTree, renumbered
 from trialogue.oracles import ends
 
-Stop = Callable[[tuple[int, ...]], bool]
-"""Whether a completion, given as its token ids, is complete."""
+
+@dataclass(frozen=True)
+class SequenceStop:
+    """Whether a sequence is complete, by a `function` of prompt and completion and of the prompt's length."""
+
+    function: Callable[[tuple[int, ...], int], bool]
+
+
+Stop = Callable[[tuple[int, ...]], bool] | SequenceStop
+"""Whether a completion, given as its token ids, is complete; or the same by prompt and completion."""
 
 _UNKNOWN = -1
 
 
+def says(stop: Stop, sequence: tuple[int, ...], start: int) -> bool:
+    """What `stop` says of a `sequence` whose first `start` tokens are the prompt."""
+    return stop.function(sequence, start) if isinstance(stop, SequenceStop) else stop(sequence[start:])
+
+
 class Stopping:
-    """What a function of completions says of the nodes of a tree: asked once of each."""
+    """What a stop function says of the nodes of a tree: asked once of each."""
 
     def __init__(self, stop: Stop, tree: PrefixTree) -> None:
         self._stop, self._stopped = stop, NodeTable(tree, _UNKNOWN, torch.int8)
@@ -25,8 +38,8 @@ class Stopping:
         """Which of `rows` (rows,) bool are complete because of what their completions are."""
         stopped, nodes = self._stopped.values, rows.node
         for row in (stopped[nodes] == _UNKNOWN).nonzero()[:, 0].tolist():
-            completion = rows.tokens[row, int(rows.start[row]) : int(rows.lengths[row])].tolist()
-            stopped[nodes[row]] = bool(self._stop(tuple(completion)))
+            sequence, start = tuple(rows.tokens[row, : int(rows.lengths[row])].tolist()), int(rows.start[row])
+            stopped[nodes[row]] = bool(says(self._stop, sequence, start))
         return stopped[nodes] > 0
 
 

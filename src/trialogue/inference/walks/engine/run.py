@@ -11,7 +11,7 @@ from tqdm import tqdm
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.verifiers.function import VerifierLike, as_verifier
 from trialogue.inference.walks.ancestral import Ancestral
-from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch, Stop
+from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch
 from trialogue.inference.walks.engine.budget import Budget
 from trialogue.inference.walks.engine.clock import Clock
 from trialogue.inference.walks.engine.filed import Filed
@@ -21,12 +21,14 @@ from trialogue.inference.walks.engine.requests import Request, SamplesLeft
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.prompts import (
     Prompts,
+    StopLike,
     checked_prompts,
     chosen_sample_ids,
     decoder,
     encoded,
     limits,
     prompt_tensors,
+    stop_strings,
     stopping,
 )
 from trialogue.inference.walks.samples import Samples
@@ -68,7 +70,7 @@ def generate(
     batch_size: int | None = None,
     max_queries: int | None = None,
     max_steps: int | None = None,
-    stop: str | Sequence[str] | Stop | None = None,
+    stop: StopLike | None = None,
     memory: int = DEFAULT_MEMORY,
     trace: bool = False,
     progress: bool = False,
@@ -79,13 +81,13 @@ def generate(
     `prompts` are sequences of token ids: a list, a tensor (n, width), or right-padded tokens with their lengths;
     by default one empty prompt; or texts, where the oracle has a tokenization. `verifier` may be a plain function of
     a prefix (prompt and completion as a tuple of ints). A completion ends at the oracle's end of sequence, at its
-    `max_length`, after `max_new_tokens`, or where `stop` says so: strings one of which its text contains, or a
-    function of its token ids; a `verifier` of text judges what comes before such a string. A sample depends on `seed`
-    and on its id (its place among the samples, unless `sample_ids` says otherwise), and on the batch only where the
-    oracle's answers do: a network rounds otherwise beside other rows, which changes about one draw in a thousand from
-    a vocabulary of 50,000. At most `batch_size` rows move at once (by default as many as the oracle suggests, or
-    1024), or one sample's group. A sample stops after the step that uses up `max_queries` queries, or after
-    `max_steps` moves (by default 1000 per token of the longest completion).
+    `max_length`, after `max_new_tokens`, or where `stop` says so: strings one of which its text contains, a function
+    of its token ids, or several of both; a `verifier` of text judges what comes before such a string. A sample
+    depends on `seed` and on its id (its place among the samples, unless `sample_ids` says otherwise), and on the batch
+    only where the oracle's answers do: a network rounds otherwise beside other rows, which changes about one draw in a
+    thousand from a vocabulary of 50,000. At most `batch_size` rows move at once (by default as many as the oracle
+    suggests, or 1024), or one sample's group. A sample stops after the step that uses up `max_queries` queries, or
+    after `max_steps` moves (by default 1000 per token of the longest completion).
     `memory` is the number of prefixes that are remembered, so that going back to them computes nothing: their features
     in 256 MiB at most, and, where the vocabulary is wider than those, their next-token laws in another 96 MiB.
     Whatever it is, about 110 bytes are kept of each prefix that was visited, so that none is judged or counted twice:
@@ -106,8 +108,8 @@ def generate(
     limit = limits(oracle, lengths, max_new_tokens)
     ids = chosen_sample_ids(sample_ids, len(lengths) * num_samples)
     judging = None if verifier is None else as_verifier(verifier)
-    if judging is not None and stop is not None and not callable(stop):
-        judging = judging.up_to(stop)
+    if judging is not None and (strings := stop_strings(stop)):
+        judging = judging.up_to(strings)
     rows = rows_at_once(oracle, walk, len(ids), batch_size)
     clock, request = Clock(), Request.repeated(tokens, lengths, limit, ids)
     batch = Batch(

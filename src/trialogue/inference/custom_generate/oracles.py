@@ -1,0 +1,52 @@
+"""The oracle of a model that `generate` is called on, made once and kept beside the model.
+
+Making one takes a second: passes that try the model's cache, and tables of the tokenizer. The model holds it, and it
+goes with the model; copies of the model and files of it leave it out.
+"""
+
+from copy import copy
+from typing import Any
+
+from trialogue.models.pretrained import PretrainedOracle
+
+_PLACE = "_trialogue_oracles"
+
+
+class _Kept(dict[Any, Any]):
+    """Oracles by what they were made with."""
+
+    def __deepcopy__(self, memo: object) -> "_Kept":
+        return _Kept()
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return dict, ()
+
+
+def oracle_of(model: Any, tokenizer: Any, *, recompute: bool, ends: list[int]) -> PretrainedOracle:
+    """The oracle of `model` with `tokenizer`, sequences of which end at one of `ends`, if there are any.
+
+    An end beyond the vocabulary, such as -1, is a way to say never. Raises `InputError` as `PretrainedOracle` does.
+    """
+    places = vars(model)
+    kept = places.get(_PLACE)
+    if not isinstance(kept, _Kept):
+        kept = places[_PLACE] = _Kept()
+    head = model.get_output_embeddings()
+    # It holds tokenizer and head, so that no other thing has their ids.
+    key = (
+        id(tokenizer),
+        id(head),
+        len(getattr(head, "weight", ())),
+        str(model.device),
+        model.dtype,
+        recompute,
+    )
+    if key not in kept:
+        kept[key] = tokenizer, PretrainedOracle(model, tokenizer, recompute=recompute)
+    # A call has ends of its own.
+    oracle = copy(kept[key][1])
+    ends = [end for end in ends if 0 <= end < oracle.vocab_size]
+    stated = oracle.tokenization.eos
+    oracle.eos = stated if stated in ends else next(iter(ends), None)
+    oracle.other_ends = tuple(sorted({end for end in ends if end != oracle.eos}))
+    return oracle

@@ -1,0 +1,144 @@
+"""Oracles whose scores pass through functions of the prefix, against the same functions applied to fresh answers."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
+from trialogue.data import Table
+from trialogue.errors import InputError
+from trialogue.inference import Backtracking, TokenwiseRejection, ValueGuided, Walk, generate, truncated
+from trialogue.inference.laws import exact_law, total_variation
+from trialogue.models import processed
+from trialogue.models.pretrained import PretrainedOracle
+from trialogue.models.processed import Processed
+from trialogue.oracles import next_log_probs
+from trialogue.randomness import generator
+from trialogue.testing import check_oracle
+from trialogue.testing.trees import RandomTree, viable
+
+TREE = viable(RandomTree(11, vocab=3, horizon=3))
+
+
+def repeated(prefix: Tensor, scores: Tensor) -> Tensor:
+    """Makes tokens the more likely the more often and the later the prefix holds them; in place, as some do."""
+    for place, token in enumerate(prefix[0].tolist()):
+        scores[0, token] += 0.3 * (place + 1)
+    return scores
+
+
+def law_of(prefix: tuple[int, ...]) -> list[float]:
+    scores = torch.tensor([TREE.conditional(prefix)], dtype=torch.float64).log()
+    law: list[float] = repeated(torch.tensor([prefix]), scores).softmax(-1)[0].tolist()
+    return law
+
+
+def late(prefix: Tensor, scores: Tensor) -> Tensor:
+    return repeated(prefix[:, :-1], scores)
+
+
+@pytest.mark.parametrize("walk", [TokenwiseRejection("mask"), Backtracking(1, 2), ValueGuided()], ids=repr)
+def test_walks_have_the_law_of_the_processed_table(walk: Walk[Any]) -> None:
+    wanted = exact_law(walk, Table(law_of, 3, max_length=3), TREE.allows)
+
+    def difference(process: Callable[[Tensor, Tensor], Tensor]) -> float:
+        found = exact_law(walk, Processed(TREE.table(), process), TREE.allows)
+        return total_variation(found.probabilities, wanted.probabilities)
+
+    assert difference(repeated) < 1e-12
+    assert difference(late) > 1e-3
+
+
+def test_it_is_an_oracle_after_rewinds_and_copies() -> None:
+    check_oracle(Processed(TREE.table(), repeated))
+    check_oracle(Processed(tiny_oracle(), repeated), seeds=(0,), tolerance=1e-3)
+
+
+def test_the_check_rejects_prefixes_that_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    def short(context: processed._ProcessedContext, tokens: Tensor, *others: Tensor) -> Tensor:
+        return whole(context, tokens.masked_fill(torch.arange(tokens.shape[1]) > 1, 7), *others)
+
+    oracle = Processed(tiny_oracle(), repeated)
+    asked = torch.randint(3, 300, (1, 5), generator=generator(0, "tokens"))
+    right = next_log_probs(oracle, asked)
+    whole = processed._ProcessedContext.features
+    monkeypatch.setattr(processed._ProcessedContext, "features", short)
+    assert float((next_log_probs(oracle, asked) - right).abs().max()) > 0.1
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64], ids=str)
+@torch.inference_mode()
+def test_every_token_survives_in_features_of_any_type(dtype: torch.dtype) -> None:
+    seen = []
+
+    def note(prefix: Tensor, scores: Tensor) -> Tensor:
+        seen.append(prefix[0].tolist())
+        return scores
+
+    oracle = PretrainedOracle(tiny_model(scale=4.0).to(dtype), tiny_tokenizer())
+    context = Processed(oracle, note).open(1, 256, layers=(1,))
+    tokens, stop, zero = torch.arange(44, 300)[None], torch.tensor([200]), torch.tensor([0])
+    law, own = context.laws(features := context.features(tokens, zero, stop, zero))
+    assert seen == [tokens[0, :200].tolist()]
+    plain = oracle.open(1, 256, layers=(1,))
+    wanted = plain.features(tokens, zero, stop, zero)
+    assert torch.equal(law, plain.log_probs(wanted))
+    assert torch.equal(own, law)
+    for layer in (-1, 1):
+        assert torch.equal(context.hidden(features, layer), plain.hidden(wanted, layer))
+
+
+def test_log_probs_are_those_of_the_model() -> None:
+    oracle = tiny_oracle()
+    settings: dict[str, Any] = {"max_new_tokens": 8, "num_samples": 6}
+    samples = generate(truncated(Processed(oracle, repeated), 0.8, top_k=9), ["the cat"], **settings)
+    plain = generate(truncated(oracle, 0.8, top_k=9), ["the cat"], **settings)
+    assert samples.completions() != plain.completions()
+    for tokens, length, start, log_prob in zip(
+        samples.tokens,
+        samples.lengths.tolist(),
+        samples.prompt_lengths.tolist(),
+        samples.log_prob,
+        strict=True,
+    ):
+        prefixes = tokens[None].expand(length - start, -1)
+        laws = next_log_probs(oracle, prefixes, torch.arange(start, length))
+        total = laws.double().gather(1, tokens[start:length, None]).sum()
+        assert float(log_prob) == pytest.approx(float(total), abs=1e-3)
+
+
+def test_several_ends_are_processed_one_by_one() -> None:
+    oracle = tiny_oracle()
+    oracle.eos, oracle.other_ends = 2, (5, 7)
+
+    def never(prefix: Tensor, scores: Tensor) -> Tensor:
+        del prefix
+        return scores.index_fill(1, torch.tensor([2, 5]), -math.inf)
+
+    law = next_log_probs(Processed(oracle, never), torch.tensor([[9, 10]]))
+    logits = oracle.model(input_ids=torch.tensor([[9, 10]])).logits[0, -1].detach()
+    wanted = logits.index_fill(0, torch.tensor([2, 5]), -math.inf).softmax(-1)
+    assert float(law[0, 2].exp()) == pytest.approx(float(wanted[7]), rel=1e-3)
+    assert law[0, [5, 7]].tolist() == [-math.inf] * 2
+
+
+@pytest.mark.parametrize(
+    ("process", "words"),
+    [
+        (lambda prefix, scores: scores[0], "return scores of shape"),
+        (lambda prefix, scores: scores * math.nan, "answers NaN"),
+        (lambda prefix, scores: scores - math.inf, "leave no token"),
+    ],
+)
+def test_answers_that_are_none_are_refused(process: Callable[[Tensor, Tensor], Tensor], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        generate(Processed(TREE.table(), process))
+
+
+def test_a_truncated_oracle_is_refused() -> None:
+    with pytest.raises(InputError, match="truncate last of all"):
+        Processed(truncated(TREE.table(), top_k=2), repeated)
