@@ -62,8 +62,8 @@ def decoding(
     and min-p cut what it leaves. Other walks cut first: a rule that wants unlikely tokens then needs `top_k=0`.
     `do_sample=False` takes the likeliest token that the mask allows. `samples.log_prob` is the model's own, and
     `samples.log_weight` concerns its law after processors and temperature. Stopping criteria of the user's own are
-    asked row by row, with prompt and completion and without scores. A `streamer` gets each token when it is drawn, by a walk
-    that never goes back, else the completion when it is final. With `return_dict_in_generate=True` the output has
+    asked row by row, with prompt and completion and without scores. A `streamer` gets each token when it is drawn, by a
+    walk that never goes back, else the completion when it is final. With `return_dict_in_generate=True` the output has
     `samples`, of which `num_return_sequences` belong to each prompt, `scores` (of a walk that never goes back) and
     `logits` if they are asked for (see `WalkOutput`).
 
