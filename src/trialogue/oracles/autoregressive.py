@@ -1,8 +1,8 @@
 """Oracles of the next token: what they keep, what walks see of them, and the verifiers that judge prefixes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, Protocol
 
 from torch import Tensor
 
@@ -198,6 +198,10 @@ class Verifier(ABC):
     """The blocks whose hidden states it reads, besides -1, what the output head reads"""
     parts: Sequence["Verifier"] = ()
     """The verifiers whose product it is, where it is one"""
+    notes: Sequence[str] = ()
+    """What a user should know of it before it is used"""
+    parser: Callable[[str], Any] | None = None
+    """The function from an accepted text to its value, where the verifier knows what texts stand for"""
 
     @abstractmethod
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:

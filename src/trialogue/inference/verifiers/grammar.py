@@ -1,19 +1,17 @@
-"""A grammar as an exact verifier of text: a regular expression, a JSON schema, or a Lark grammar.
+"""A grammar as an exact verifier of text: a regular expression, JSON of a schema, model or tool, or a Lark grammar.
 
 llguidance parses bytes, so a prefix is judged by the bytes its tokens stand for, also inside a character. Where the
 next bytes are forced, llguidance by default lets only their canonical tokens through. A verifier must not narrow the
 law beyond the language, so every grammar here is compiled with `no_forcing`: a token is allowed whenever its bytes are.
 """
 
-import json
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from threading import Lock
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -22,16 +20,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
-from trialogue.inference.verifiers.schema_keywords import mend_of_keywords
+from trialogue.inference.verifiers.closing_tokens import ClosingTokens
+from trialogue.inference.verifiers.schemas.languages import (
+    JsonSchema,
+    Language,
+    Whitespace,
+    json_language,
+    shortened,
+)
 from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.inference.verifiers.stopped_language import StoppedLanguage
-from trialogue.inference.verifiers.vocabularies import END_MARK, marking_tokenizer
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
 
 _NO_FORCING = '\n%llguidance {"no_forcing": true}\n'
 _LEAST_MATCHERS = 64
-_LONGEST_QUOTE = 60
 
 Bits = NDArray[np.uint8]
 Tokens = NDArray[np.int64]
@@ -49,11 +52,12 @@ class _Prefix:
 class GrammarVerifier(Verifier):
     """1 where a text is in a language (complete) or can still be continued to one that is (prefix), else 0.
 
-    Made by `regex`, `json_schema` or `lark`. The text is the completion; the prompt is not judged. An end of sequence
-    is no part of it: what comes before has to be in the language; so has what comes before a stop string, for the
-    verifier that `up_to` returns. Two limits of viability come with llguidance:
-    lexemes of a Lark grammar are read greedily, without going back (as Lark itself does), and a rule that recurs
-    without end counts as one that can be completed.
+    Made by `regex`, `json_schema`, `pydantic`, `tools` or `lark`. The text is the completion; the prompt is not judged.
+    An end of sequence is no part of it: what comes before has to be in the language; so has what comes before a stop
+    string, for the verifier that `up_to` returns. A text of JSON is in the language where it is valid, too: what no
+    grammar enforces is validated when a text is complete, and `notes` say what that is. Two limits of viability come
+    with llguidance: lexemes of a Lark grammar are read greedily, without going back (as Lark itself does), and a rule
+    that recurs without end counts as one that can be completed.
 
     `memory` completions keep their masks, of one bit per token, so that returning to one computes nothing. One
     verifier may serve several threads.
@@ -61,22 +65,23 @@ class GrammarVerifier(Verifier):
 
     scope = "completion"
 
-    def __init__(
-        self, grammar: str, tokenization: Tokenization, memory: int, field: str, source: str
-    ) -> None:
-        self._grammar, self._tokenization = grammar, tokenization
-        self._field, self._source = field, _shortened(source)
+    def __init__(self, language: Language, tokenization: Tokenization, memory: int, field: str) -> None:
+        self._grammar, self._tokenization = language.grammar, tokenization
+        self.parser, self.notes = language.parse, language.notes
+        self._field, self._source = field, language.source
         self._memory = whole_number("memory", memory, 1)
         tokenizer = tokenization.matcher_tokenizer
         self._size, self._eos = tokenizer.vocab_size, tokenizer.eos_token
         self._ends = frozenset(tokenizer.eos_tokens)
-        self._start = LLMatcher(tokenizer, grammar + _NO_FORCING, log_level=0)
+        self._start = LLMatcher(tokenizer, self._grammar + _NO_FORCING, log_level=0)
         if self._start.is_error():
             raise self._error(self._start)
         self._matchers: OrderedDict[bytes, LLMatcher] = OrderedDict()  # by the tokens each has consumed
         self._prefixes: OrderedDict[bytes, _Prefix] = OrderedDict()
         self._rows, self._lock = 1, Lock()
         self._stopped: StoppedLanguage | None = None
+        self._accepts = language.acceptance()
+        self._shortlist = ClosingTokens(self._grammar, _NO_FORCING, tokenization)
         start = self._prefix(b"")
         if start is None or not (start.accepted or self._viable(b"", start).any()):
             raise InputError(field, self._source, "it admits nothing that the tokenizer can write")
@@ -91,36 +96,30 @@ class GrammarVerifier(Verifier):
         # llguidance drops a backslash with nothing behind it.
         if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
             mend = "the backslash at its end escapes nothing: leave it out, or double it to mean a backslash"
-            raise InputError("regex", _shortened(pattern), mend)
+            raise InputError("regex", shortened(pattern), mend)
         grammar = f"start: /{regex_to_lark(pattern, '')}/"
-        return cls(grammar, tokenization, memory, "regex", pattern)
+        return cls(Language(grammar, shortened(pattern)), tokenization, memory, "regex")
 
     @classmethod
     def json_schema(
-        cls, schema: Mapping[str, Any] | bool | str, tokenization: Tokenization, *, memory: int = 4096
+        cls,
+        schema: JsonSchema,
+        tokenization: Tokenization,
+        *,
+        whitespace: Whitespace = "compact",
+        memory: int = 4096,
     ) -> Self:
-        """JSON texts that are valid under `schema`, given as a mapping or as JSON text.
+        """JSON texts that are valid under `schema`, a mapping or JSON text; `parser` gives their values.
 
-        Properties come in the schema's order. White space is allowed wherever JSON allows it, unless the schema says
-        `"x-guidance": {"whitespace_flexible": false}`. Raises `InputError` where the schema is no JSON, uses a keyword
-        of JSON Schema that llguidance cannot honour, misspells one, has none, or admits nothing. Other keys are
-        annotations without effect, as JSON Schema has it.
+        The definition of a tool or of a response's format stands for the schema in it. Properties come in the schema's
+        order, and no key twice. White space is only in strings, or, if `flexible`, wherever JSON allows it, unless the
+        schema has an `x-guidance` of llguidance. The draft is that of `$schema`, else the latest that fits. Other keys
+        than keywords have no effect.
+
+        Raises `InputError` with the path of what is wrong where the schema is no JSON or no schema, misspells a
+        keyword, refers to what it does not hold, or admits nothing or everything.
         """
-        if isinstance(schema, str):
-            try:
-                schema = json.loads(schema)
-            except ValueError as error:
-                raise InputError("json-schema", _shortened(str(schema)), f"it is no JSON: {error}") from None
-        if not isinstance(schema, Mapping | bool):
-            raise InputError("json-schema", schema, "give an object, true or false")
-        try:
-            text = json.dumps(dict(schema) if isinstance(schema, Mapping) else schema)
-        except (TypeError, ValueError) as error:
-            raise InputError("json-schema", _shortened(repr(schema)), f"it is no JSON: {error}") from None
-        mend = mend_of_keywords(json.loads(text))
-        if mend:
-            raise InputError("json-schema", _shortened(text), mend)
-        return cls(f"start: %json {text}", tokenization, memory, "json-schema", text)
+        return cls(json_language(schema, whitespace), tokenization, memory, "json-schema")
 
     @classmethod
     def lark(cls, grammar: str, tokenization: Tokenization, *, memory: int = 4096) -> Self:
@@ -128,7 +127,7 @@ class GrammarVerifier(Verifier):
 
         Raises `InputError` where the grammar does not compile or admits nothing.
         """
-        return cls(grammar, tokenization, memory, "lark", grammar)
+        return cls(Language(grammar, shortened(grammar)), tokenization, memory, "lark")
 
     def up_to(self, stop: str | Sequence[str]) -> Self:
         """The verifier of texts up to the first of the strings `stop`, at which `generate` is to stop.
@@ -137,7 +136,7 @@ class GrammarVerifier(Verifier):
         """
         stopped = copy(self)
         stopped._stopped = StoppedLanguage(
-            self._grammar + _NO_FORCING, StopStrings(stop), self._tokenization, self._error
+            self._grammar + _NO_FORCING, StopStrings(stop), self._tokenization, self._error, self._accepts
         )
         return stopped
 
@@ -185,12 +184,16 @@ class GrammarVerifier(Verifier):
             matcher = self._matcher(key)
             if matcher is None:
                 return None
-            prefix = self._prefixes[key] = _Prefix(matcher.is_accepting())
+            accepted = matcher.is_accepting() and self._accepts(self._text(key))
+            prefix = self._prefixes[key] = _Prefix(accepted)
             if len(self._prefixes) > self._memory:
                 self._prefixes.popitem(last=False)
         else:
             self._prefixes.move_to_end(key)
         return prefix
+
+    def _text(self, key: bytes) -> bytes:
+        return self._tokenization.bytes(np.frombuffer(key, dtype=np.int64).tolist())
 
     def _matcher(self, key: bytes) -> LLMatcher | None:
         """A matcher that has consumed the tokens of `key`; None where they are not viable."""
@@ -243,42 +246,27 @@ class GrammarVerifier(Verifier):
         if prefix.members is None:
             viable = self._viable(key, prefix)
             prefix.members = np.zeros_like(viable)
-            candidates = self._closing(key, viable)
+            candidates, text = self._closing(key, viable), self._text(key)
             matcher = self._matcher(key) if len(candidates) else None
             for token in candidates.tolist():
-                if matcher is not None and matcher.validate_tokens([token, self._eos]) == 2:
+                if (
+                    matcher is not None
+                    and matcher.validate_tokens([token, self._eos]) == 2
+                    and self._accepts(text + self._tokenization.bytes([token]))
+                ):
                     prefix.members[token >> 3] |= 1 << (token & 7)
         return prefix.members
 
     def _closing(self, key: bytes, viable: Bits) -> Tokens:
-        """Tokens (m,) among which are all that lead to a text of the language: asking each in turn is slow."""
+        """Tokens (m,) among which are all that lead to a text of the language."""
         tokens = np.flatnonzero(np.unpackbits(viable, bitorder="little"))
-        if len(tokens) <= _LEAST_MATCHERS or self._marked.is_error():
+        if len(tokens) <= _LEAST_MATCHERS:
             return tokens
-        matcher, consumed = self._marked.deep_copy(), np.frombuffer(key, dtype=np.int64).tolist()
-        if matcher.try_consume_tokens(consumed) < len(consumed):
-            return tokens
-        size = self._tokenization.vocab_size
-        bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8), bitorder="little")
-        closing = np.zeros_like(viable, shape=(viable.size * 8,))
-        closing[: min(size, closing.size)] = bits[size : 2 * size][: closing.size]
-        written = marking_tokenizer(self._tokenization)[1]
-        tokens = tokens[tokens < size]
-        return tokens[(closing[tokens] > 0) | ~written[tokens]]
-
-    @cached_property
-    def _marked(self) -> LLMatcher:
-        """A matcher of the texts of the language with the end mark behind them."""
-        tokenizer, _ = marking_tokenizer(self._tokenization)
-        outer = f"start: @text {json.dumps(END_MARK)}" + _NO_FORCING
-        grammars = [{"lark_grammar": outer}, {"name": "text", "lark_grammar": self._grammar + _NO_FORCING}]
-        return LLMatcher(tokenizer, json.dumps({"grammars": grammars}), log_level=0)
+        return self._shortlist.among(tokens, np.frombuffer(key, dtype=np.int64))
 
     def _error(self, matcher: LLMatcher) -> InputError:
         lines = matcher.get_error().splitlines() or ["it does not compile"]
         line = next((line for line in lines if line.startswith("error: ")), lines[0])
-        if "coerce_one_of" in line:
-            line = "oneOf is known only where its cases exclude each other: use anyOf, where several may hold"
         about = r"error: |failed to compile JSON schema: |invalid regex .* \(in regex\): "
         if self._field != "lark":
             about = r"at \d+\(\d+\): |" + about
@@ -291,7 +279,3 @@ def _completions(decoding: Decoding, rows: Tensor) -> Iterator[Tokens]:
     starts, lengths = decoding.start[rows].tolist(), decoding.lengths[rows].tolist()
     for tokens, start, length in zip(sequences, starts, lengths, strict=True):
         yield tokens[start:length]
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
