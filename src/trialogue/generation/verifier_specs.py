@@ -4,7 +4,6 @@ What is known of a kind without building one imports neither torch nor a verifie
 """
 
 import hashlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 from tyro.conf import arg
 
 from trialogue.errors import InputError, non_negative_number, one_of
+from trialogue.generation.json_verifiers import json_schema, pydantic, tools
+from trialogue.generation.verifier_contents import (
+    content_of,
+    file_of_function,
+    file_of_probe,
+    file_unless_inline,
+    text_of,
+    threshold_of,
+)
 from trialogue.registry import Registry
 
 if TYPE_CHECKING:
@@ -22,6 +30,7 @@ if TYPE_CHECKING:
 
 Scope = Literal["completion", "sequence"]
 Reads = Literal["text", "tokens"]
+Whitespace = Literal["compact", "flexible"]
 
 
 @dataclass(frozen=True)
@@ -37,10 +46,16 @@ class Rule:
     verifier_whole: bool = False
     """A function judges complete texts only, prefixes are accepted."""
     verifier_timeout: Annotated[float, arg(metavar="SECONDS")] = 10.0
-    """The longest that one answer of a function may take; 0: as long as it likes."""
+    """The longest that one answer of a function or a model's validators may take; 0: as long as it likes."""
+    json_whitespace: Whitespace = "compact"
+    """White space between the tokens of JSON: none, or wherever JSON allows it."""
 
     def __post_init__(self) -> None:
-        for field, choices in (("verifier_scope", get_args(Scope)), ("verifier_reads", get_args(Reads))):
+        for field, choices in (
+            ("verifier_scope", get_args(Scope)),
+            ("verifier_reads", get_args(Reads)),
+            ("json_whitespace", get_args(Whitespace)),
+        ):
             one_of(field, getattr(self, field), choices, f"use {' or '.join(choices)}")
         mend = "use a positive number of seconds, or 0 for as long as it likes"
         non_negative_number("verifier_timeout", self.verifier_timeout, mend)
@@ -53,10 +68,18 @@ class Rule:
                 if getattr(self, field) != default:
                     mend = "leave it out: it is for functions, and no verifier is one"
                     raise InputError(field, getattr(self, field), mend)
+        if self.json_whitespace != "compact" and not self._writes_json:
+            raise InputError(
+                "json_whitespace", self.json_whitespace, "leave it out: no verifier is one of JSON"
+            )
         for spec in self.verifier:
             path = _path(spec)
             if path is not None:
-                _read(spec, path)
+                content_of(spec, path)
+
+    @property
+    def _writes_json(self) -> bool:
+        return any(_split(spec)[0].is_json for spec in self.verifier)
 
     def identity(self) -> dict[str, Any]:
         """What decides verdicts, as JSON values: the specs, the sha256 of their files, and what functions are given."""
@@ -64,11 +87,12 @@ class Rule:
         for spec in self.verifier:
             path = _path(spec)
             if path is not None:
-                files[f"content of {path}"] = hashlib.sha256(_read(spec, path)).hexdigest()
+                files[f"content of {path}"] = hashlib.sha256(content_of(spec, path)).hexdigest()
         functions = {
             name: getattr(self, name) for name in ("verifier_scope", "verifier_reads", "verifier_whole")
         }
-        return {"verifier": list(self.verifier), **files, **functions}
+        spaces = {"json_whitespace": self.json_whitespace} if self._writes_json else {}
+        return {"verifier": list(self.verifier), **files, **functions, **spaces}
 
     def build(
         self, oracle: "PretrainedOracle", *, verdicts: bool, ranks: bool = False, stop: Sequence[str] = ()
@@ -129,7 +153,7 @@ class Kind:
     `form` shows what it is given, `said` explains that in a line. `path` is the file that a content names, if it names
     one, and raises `ValueError` for a content of another form. A kind that does not judge prompts has nothing to say
     about a prompt without a completion. Values of a `graded` kind are degrees, which records show.
-    One that `is_function` is what the options on functions are for.
+    One that `is_function` is what the options on functions are for, one that `is_json` what that on white space is for.
     """
 
     form: str
@@ -139,6 +163,7 @@ class Kind:
     judges_prompts: bool = True
     graded: bool = False
     is_function: bool = False
+    is_json: bool = False
 
 
 def _split(spec: str) -> tuple[Kind, str]:
@@ -157,46 +182,6 @@ def _path(spec: str) -> Path | None:
         raise InputError("verifier", spec, f"write it as {spec.partition(':')[0]}:{kind.form}") from None
 
 
-def _is_inline(content: str) -> bool:
-    """Whether a schema is given itself, and not the name of its file."""
-    return content.lstrip().startswith("{")
-
-
-def _file_of_function(content: str) -> Path:
-    file, _, function = content.rpartition(":")
-    if not file or not function:
-        raise ValueError
-    return Path(file)
-
-
-def _file_of_probe(content: str) -> Path:
-    return Path(content if _threshold(content) is None else content.rpartition("@")[0])
-
-
-def _threshold(content: str) -> float | None:
-    """The number behind the last @, if it is one: a file's name may hold an @ as well."""
-    try:
-        return float(content.rpartition("@")[2]) if "@" in content else None
-    except ValueError:
-        return None
-
-
-def _read(spec: str, path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(
-            "verifier", spec, f"the file {path} cannot be read: {error.strerror or error}"
-        ) from None
-
-
-def _text(spec: str, path: Path) -> str:
-    try:
-        return _read(spec, path).decode()
-    except UnicodeDecodeError:
-        raise InputError("verifier", spec, f"the file {path} is not UTF-8 text") from None
-
-
 def _regex(wanted: Wanted) -> "Verifier":
     from trialogue.inference.verifiers import GrammarVerifier
 
@@ -206,22 +191,7 @@ def _regex(wanted: Wanted) -> "Verifier":
 def _lark(wanted: Wanted) -> "Verifier":
     from trialogue.inference.verifiers import GrammarVerifier
 
-    return GrammarVerifier.lark(_text(wanted.spec, Path(wanted.content)), wanted.oracle.tokenization)
-
-
-def _json_schema(wanted: Wanted) -> "Verifier":
-    from trialogue.inference.verifiers import GrammarVerifier
-
-    spec, content = wanted.spec, wanted.content
-    try:
-        schema = json.loads(content if _is_inline(content) else _text(spec, Path(content)))
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("verifier", spec, f"the schema is not JSON: {error}") from None
-    if not isinstance(schema, dict | bool):
-        raise InputError("verifier", spec, "a schema is a JSON object, true or false")
-    return GrammarVerifier.json_schema(schema, wanted.oracle.tokenization)
+    return GrammarVerifier.lark(text_of(wanted.spec, Path(wanted.content)), wanted.oracle.tokenization)
 
 
 def _python(wanted: Wanted) -> "Verifier":
@@ -229,7 +199,7 @@ def _python(wanted: Wanted) -> "Verifier":
 
     rule = wanted.rule
     return python_verifier(
-        _file_of_function(wanted.content),
+        file_of_function(wanted.content),
         wanted.content.rpartition(":")[2],
         scope=rule.verifier_scope,
         whole=rule.verifier_whole,
@@ -243,7 +213,7 @@ def _probe(wanted: Wanted) -> "Verifier":
     from trialogue.inference.verifiers import ProbeVerifier
     from trialogue.training.probe_files import load_probe
 
-    saved, threshold = load_probe(_file_of_probe(wanted.content)), _threshold(wanted.content)
+    saved, threshold = load_probe(file_of_probe(wanted.content)), threshold_of(wanted.content)
     saved.check(wanted.oracle)
     written = threshold is not None
     return Graded(
@@ -261,15 +231,30 @@ KINDS: Registry[Kind] = Registry(
         "json-schema": Kind(
             "FILE",
             "JSON that the schema in a file allows; the schema itself may stand there",
-            _json_schema,
-            path=lambda content: None if _is_inline(content) else Path(content),
+            json_schema,
+            path=file_unless_inline,
+            is_json=True,
+        ),
+        "pydantic": Kind(
+            "FILE.py:CLASS",
+            "JSON that the pydantic model allows",
+            pydantic,
+            path=file_of_function,
+            is_json=True,
+        ),
+        "tools": Kind(
+            "FILE",
+            "a call of one of the tools whose definitions a file lists, as the model's chat template writes it",
+            tools,
+            path=file_unless_inline,
+            is_json=True,
         ),
         "lark": Kind("FILE", "texts of the Lark grammar in a file", _lark),
         "python": Kind(
             "FILE.py:FUNCTION",
             "what a function answers: whether it accepts, or a value",
             _python,
-            path=_file_of_function,
+            path=file_of_function,
             graded=True,
             is_function=True,
         ),
@@ -279,7 +264,7 @@ KINDS: Registry[Kind] = Registry(
             "written. Walks that rank go by the values themselves, walks that weigh by them too unless a threshold is "
             "written",
             _probe,
-            path=_file_of_probe,
+            path=file_of_probe,
             # It judges the token that was appended last.
             judges_prompts=False,
             graded=True,

@@ -3,10 +3,10 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple, get_args
 
 from trialogue.errors import InputError, one_of
+from trialogue.inference.verifiers.language_verifier import Language, shortened
 from trialogue.inference.verifiers.schemas.definitions import unwrapped
 from trialogue.inference.verifiers.schemas.dialects import (
     SchemaMistake,
@@ -25,41 +25,13 @@ from trialogue.inference.verifiers.schemas.keywords import (
     without_effect,
 )
 from trialogue.inference.verifiers.schemas.relaxation import relaxed
-from trialogue.inference.verifiers.schemas.validation import Invalid, is_checked, validation
+from trialogue.inference.verifiers.schemas.validation import is_checked, validation
 
 Whitespace = Literal["compact", "flexible"]
 JsonSchema = Mapping[str, Any] | bool | str
 
-_LONGEST_QUOTE = 60
-_ANSWERS = 1024
 _PARTS = {"else": "if", "maxContains": "contains", "minContains": "contains", "then": "if"}
 """Keywords that jsonschema reads along with another."""
-
-
-class Language(NamedTuple):
-    """Texts that a grammar describes, of those `parse` raises `Invalid` for some."""
-
-    grammar: str
-    """In llguidance's dialect of Lark"""
-    source: str
-    """What it was made from, as errors quote it"""
-    parse: Callable[[str], Any] | None = None
-    notes: tuple[str, ...] = ()
-
-    def acceptance(self) -> Callable[[bytes], bool]:
-        """Whether a text of the grammar is one that `parse`, if there is one, accepts; latest answers are kept."""
-
-        @lru_cache(maxsize=_ANSWERS)
-        def accepts(text: bytes) -> bool:
-            if self.parse is None:
-                return True
-            try:
-                self.parse(text.decode())
-            except Invalid:
-                return False
-            return True
-
-        return accepts
 
 
 class Content(NamedTuple):
@@ -124,11 +96,6 @@ def json_value(field: str, value: object) -> Any:
     except (TypeError, ValueError, RecursionError) as error:
         shown = value if isinstance(value, str) else repr(value)
         raise InputError(field, shortened(shown), f"it is no JSON: {error}") from None
-
-
-def shortened(text: str) -> str:
-    """`text` as an error quotes it."""
-    return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
 
 
 def schema_content(schema: Any, spacing: Mapping[str, Any]) -> Content:

@@ -14,6 +14,7 @@ from jsonschema.validators import extend
 from llguidance import LLMatcher
 from referencing.jsonschema import EMPTY_REGISTRY
 
+from trialogue.inference.verifiers.language_verifier import Invalid
 from trialogue.inference.verifiers.schemas.dialects import SchemaMistake
 from trialogue.inference.verifiers.schemas.keywords import Subschema, pointer
 from trialogue.inference.verifiers.vocabularies import END_OF_BYTES, byte_tokenizer
@@ -21,10 +22,6 @@ from trialogue.inference.verifiers.vocabularies import END_OF_BYTES, byte_tokeni
 _DIGITS = Context(prec=1000)
 _OUTSIDE = {r"\d": "[0-9]", r"\D": "[^0-9]", r"\w": "[0-9A-Za-z_]", r"\W": "[^0-9A-Za-z_]"}
 _IN_CLASS = {r"\d": "0-9", r"\w": "0-9A-Za-z_"}
-
-
-class Invalid(ValueError):
-    """Why a text is no valid value, in a line."""
 
 
 def validation(
@@ -44,7 +41,7 @@ def validation(
 
     def value(text: str) -> Any:
         try:
-            error = next(validator.iter_errors(_parsed(text)), None)
+            error = next(validator.iter_errors(exact_value(text)), None)
         except RecursionError:
             raise Invalid("it is nested too deeply") from None
         if error is not None:
@@ -89,7 +86,8 @@ def _grammar_check(name: str) -> Callable[[object], bool]:
     return check
 
 
-def _parsed(text: str) -> Any:
+def exact_value(text: str) -> Any:
+    """The value of a JSON text, its fractions as decimals; raises `Invalid` where it is none, or has a key twice."""
     try:
         return json.loads(
             text, parse_float=Decimal, parse_constant=_no_number, object_pairs_hook=_of_different_keys
