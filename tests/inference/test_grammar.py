@@ -350,23 +350,37 @@ def test_a_regex_may_end_in_an_escaped_backslash():
     assert verifier.values(batch, torch.arange(3)).tolist() == [True, False, False]
 
 
-def test_a_text_that_is_too_complex_is_an_error_and_no_verdict(monkeypatch):
+@pytest.mark.parametrize("sequence", [(0,), (0, 0, 0)])
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_text_that_is_too_complex_is_an_error_and_no_verdict(monkeypatch, silent, sequence):
     verifier = GrammarVerifier.regex("(a|b)*", tokenization(LETTERS))
 
     class Failing:
+        """A matcher that has given up, and may say so only when it is asked for a mask."""
+
+        asked = not silent
+
         def deep_copy(self):
             return self
 
         def try_consume_tokens(self, tokens):
             return 0
 
+        def is_accepting(self):
+            return False
+
+        def compute_bitmask(self):
+            self.asked = True
+            return bytes(2)
+
         def is_error(self):
-            return True
+            return self.asked
 
         def get_error(self):
             return "ParserTooComplex\n<state>"
 
     monkeypatch.setattr(verifier, "_start", Failing())
     verifier._matchers.clear()
+    verifier._prefixes.clear()
     with pytest.raises(InputError, match=r"regex='\(a\|b\)\*': ParserTooComplex$"):
-        verifier.values(batch_of(LANGUAGES[0], [(0,)]), torch.arange(1))
+        verifier.values(batch_of(LANGUAGES[0], [sequence]), torch.arange(1))

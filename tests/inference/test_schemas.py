@@ -134,7 +134,7 @@ def test_the_rest_of_a_schema_stays_in_the_grammar():
         ),
         (
             {"anyOf": [SCHEMAS["oneOf"], {"oneOf": [{"type": "string"}, {"type": "null"}]}]},
-            ["no grammar enforces oneOf (at anyOf/0): checked when"],
+            ["no grammar enforces oneOf (at anyOf/0 and 1 more): checked when"],
         ),
         (
             {"type": "object", "properties": {"x": {"pattern": "^(?!a)"}, "y": {"pattern": "b"}}},
@@ -148,6 +148,13 @@ def test_the_rest_of_a_schema_stays_in_the_grammar():
                 }
             },
             ["JSON Schema has no tsType (at properties/a and 1 more): without effect"],
+        ),
+        (
+            {
+                "$ref": "#/$defs/node",
+                "$defs": {"node": {"properties": {"next": {"$ref": "#/$defs/node", "type": "object"}}}},
+            },
+            ["no grammar enforces type (at $defs/node/properties/next): checked when"],
         ),
         ({"type": "string", "format": "phone"}, ["nothing checks format 'phone' (at the root)"]),
         ({"type": "string", "format": "regex"}, ["no grammar enforces format (at the root): checked when"]),
@@ -210,6 +217,7 @@ def test_what_a_user_is_told(schema, said):
             "Unsatisfiable schema: required property",
         ),
         ({"type": "integer", "x-guidance": {"spaces": 1}}, "unknown field `spaces`"),
+        ({"type": "integer", "x-guidance": 3}, "x-guidance: give an object of llguidance's options"),
         ({}, "it constrains nothing: say what is allowed with type, properties or enum"),
         (True, "it constrains nothing"),
         ({"title": "any", "$defs": {"a": {"type": "integer"}}}, "it constrains nothing"),

@@ -1,53 +1,47 @@
-"""Verifiers of JSON as the command line builds them: of a schema, a pydantic model, or tools."""
+"""Verifiers of JSON from what the command line says behind the colon: a schema, a pydantic model, or tools."""
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from trialogue.errors import InputError
 from trialogue.generation.verifier_contents import file_of_function, is_inline, text_of
 
 if TYPE_CHECKING:
-    from trialogue.generation.verifier_specs import Wanted
+    from trialogue.models.tokenization import Tokenization
     from trialogue.oracles import Verifier
 
+Whitespace = Literal["compact", "flexible"]
 
-def json_schema(wanted: "Wanted") -> "Verifier":
-    """The verifier of the schema that stands in a file, or itself in the spec."""
+
+def json_schema(spec: str, content: str, tokenization: "Tokenization", whitespace: Whitespace) -> "Verifier":
+    """The verifier of the schema in the file `content`, or that `content` is itself; errors name `spec`."""
     from trialogue.inference.verifiers import GrammarVerifier
 
-    schema = _json(wanted)
+    schema = _json(spec, content)
     if not isinstance(schema, dict | bool):
-        raise InputError("verifier", wanted.spec, "a schema is a JSON object, true or false")
-    return GrammarVerifier.json_schema(
-        schema, wanted.oracle.tokenization, whitespace=wanted.rule.json_whitespace
-    )
+        raise InputError("verifier", spec, "a schema is a JSON object, true or false")
+    return GrammarVerifier.json_schema(schema, tokenization, whitespace=whitespace)
 
 
-def pydantic(wanted: "Wanted") -> "Verifier":
-    """The verifier of the model in a Python file, which is run."""
+def tools(spec: str, content: str, tokenization: "Tokenization", whitespace: Whitespace) -> "Verifier":
+    """The verifier of calls of the tools in the file `content`, or that `content` lists itself; errors name `spec`."""
+    from trialogue.inference.verifiers import GrammarVerifier
+
+    return GrammarVerifier.tools(_json(spec, content), tokenization, whitespace=whitespace)
+
+
+def pydantic_model(
+    content: str, tokenization: "Tokenization", whitespace: Whitespace, timeout: float | None
+) -> "Verifier":
+    """The verifier of the model that `content` names as FILE.py:CLASS, each answer within `timeout` seconds."""
     from trialogue.inference.verifiers import pydantic_verifier
 
-    return pydantic_verifier(
-        file_of_function(wanted.content),
-        wanted.content.rpartition(":")[2],
-        wanted.oracle.tokenization,
-        whitespace=wanted.rule.json_whitespace,
-        timeout=wanted.rule.verifier_timeout or None,
-    )
+    path, name = file_of_function(content), content.rpartition(":")[2]
+    return pydantic_verifier(path, name, tokenization, whitespace=whitespace, timeout=timeout)
 
 
-def tools(wanted: "Wanted") -> "Verifier":
-    """The verifier of calls of the tools that a file lists."""
-    from trialogue.inference.verifiers import GrammarVerifier
-
-    return GrammarVerifier.tools(
-        _json(wanted), wanted.oracle.tokenization, whitespace=wanted.rule.json_whitespace
-    )
-
-
-def _json(wanted: "Wanted") -> Any:
-    spec, content = wanted.spec, wanted.content
+def _json(spec: str, content: str) -> Any:
     text = content if is_inline(content) else text_of(spec, Path(content))
     try:
         return json.loads(text)

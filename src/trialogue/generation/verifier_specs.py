@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 from tyro.conf import arg
 
 from trialogue.errors import InputError, non_negative_number, one_of
-from trialogue.generation.json_verifiers import json_schema, pydantic, tools
+from trialogue.generation.json_verifiers import Whitespace, json_schema, pydantic_model, tools
 from trialogue.generation.verifier_contents import (
     content_of,
     file_of_function,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 Scope = Literal["completion", "sequence"]
 Reads = Literal["text", "tokens"]
-Whitespace = Literal["compact", "flexible"]
 
 
 @dataclass(frozen=True)
@@ -194,6 +193,20 @@ def _lark(wanted: Wanted) -> "Verifier":
     return GrammarVerifier.lark(text_of(wanted.spec, Path(wanted.content)), wanted.oracle.tokenization)
 
 
+def _json_schema(wanted: Wanted) -> "Verifier":
+    return json_schema(wanted.spec, wanted.content, wanted.oracle.tokenization, wanted.rule.json_whitespace)
+
+
+def _tools(wanted: Wanted) -> "Verifier":
+    return tools(wanted.spec, wanted.content, wanted.oracle.tokenization, wanted.rule.json_whitespace)
+
+
+def _pydantic(wanted: Wanted) -> "Verifier":
+    rule = wanted.rule
+    timeout = rule.verifier_timeout or None
+    return pydantic_model(wanted.content, wanted.oracle.tokenization, rule.json_whitespace, timeout)
+
+
 def _python(wanted: Wanted) -> "Verifier":
     from trialogue.inference.verifiers import python_verifier
 
@@ -231,21 +244,21 @@ KINDS: Registry[Kind] = Registry(
         "json-schema": Kind(
             "FILE",
             "JSON that the schema in a file allows; the schema itself may stand there",
-            json_schema,
+            _json_schema,
             path=file_unless_inline,
             is_json=True,
         ),
         "pydantic": Kind(
             "FILE.py:CLASS",
             "JSON that the pydantic model allows",
-            pydantic,
+            _pydantic,
             path=file_of_function,
             is_json=True,
         ),
         "tools": Kind(
             "FILE",
             "a call of one of the tools whose definitions a file lists, as the model's chat template writes it",
-            tools,
+            _tools,
             path=file_unless_inline,
             is_json=True,
         ),

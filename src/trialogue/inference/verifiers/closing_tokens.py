@@ -7,7 +7,7 @@ import numpy as np
 from llguidance import LLMatcher
 from numpy.typing import NDArray
 
-from trialogue.inference.verifiers.vocabularies import END_MARK, marking_tokenizer
+from trialogue.inference.verifiers.vocabularies import END_MARK, marking_tokenizer, matcher_of
 from trialogue.models.tokenization import Tokenization
 
 
@@ -38,4 +38,4 @@ class ClosingTokens:
         tokenizer, _ = marking_tokenizer(self._tokenization)
         outer = f"start: @text {json.dumps(END_MARK)}{self._options}"
         grammars = [{"lark_grammar": outer}, {"name": "text", "lark_grammar": self._grammar + self._options}]
-        return LLMatcher(tokenizer, json.dumps({"grammars": grammars}), log_level=0)
+        return matcher_of(tokenizer, json.dumps({"grammars": grammars}))

@@ -24,6 +24,7 @@ from trialogue.errors import InputError, whole_number
 from trialogue.inference.verifiers.closing_tokens import ClosingTokens
 from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.inference.verifiers.stopped_language import StoppedLanguage
+from trialogue.inference.verifiers.vocabularies import has_given_up, matcher_of
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
 
@@ -99,7 +100,7 @@ class LanguageVerifier(Verifier):
         tokenizer = tokenization.matcher_tokenizer
         self._size, self._eos = tokenizer.vocab_size, tokenizer.eos_token
         self._ends = frozenset(tokenizer.eos_tokens)
-        self._start = LLMatcher(tokenizer, self._grammar + _NO_FORCING, log_level=0)
+        self._start = matcher_of(tokenizer, self._grammar + _NO_FORCING)
         if self._start.is_error():
             raise self._error(self._start)
         self._matchers: OrderedDict[bytes, LLMatcher] = OrderedDict()  # by the tokens each has consumed
@@ -199,8 +200,14 @@ class LanguageVerifier(Verifier):
             return matcher
         if matcher.is_error():
             raise self._error(matcher)
+        # A lexer that has given up refuses every token, and is in error only when it is asked for a mask.
         if consumed == len(tokens) - 1:
             self._keep(parent, matcher)
+            before = self._prefix(parent)
+            if before is not None:
+                self._viable(parent, before)
+        elif has_given_up(matcher):
+            raise self._error(matcher)
         return None
 
     def _keep(self, key: bytes, matcher: LLMatcher) -> None:
@@ -215,9 +222,8 @@ class LanguageVerifier(Verifier):
             assert matcher is not None
             mask = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8).copy()
             if matcher.is_error():
-                # A matcher that no token can continue is of no further use, but nothing is wrong.
                 del self._matchers[key]
-                if not matcher.get_error().startswith("NoExtension"):
+                if has_given_up(matcher):
                     raise self._error(matcher)
             for token in self._ends:
                 mask[token >> 3] &= 0xFF ^ (1 << (token & 7))

@@ -9,7 +9,13 @@ from llguidance import LLMatcher
 from numpy.typing import NDArray
 
 from trialogue.inference.verifiers.stop_strings import StopStrings
-from trialogue.inference.verifiers.vocabularies import END_OF_BYTES, byte_tokenizer, written
+from trialogue.inference.verifiers.vocabularies import (
+    END_OF_BYTES,
+    byte_tokenizer,
+    has_given_up,
+    matcher_of,
+    written,
+)
 from trialogue.models.tokenization import Tokenization
 
 _MATCHERS = 1024
@@ -47,7 +53,7 @@ class StoppedLanguage:
     ) -> None:
         self._stops, self._error, self._accepts = stops, error, accepts
         self._written = written(tokenization)
-        self._start = LLMatcher(byte_tokenizer(), grammar, log_level=0)
+        self._start = matcher_of(byte_tokenizer(), grammar)
         if self._start.is_error():
             raise error(self._start)
         self._matchers: OrderedDict[bytes, LLMatcher | None] = OrderedDict()
@@ -116,9 +122,10 @@ class StoppedLanguage:
         if matcher is not None:
             matcher = matcher.deep_copy()
             consumed = matcher.try_consume_tokens(list(data[held:]))
-            if matcher.is_error():
+            whole = consumed == len(data) - held
+            if matcher.is_error() or (not whole and has_given_up(matcher)):
                 raise self._error(matcher)
-            matcher = matcher if consumed == len(data) - held else None
+            matcher = matcher if whole else None
         self._matchers[data] = matcher
         if len(self._matchers) > _MATCHERS:
             self._matchers.popitem(last=False)

@@ -66,6 +66,11 @@ def identifier(dialect: type[Validator]) -> str:
     return str(dialect.META_SCHEMA.get("$id", dialect.META_SCHEMA.get("id")))
 
 
+def references_stand_alone(dialect: type[Validator]) -> bool:
+    """Whether keywords beside `$ref` have no effect in the draft of `dialect`."""
+    return dialect in (Draft4Validator, Draft6Validator, Draft7Validator)
+
+
 def draft_named(dialect: type[Validator]) -> str:
     """The draft that `dialect` validates, in words."""
     return _DRAFTS[dialect]

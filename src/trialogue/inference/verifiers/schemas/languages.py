@@ -12,7 +12,6 @@ from trialogue.inference.verifiers.schemas.dialects import (
     SchemaMistake,
     dialect_of,
     draft_named,
-    identifier,
     resolved,
 )
 from trialogue.inference.verifiers.schemas.keywords import (
@@ -115,13 +114,13 @@ def schema_content(schema: Any, spacing: Mapping[str, Any]) -> Content:
         foreign = isinstance(schema, dict) and without_effect(parts) and not schema.keys() & EFFECTIVE
         what = "none of its keys is a keyword of JSON Schema" if foreign else "it constrains nothing"
         raise SchemaMistake(f"{what}: say what is allowed with type, properties or enum")
+    guidance = schema.get("x-guidance", dict(spacing))
+    if not isinstance(guidance, dict):
+        raise SchemaMistake("x-guidance: give an object of llguidance's options")
     dialect = dialect_of(schema)
     found = resolved(schema, dialect)
-    options = {
-        "$schema": identifier(dialect),
-        "x-guidance": schema.get("x-guidance", dict(spacing)),
-    }
-    enforced = relaxed(schema, found, options)
+    # A grammar reads the schema in the same draft as the validator does.
+    enforced = relaxed(schema, found, dialect, guidance)
     if enforced.error:
         raise SchemaMistake(
             re.sub(r"^(at \d+\(\d+\): |failed to compile JSON schema: )+", "", enforced.error)
@@ -135,7 +134,7 @@ def schema_content(schema: Any, spacing: Mapping[str, Any]) -> Content:
                 place
             )
     return Content(
-        json.dumps({**enforced.schema, **options}),
+        json.dumps(enforced.schema),
         validation(schema, found, dialect),
         late,
         unchecked,

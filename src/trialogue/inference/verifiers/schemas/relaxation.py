@@ -4,11 +4,12 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from llguidance import LLMatcher
+from jsonschema.protocols import Validator
 
-from trialogue.inference.verifiers.schemas.keywords import Place, Subschema
+from trialogue.inference.verifiers.schemas.dialects import identifier, references_stand_alone
+from trialogue.inference.verifiers.schemas.keywords import EFFECTIVE, Place, Subschema
 from trialogue.inference.verifiers.schemas.validation import in_grammars
-from trialogue.inference.verifiers.vocabularies import byte_tokenizer
+from trialogue.inference.verifiers.vocabularies import byte_tokenizer, matcher_of
 
 _NEVER = {
     *("$dynamicRef", "$recursiveRef", "contains", "dependencies", "dependentRequired", "dependentSchemas"),
@@ -16,12 +17,13 @@ _NEVER = {
     *("unevaluatedProperties", "uniqueItems"),
 }
 """Keywords that no grammar enforces."""
-_SOMETIMES: tuple[tuple[str, ...], ...] = (
-    ("oneOf",),
+_BESIDE_REFERENCES: tuple[str, ...] = ()
+_SOMETIMES = (
     ("pattern",),
     ("patternProperties", "additionalProperties"),
     ("minProperties",),
     ("maxProperties",),
+    _BESIDE_REFERENCES,
     ("$ref",),
     ("allOf",),
     ("anyOf",),
@@ -38,11 +40,11 @@ _MOST_COMPILED = 60
 
 
 class Relaxed(NamedTuple):
-    """A schema of which every valid value is valid under the one that it was made from, and what that says besides."""
+    """A schema for a grammar, under which every value is valid that is so under the one it was made from."""
 
     schema: dict[str, Any]
     left: list[Place]
-    """The keywords that it lacks"""
+    """The keywords that it lacks, or that hold for other values too"""
     error: str
     """Why it does not compile; empty where it does"""
 
@@ -54,42 +56,68 @@ class _Edit(NamedTuple):
     keywords: tuple[str, ...]
 
 
-def relaxed(schema: dict[str, Any], found: Sequence[Subschema], options: dict[str, Any]) -> Relaxed:
-    """The schema nearest to `schema`, of which `found` are the parts, that compiles with the `options` of x-guidance.
+def relaxed(
+    schema: dict[str, Any], found: Sequence[Subschema], dialect: type[Validator], guidance: dict[str, Any]
+) -> Relaxed:
+    """The schema nearest to `schema`, of which `found` are the parts, that compiles in its `dialect`.
 
-    It lacks few keywords more than it must: of those that may be at fault every half is tried with the rest left out.
+    `guidance` is its `x-guidance`. It lacks few keywords more than it must: of those that may be at fault every half is
+    tried with the rest left out.
     """
-    compiled = 0
+    compiled, any_case = 0, {"coerce_one_of": True, **guidance}
+    ignored = _edits(found, _BESIDE_REFERENCES) if references_stand_alone(dialect) else []
 
-    def error(edits: Sequence[_Edit]) -> str:
+    def made(edits: Sequence[_Edit], guidance: dict[str, Any]) -> dict[str, Any]:
+        draft = {"$schema": identifier(dialect), "x-guidance": guidance}
+        return {**_without(schema, [*ignored, *edits]), **draft}
+
+    def error(edits: Sequence[_Edit], guidance: dict[str, Any] = any_case) -> str:
         nonlocal compiled
         compiled += 1
-        return compile_error({**_without(schema, edits), **options})
+        return compile_error(made(edits, guidance))
 
     edits = [edit for one in found for edit in _certain(one)]
-    message = error(edits)
-    # What admits nothing admits no more with some of its keywords left out, as far as a grammar can tell.
-    if message and "Unsatisfiable" not in message:
-        doubtful: list[_Edit] = []
-        for keywords in _SOMETIMES:
-            doubtful += [_Edit(one, keywords) for one in found if keywords[0] in one.schema]
-            message = error([*edits, *doubtful])
-            if not message:
-                break
-        if not message:
-            edits += _needed(doubtful, lambda some: compiled > _MOST_COMPILED or bool(error([*edits, *some])))
-    left = [
+    if not error(edits, guidance):
+        return Relaxed(made(edits, guidance), _left(edits), "")
+    message, doubtful = error(edits), list[_Edit]()
+    for keywords in _SOMETIMES:
+        # What admits nothing admits no more with some of its keywords left out, as far as a grammar can tell.
+        if not message or "Unsatisfiable" in message:
+            break
+        doubtful += _edits(found, keywords)
+        message = error([*edits, *doubtful])
+    if not message:
+        edits += _needed(doubtful, lambda some: compiled > _MOST_COMPILED or bool(error([*edits, *some])))
+    left = _left(edits)
+    if error(edits, guidance):
+        # Nothing is lost where cases exclude each other: any of them is then one of them.
+        left += [Place(path, "oneOf", one["oneOf"]) for path, one in found if "oneOf" in one]
+    return Relaxed(made(edits, any_case), left, message)
+
+
+def _edits(found: Sequence[Subschema], keywords: tuple[str, ...]) -> list[_Edit]:
+    """One for every schema of `found` that has the first of `keywords`, or something beside a reference."""
+    if keywords != _BESIDE_REFERENCES:
+        return [_Edit(one, keywords) for one in found if keywords[0] in one.schema]
+    referring = [one for one in found if "$ref" in one.schema]
+    beside = [
+        _Edit(one, tuple(key for key in one.schema if key in EFFECTIVE - {"$ref"})) for one in referring
+    ]
+    return [edit for edit in beside if edit.keywords]
+
+
+def _left(edits: Sequence[_Edit]) -> list[Place]:
+    return [
         Place(where.path, keyword, where.schema[keyword])
         for where, keywords in edits
         for keyword in keywords
         if keyword in where.schema
     ]
-    return Relaxed(_without(schema, edits), left, message)
 
 
 def compile_error(schema: dict[str, Any]) -> str:
     """Why `schema` does not compile to a grammar; empty where it does."""
-    matcher = LLMatcher(byte_tokenizer(), f"start: %json {json.dumps(schema)}", log_level=0)
+    matcher = matcher_of(byte_tokenizer(), f"start: %json {json.dumps(schema)}")
     return str(matcher.get_error()).partition("\n")[0] if matcher.is_error() else ""
 
 
@@ -113,7 +141,7 @@ def _needed(edits: list[_Edit], fails: Callable[[list[_Edit]], bool]) -> list[_E
 
 
 def _without(schema: dict[str, Any], edits: Sequence[_Edit]) -> dict[str, Any]:
-    """`schema` without what `edits` name; one of several cases becomes any of them."""
+    """`schema` without what `edits` name."""
     dropped: dict[int, set[str]] = {}
     for where, keywords in edits:
         dropped.setdefault(id(where.schema), set()).update(keywords)
@@ -124,12 +152,7 @@ def _without(schema: dict[str, Any], edits: Sequence[_Edit]) -> dict[str, Any]:
         if not isinstance(value, dict):
             return value
         out = dropped.get(id(value), set())
-        # Properties come in the order in which keywords mention them, so that the cases stay in their place.
-        return {
-            "anyOf" if key in out else key: copied(one)
-            for key, one in value.items()
-            if key not in out or (key == "oneOf" and "anyOf" not in value)
-        }
+        return {key: copied(one) for key, one in value.items() if key not in out}
 
     copy: dict[str, Any] = copied(schema)
     return copy

@@ -17,7 +17,7 @@ from referencing.jsonschema import EMPTY_REGISTRY
 from trialogue.inference.verifiers.language_verifier import Invalid
 from trialogue.inference.verifiers.schemas.dialects import SchemaMistake
 from trialogue.inference.verifiers.schemas.keywords import Subschema, pointer
-from trialogue.inference.verifiers.vocabularies import END_OF_BYTES, byte_tokenizer
+from trialogue.inference.verifiers.vocabularies import END_OF_BYTES, byte_tokenizer, matcher_of
 
 _DIGITS = Context(prec=1000)
 _OUTSIDE = {r"\d": "[0-9]", r"\D": "[^0-9]", r"\w": "[0-9A-Za-z_]", r"\W": "[^0-9A-Za-z_]"}
@@ -65,7 +65,7 @@ def is_checked(name: str) -> bool:
 @cache
 def _of_format(name: str) -> LLMatcher:
     schema = json.dumps({"type": "string", "format": name})
-    return LLMatcher(byte_tokenizer(), f"start: %json {schema}", log_level=0)
+    return matcher_of(byte_tokenizer(), f"start: %json {schema}")
 
 
 def _checker(names: frozenset[str]) -> FormatChecker:
