@@ -248,6 +248,12 @@ def test_other_keys_are_annotations(schema):
     GrammarVerifier.json_schema(schema, TOKENS)
 
 
+def test_a_schema_that_is_nested_too_deeply_is_named_in_one_line():
+    text = '{"not":' * 600 + '{"type":"null"}' + "}" * 600
+    with pytest.raises(InputError, match=r"nested too deeply|no JSON: maximum recursion"):
+        GrammarVerifier.json_schema(text, TOKENS)
+
+
 def test_white_space_is_none_unless_asked_for():
     schema = {"type": "array", "items": {"type": "integer"}}
     compact, flexible = (

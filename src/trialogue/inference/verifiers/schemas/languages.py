@@ -102,6 +102,13 @@ def schema_content(schema: Any, spacing: Mapping[str, Any]) -> Content:
 
     Raises `SchemaMistake` for what is no schema, admits nothing, or constrains nothing.
     """
+    try:
+        return _content(schema, spacing)
+    except RecursionError:
+        raise SchemaMistake("it is nested too deeply") from None
+
+
+def _content(schema: Any, spacing: Mapping[str, Any]) -> Content:
     if not isinstance(schema, dict | bool):
         raise SchemaMistake("give an object, true or false")
     if schema is False:
