@@ -137,7 +137,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "a regex that does not compile": ((*PROMPT, "--verifier", "regex:(a", *MASK), "regex='(a'"),
     "a schema that is not JSON": (
         (*PROMPT, "--verifier", "json-schema:bad.jsonl", *MASK),
-        "the schema is not JSON",
+        "it is not JSON",
     ),
     "a schema that admits nothing": (
         (*PROMPT, "--verifier", 'json-schema:{"type": "integer", "minimum": 3, "maximum": 2}', *MASK),

@@ -9,6 +9,7 @@ from inference.reference_laws import largest_difference
 from inference.test_verifiers import Masking, batch_of
 from mutants import verifiers as mutants
 from trialogue.errors import InputError
+from trialogue.generation.values import Graded
 from trialogue.inference import (
     All,
     FunctionVerifier,
@@ -113,6 +114,22 @@ def test_scope_layers_and_parts():
         Product()
     with pytest.raises(InputError, match="verifier=3"):
         All(len, 3)
+
+
+def test_notes_and_the_first_parser_are_passed_on():
+    class Parsing(FunctionVerifier):
+        def __init__(self, name):
+            super().__init__(len)
+            self.notes, self.parser = (f"{name} is slow",), lambda text: (name, text)
+
+    first, second = Parsing("a"), Parsing("b")
+    for kind in (Product, All):
+        combined = kind(len, Product(first), second).up_to("x")
+        assert combined.notes == ("a is slow", "b is slow")
+        assert combined.parser("t") == ("a", "t")
+    for one in (Threshold(first, 1), Threshold(first, 1).up_to("x"), Graded(first)):
+        assert (one.notes, one.parser) == (first.notes, first.parser)
+    assert (Product(len).notes, Product(len).parser) == ((), None)
 
 
 def test_what_is_no_value_is_passed_on():

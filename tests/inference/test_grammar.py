@@ -11,7 +11,7 @@ from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.inference import Backtracking, GrammarVerifier, Rejection, TokenwiseRejection, generate
 from trialogue.inference.laws import exact_law
-from trialogue.inference.verifiers import grammar
+from trialogue.inference.verifiers import language_verifier
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.moves import Moves
 from trialogue.oracles import Verifier, padded
@@ -29,11 +29,47 @@ def finite(name: str, build, texts, pieces=LETTERS) -> Language:
 
 
 def schema(name: str, schema: dict, texts) -> Language:
-    strict = {**schema, "x-guidance": {"whitespace_flexible": False}}
-    return finite(name, lambda t: GrammarVerifier.json_schema(strict, t), texts, JSON)
+    return finite(name, lambda t: GrammarVerifier.json_schema(schema, t), texts, JSON)
+
+
+def validated(name: str, schema: dict, grammar, valid) -> Language:
+    """A schema of which a grammar enforces the texts `grammar`, and validation at their end leaves the `valid` ones."""
+
+    def build(tokens, kind=GrammarVerifier):
+        return kind.json_schema(schema, tokens)
+
+    return FiniteLanguage(name, build, valid.__contains__, JSON, texts=grammar)
 
 
 FORCED = finite("abcab", lambda t: GrammarVerifier.regex("abcab", t), ("abcab",))
+VALIDATED = [
+    validated(
+        "but not 12", {"enum": [1, 12, 21, 2], "not": {"const": 12}}, ("1", "12", "21", "2"), ("1", "21", "2")
+    ),
+    validated(
+        "one of two",
+        {"oneOf": [{"enum": [1, 2, True]}, {"enum": [12, 2, True]}]},
+        ("1", "2", "12", "true"),
+        ("1", "12"),
+    ),
+    validated(
+        "a look-ahead",
+        {"enum": ["a", "aa", "a1"], "pattern": "^(?!aa)"},
+        ('"a"', '"aa"', '"a1"'),
+        ('"a"', '"a1"'),
+    ),
+    validated(
+        "a with aa",
+        {
+            "type": "object",
+            "properties": {"a": {"const": 1}, "aa": {"const": 2}},
+            "additionalProperties": False,
+            "dependentRequired": {"a": ["aa"]},
+        },
+        ("{}", '{"a":1}', '{"aa":2}', '{"a":1,"aa":2}'),
+        ("{}", '{"aa":2}', '{"a":1,"aa":2}'),
+    ),
+]
 LANGUAGES = [
     regex("(ab|c)*a"),
     regex("a{2,3}b?c", reach=3),
@@ -59,6 +95,7 @@ LANGUAGES = [
         },
         ['{"a":1}', '{"a":true}', '{"a":"a"}', '{"a":1,"aa":2}', '{"a":true,"aa":2}', '{"a":"a","aa":2}'],
     ),
+    *VALIDATED,
 ]
 
 
@@ -139,8 +176,17 @@ def test_mistakes_of_mutants_are_seen(mutant):
     assert sum(mistakes(LANGUAGES[1], limit=4, prompt=(1, 0))) == 0
 
 
+@pytest.mark.parametrize("mutant", [mutants.Unvalidated, mutants.UnvalidatedAtTheLimit])
+@pytest.mark.parametrize("language", VALIDATED, ids=str)
+def test_a_verifier_that_does_not_validate_is_seen(language, mutant):
+    # A text is cut off at the limit where it has as many tokens.
+    limits = (2, 4) if language.texts[0] != "{}" else (LIMIT,)
+    assert sum(sum(mistakes(language, limit=limit)) for limit in limits) == 0
+    assert sum(sum(mistakes(language, lambda t: language.build(t, mutant), limit)) for limit in limits) > 0
+
+
 def test_canonical_tokens_alone_are_not_the_language(monkeypatch):
-    monkeypatch.setattr(grammar, "_NO_FORCING", "\n")
+    monkeypatch.setattr(language_verifier, "_NO_FORCING", "\n")
     values, children = mistakes(FORCED)
     assert values == 0
     assert children > 0
@@ -166,7 +212,7 @@ def shortlist_mistakes(language: Language) -> int:
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=str)
 def test_the_shortlist_of_closing_tokens_misses_none(monkeypatch, language):
-    monkeypatch.setattr(grammar, "_LEAST_MATCHERS", 0)
+    monkeypatch.setattr(language_verifier, "_LEAST_MATCHERS", 0)
     assert shortlist_mistakes(language) == 0
     assert mistakes(language, limit=4) == (0, 0)
 
@@ -209,7 +255,7 @@ def disagreements(language: Language, build, seed: int, steps: int = 60) -> int:
 @pytest.mark.parametrize("memory", [1, 1000])
 @pytest.mark.parametrize("language", [LANGUAGES[1], LANGUAGES[3], LANGUAGES[7]], ids=str)
 def test_children_are_right_whatever_the_rows_do(monkeypatch, language, memory):
-    monkeypatch.setattr(grammar, "_LEAST_MATCHERS", 3)
+    monkeypatch.setattr(language_verifier, "_LEAST_MATCHERS", 3)
 
     def build(tokens):
         verifier = language.build(tokens)
@@ -280,27 +326,11 @@ def test_one_verifier_serves_several_threads():
         ),
         (lambda t: GrammarVerifier.regex("\\", t), r"regex='\\\\': the backslash at its end escapes nothing"),
         (lambda t: GrammarVerifier.regex("a\\\\\\", t), "regex=.*: the backslash at its end escapes nothing"),
-        (lambda t: GrammarVerifier.json_schema(False, t), "json-schema='false': Unsatisfiable schema"),
+        (lambda t: GrammarVerifier.json_schema(False, t), "json-schema='false': it admits nothing"),
         (lambda t: GrammarVerifier.json_schema({"enum": []}, t), "json-schema='.*': Unsatisfiable schema"),
         (lambda t: GrammarVerifier.json_schema('{"type": ', t), "json-schema='.*': it is no JSON: Expecting"),
         (lambda t: GrammarVerifier.json_schema({"a": {1}}, t), "json-schema=.*: it is no JSON: .*set"),
-        (lambda t: GrammarVerifier.json_schema([1], t), r"json-schema=\[1\]: give an object"),
-        (
-            lambda t: GrammarVerifier.json_schema({"type": "strin"}, t),
-            "json-schema='.*': Invalid type: strin",
-        ),
-        (
-            lambda t: GrammarVerifier.json_schema({"oneOf": [{"type": "integer"}, {"type": "number"}]}, t),
-            "json-schema='.*': oneOf is known only where its cases exclude each other: use anyOf, where several",
-        ),
-        (
-            lambda t: GrammarVerifier.json_schema({"propertie": 3}, t),
-            "json-schema='.*': the keyword 'propertie' is unknown and has no effect: it may be 'properties' miss",
-        ),
-        (
-            lambda t: GrammarVerifier.json_schema({"name": "x", "age": 3}, t),
-            "json-schema='.*': none of its keys is a keyword of JSON Schema",
-        ),
+        (lambda t: GrammarVerifier.json_schema([1], t), r"json-schema='\[1\]': give an object"),
         (
             lambda t: GrammarVerifier.lark("start: foo", t),
             "lark='start: foo': line 1, column 8: unknown name: \"foo\"$",
@@ -332,35 +362,6 @@ def test_grammars_that_cannot_be_used_are_named_in_one_line(build, message):
     assert len(str(caught.value)) < 250
 
 
-@pytest.mark.parametrize(
-    ("schema", "key"),
-    [
-        ({"type": "string", "minLenght": 3}, "minLenght"),
-        ({"any_of": [{"const": 1}], "type": "integer"}, "any_of"),
-        ({"properties": {"a": {"typ": "integer"}}}, "typ"),
-        ({"anyOf": [{"const": 1}, {"items": {"patern": "a"}}]}, "patern"),
-        ({"$defs": {"a": {"additionalProperties": {"require": []}}}, "$ref": "#/$defs/a"}, "require"),
-    ],
-)
-def test_misspelt_keywords_are_named_wherever_they_are(schema, key):
-    with pytest.raises(InputError, match=f"the keyword '{key}' is unknown"):
-        GrammarVerifier.json_schema(schema, tokenization(JSON))
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"const": {"typ": 1}, "enum": [{"typ": 1}]},
-        {"properties": {"typ": {"const": 1}, "patern": True}, "default": {"requires": 1}},
-        {"type": "integer", "example": 1, "x-order": 2, "note": "a", "enumNames": ["a"], "nullable": False},
-        {"title": "any"},
-        {},
-    ],
-)
-def test_other_keys_are_annotations(schema):
-    GrammarVerifier.json_schema(schema, tokenization(JSON))
-
-
 def test_a_regex_may_end_in_an_escaped_backslash():
     pieces = (b"a", b"\\")
     batch = batch_of(finite("", None, [], pieces), [(0, 1, 2), (0, 2), (0, 1, 1)])
@@ -368,23 +369,37 @@ def test_a_regex_may_end_in_an_escaped_backslash():
     assert verifier.values(batch, torch.arange(3)).tolist() == [True, False, False]
 
 
-def test_a_text_that_is_too_complex_is_an_error_and_no_verdict(monkeypatch):
+@pytest.mark.parametrize("sequence", [(0,), (0, 0, 0)])
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_text_that_is_too_complex_is_an_error_and_no_verdict(monkeypatch, silent, sequence):
     verifier = GrammarVerifier.regex("(a|b)*", tokenization(LETTERS))
 
     class Failing:
+        """A matcher that has given up, and may say so only when it is asked for a mask."""
+
+        asked = not silent
+
         def deep_copy(self):
             return self
 
         def try_consume_tokens(self, tokens):
             return 0
 
+        def is_accepting(self):
+            return False
+
+        def compute_bitmask(self):
+            self.asked = True
+            return bytes(2)
+
         def is_error(self):
-            return True
+            return self.asked
 
         def get_error(self):
             return "ParserTooComplex\n<state>"
 
     monkeypatch.setattr(verifier, "_start", Failing())
     verifier._matchers.clear()
+    verifier._prefixes.clear()
     with pytest.raises(InputError, match=r"regex='\(a\|b\)\*': ParserTooComplex$"):
-        verifier.values(batch_of(LANGUAGES[0], [(0,)]), torch.arange(1))
+        verifier.values(batch_of(LANGUAGES[0], [sequence]), torch.arange(1))

@@ -24,7 +24,8 @@ from trialogue.inference.walks.batch import Batch, SequenceStop
 from trialogue.oracles import padded
 
 LIMIT = 4
-CHOICE = {"enum": [1, 12, True], "x-guidance": {"whitespace_flexible": False}}
+CHOICE = {"enum": [1, 12, True]}
+BUT_ONE = {"enum": [1, 12, 2, True], "not": {"const": 12}}
 
 
 def regex(pattern: str) -> Language:
@@ -51,8 +52,18 @@ CASES = {
         ),
         (":", "}}"),
     ),
+    "JSON that is validated": (
+        FiniteLanguage(
+            "but one",
+            lambda t, kind=GrammarVerifier: kind.json_schema(BUT_ONE, t),
+            ("1", "2", "true").__contains__,
+            pieces=JSON,
+            texts=("1", "2", "12", "true"),
+        ),
+        (":", "}}"),
+    ),
 }
-SMALL = [name for name in CASES if name != "JSON"]
+SMALL = [name for name in CASES if not name.startswith("JSON")]
 
 
 def batch_of(language: Language, stop: tuple[str, ...], sequences: list[tuple[int, ...]]) -> Batch:

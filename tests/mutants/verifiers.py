@@ -106,6 +106,23 @@ class MovedMatcher(GrammarVerifier):
         return matcher
 
 
+class Unvalidated(GrammarVerifier):
+    """Takes every complete text of the grammar."""
+
+    def __init__(self, language, *arguments):
+        super().__init__(language._replace(parse=None), *arguments)
+
+
+class UnvalidatedAtTheLimit(GrammarVerifier):
+    """Takes every text of the grammar that ends at the limit."""
+
+    def _members(self, key, prefix):
+        accepts, self._accepts = self._accepts, lambda text: True
+        members = super()._members(key, prefix)
+        self._accepts = accepts
+        return members
+
+
 class PromptJudging(GrammarVerifier):
     """Judges prompt and completion."""
 

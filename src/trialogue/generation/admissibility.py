@@ -10,7 +10,8 @@ from trialogue.errors import InputError
 from trialogue.generation.prompts import Prompt
 from trialogue.generation.settings import Settings
 from trialogue.generation.verifier_specs import Built
-from trialogue.inference import GrammarVerifier, values
+from trialogue.inference import values
+from trialogue.inference.verifiers.language_verifier import LanguageVerifier
 from trialogue.inference.walks.values import first_tokens
 from trialogue.models.pretrained import PretrainedCheckpoint
 from trialogue.oracles import Autoregressive, Context, PrefixOracle, Verifier
@@ -102,7 +103,7 @@ def require_viable(
             except _WeightsNeededError:
                 unjudged.append(one)
         # What begins with a token that a grammar forbids is in no language of it, whatever the walk asks about.
-        elif walk.uses != "nothing" and isinstance(one.verifier, GrammarVerifier):
+        elif walk.uses != "nothing" and isinstance(one.verifier, LanguageVerifier):
             judged.append(one.verifier)
     if len(judged) > 1:
         with suppress(_WeightsNeededError):

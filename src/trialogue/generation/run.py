@@ -144,7 +144,7 @@ def _loaded(
 
     built = build(checkpoint.tokenization)
     if warn is not None:
-        for note in dict.fromkeys(note for one in built for note in one.notes):
+        for note in dict.fromkeys(note for one in built for note in one.verifier.notes):
             warn(note)
     unjudged = require_viable(settings, prompts, built, UnreadOracle(checkpoint))
     oracle = checkpoint.load(recompute=machine.recompute)

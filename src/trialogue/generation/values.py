@@ -20,6 +20,7 @@ class Graded(Verifier):
     def __init__(self, verifier: Verifier, threshold: float | None = None, *, written: bool = False) -> None:
         self._verifier, self.threshold, self.written = verifier, threshold, written
         self.scope, self.layers, self.most = verifier.scope, verifier.layers, verifier.most
+        self.notes, self.parser = verifier.notes, verifier.parser
         self.each: Callable[[], None] | None = None
         self._values: dict[bytes, float] = {}
 

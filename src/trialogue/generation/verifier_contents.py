@@ -6,8 +6,13 @@ from trialogue.errors import InputError, probability
 
 
 def is_inline(content: str) -> bool:
-    """Whether a schema is given itself, and not the name of its file."""
-    return content.lstrip().startswith("{")
+    """Whether JSON is given itself, and not the name of its file."""
+    return content.lstrip().startswith(("{", "["))
+
+
+def file_unless_inline(content: str) -> Path | None:
+    """The file of FILE, None where what would be in it stands there."""
+    return None if is_inline(content) else Path(content)
 
 
 def file_of_function(content: str) -> Path:

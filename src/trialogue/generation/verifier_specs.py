@@ -4,7 +4,6 @@ What is known of a kind without building one imports neither torch nor a verifie
 """
 
 import hashlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 from tyro.conf import arg
 
 from trialogue.errors import InputError, non_negative_number, one_of
+from trialogue.generation.json_verifiers import Whitespace, json_schema, pydantic_model, tools
 from trialogue.generation.verifier_contents import (
     content_of,
     file_of_function,
     file_of_probe,
-    is_inline,
+    file_unless_inline,
     text_of,
     threshold_of,
 )
@@ -46,26 +46,38 @@ class Rule:
     verifier_whole: bool = False
     """A function judges complete texts only, prefixes are accepted."""
     verifier_timeout: Annotated[float, arg(metavar="SECONDS")] = 10.0
-    """The longest that one answer of a function may take; 0: as long as it likes."""
+    """The longest that one answer of a function or a model's validators may take; 0: as long as it likes."""
+    json_whitespace: Whitespace = "compact"
+    """White space between the tokens of JSON: none, or wherever JSON allows it."""
 
     def __post_init__(self) -> None:
-        for field, choices in (("verifier_scope", get_args(Scope)), ("verifier_reads", get_args(Reads))):
+        for field, choices in (
+            ("verifier_scope", get_args(Scope)),
+            ("verifier_reads", get_args(Reads)),
+            ("json_whitespace", get_args(Whitespace)),
+        ):
             one_of(field, getattr(self, field), choices, f"use {' or '.join(choices)}")
         mend = "use a positive number of seconds, or 0 for as long as it likes"
         non_negative_number("verifier_timeout", self.verifier_timeout, mend)
-        if not any(_split(spec)[0].is_function for spec in self.verifier):
-            for field, default in (
-                ("verifier_scope", "completion"),
-                ("verifier_reads", "text"),
-                ("verifier_whole", False),
-            ):
-                if getattr(self, field) != default:
-                    mend = "leave it out: it is for functions, and no verifier is one"
-                    raise InputError(field, getattr(self, field), mend)
+        kinds = [_split(spec)[0] for spec in self.verifier]
+        functions = any(kind.is_function for kind in kinds), "functions, and no verifier is one"
+        json = any(kind.is_json for kind in kinds), "JSON, and no verifier is one of that"
+        for field, default, (there, what) in (
+            ("verifier_scope", "completion", functions),
+            ("verifier_reads", "text", functions),
+            ("verifier_whole", False, functions),
+            ("json_whitespace", "compact", json),
+        ):
+            if getattr(self, field) != default and not there:
+                raise InputError(field, getattr(self, field), f"leave it out: it is for {what}")
         for spec in self.verifier:
             path = _path(spec)
             if path is not None:
                 content_of(spec, path)
+
+    @property
+    def _writes_json(self) -> bool:
+        return any(_split(spec)[0].is_json for spec in self.verifier)
 
     def identity(self) -> dict[str, Any]:
         """What decides verdicts, as JSON values: the specs, the sha256 of their files, and what functions are given."""
@@ -77,7 +89,8 @@ class Rule:
         functions = {
             name: getattr(self, name) for name in ("verifier_scope", "verifier_reads", "verifier_whole")
         }
-        return {"verifier": list(self.verifier), **files, **functions}
+        spaces = {"json_whitespace": self.json_whitespace} if self._writes_json else {}
+        return {"verifier": list(self.verifier), **files, **functions, **spaces}
 
     def build(
         self, tokenization: "Tokenization", *, verdicts: bool, ranks: bool = False, stop: Sequence[str] = ()
@@ -97,7 +110,6 @@ class Rule:
             kind, content = _split(spec)
             wanted = Wanted(spec, content, self, tokenization, verdicts, [])
             verifier = as_verifier(kind.build(wanted))
-            notes = tuple(verifier.notes)
             if stop:
                 verifier = verifier.up_to(stop)
             graded = verifier if isinstance(verifier, Graded) else Graded(verifier) if kind.graded else None
@@ -108,7 +120,7 @@ class Rule:
                 judge, cut = Threshold(graded, threshold), None
             else:
                 judge, cut = graded, threshold if ranks else None
-            built.append(Built(kind, judge, graded, cut, notes, tuple(wanted.fits)))
+            built.append(Built(kind, judge, graded, cut, tuple(wanted.fits)))
         return built
 
 
@@ -128,16 +140,12 @@ class Wanted(NamedTuple):
 
 
 class Built(NamedTuple):
-    """A verifier as a walk is given it; `graded` remembers its values, which `threshold` cuts in the end.
-
-    `notes` are lines that a user should read.
-    """
+    """A verifier as a walk is given it; `graded` remembers its values, which `threshold` cuts in the end."""
 
     kind: "Kind"
     verifier: "Verifier"
     graded: "Graded | None"
     threshold: float | None
-    notes: tuple[str, ...]
     fits: tuple[Callable[["PretrainedOracle"], None], ...]
 
     def require_fit(self, oracle: "PretrainedOracle") -> None:
@@ -153,7 +161,7 @@ class Kind:
     `form` shows what it is given, `said` explains that in a line. `path` is the file that a content names, if it names
     one, and raises `ValueError` for a content of another form. A kind that does not judge prompts has nothing to say
     about a prompt without a completion. Values of a `graded` kind are degrees, which records show.
-    One that `is_function` is what the options on functions are for.
+    One that `is_function` is what the options on functions are for, one that `is_json` what that on white space is for.
     """
 
     form: str
@@ -163,6 +171,7 @@ class Kind:
     judges_prompts: bool = True
     graded: bool = False
     is_function: bool = False
+    is_json: bool = False
 
 
 def _split(spec: str) -> tuple[Kind, str]:
@@ -202,19 +211,10 @@ def _lark(wanted: Wanted) -> "Verifier":
         raise InputError("verifier", wanted.spec, error.mend) from error
 
 
-def _json_schema(wanted: Wanted) -> "Verifier":
-    from trialogue.inference.verifiers import GrammarVerifier
-
-    spec, content = wanted.spec, wanted.content
-    try:
-        schema = json.loads(content if is_inline(content) else text_of(spec, Path(content)))
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("verifier", spec, f"the schema is not JSON: {error}") from None
-    if not isinstance(schema, dict | bool):
-        raise InputError("verifier", spec, "a schema is a JSON object, true or false")
-    return GrammarVerifier.json_schema(schema, wanted.tokenization)
+def _pydantic(wanted: Wanted) -> "Verifier":
+    rule = wanted.rule
+    timeout = rule.verifier_timeout or None
+    return pydantic_model(wanted.content, wanted.tokenization, rule.json_whitespace, timeout)
 
 
 def _python(wanted: Wanted) -> "Verifier":
@@ -254,8 +254,27 @@ KINDS: Registry[Kind] = Registry(
         "json-schema": Kind(
             "FILE",
             "JSON that the schema in a file allows; the schema itself may stand there",
-            _json_schema,
-            path=lambda content: None if is_inline(content) else Path(content),
+            lambda wanted: json_schema(
+                wanted.spec, wanted.content, wanted.tokenization, wanted.rule.json_whitespace
+            ),
+            path=file_unless_inline,
+            is_json=True,
+        ),
+        "pydantic": Kind(
+            "FILE.py:CLASS",
+            "JSON that the pydantic model allows",
+            _pydantic,
+            path=file_of_function,
+            is_json=True,
+        ),
+        "tools": Kind(
+            "FILE",
+            "a call of one of the tools whose definitions a file lists, as the model's chat template writes it",
+            lambda wanted: tools(
+                wanted.spec, wanted.content, wanted.tokenization, wanted.rule.json_whitespace
+            ),
+            path=file_unless_inline,
+            is_json=True,
         ),
         "lark": Kind("FILE", "texts of the Lark grammar in a file", _lark),
         "python": Kind(

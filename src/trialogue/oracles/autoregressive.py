@@ -2,8 +2,8 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, Protocol
 
 from torch import Tensor
 
@@ -231,6 +231,8 @@ class Verifier(ABC):
     """The verifiers whose product it is, where it is one"""
     notes: Sequence[str] = ()
     """What a user should know of it before it is used"""
+    parser: Callable[[str], Any] | None = None
+    """The function from an accepted text to its value, where the verifier knows what texts stand for"""
 
     @abstractmethod
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:

@@ -6,5 +6,6 @@ from .function import Threshold as Threshold
 from .function import as_verifier as as_verifier
 from .grammar import GrammarVerifier as GrammarVerifier
 from .probe import ProbeVerifier as ProbeVerifier
+from .python_file import pydantic_verifier as pydantic_verifier
 from .python_file import python_verifier as python_verifier
 from .random import RandomVerifier as RandomVerifier

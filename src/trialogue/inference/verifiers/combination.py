@@ -18,7 +18,7 @@ class Product(Verifier):
 
     A part is asked only about what the parts before it give a positive value, so put the cheap ones first. Walks that
     need the values of all children look at `parts`: those that answer for all children at once narrow down what the
-    others are asked about.
+    others are asked about. The first part that knows what texts stand for is what `parser` is of.
     """
 
     def __init__(self, *verifiers: VerifierLike) -> None:
@@ -29,6 +29,8 @@ class Product(Verifier):
         self.scope = "sequence" if whole else "completion"
         self.most = math.prod(part.most for part in self.parts)
         self.layers = tuple(dict.fromkeys(layer for part in self.parts for layer in part.layers))
+        self.notes = tuple(note for part in self.parts for note in part.notes)
+        self.parser = next((part.parser for part in self.parts if part.parser is not None), None)
 
     def up_to(self, stop: str | Sequence[str]) -> Self:
         """The same of parts that judge, where they judge text, what comes before the first of the strings `stop`."""
@@ -74,6 +76,7 @@ class _Positive(Verifier):
         self._verifier = verifier
         self.scope, self.layers = verifier.scope, verifier.layers
         self.most = 1.0
+        self.notes, self.parser = verifier.notes, verifier.parser
 
     def up_to(self, stop: str | Sequence[str]) -> "_Positive":
         return _Positive(self._verifier.up_to(stop))

@@ -55,7 +55,7 @@ class FunctionVerifier(Verifier):
     ) -> None:
         require_function("function", function, "give a function of a prefix (tuple of ints)")
         self._function, self.scope = function, one_of("scope", scope, get_args(Scope))
-        self._whole, self._timeout = truth_value("whole", whole), _checked_timeout(timeout)
+        self._whole, self._timeout = truth_value("whole", whole), checked_timeout(timeout)
         self.most = _most(function) if most is None else positive_number("most", most)
         if self._whole:
             self.most = max(self.most, 1.0)
@@ -94,7 +94,7 @@ class TextVerifier(Verifier):
         require_function("function", function, "give a function of a text")
         self._function, self._tokenization = function, tokenization
         self.scope = one_of("scope", scope, get_args(Scope))
-        self._whole, self._timeout = truth_value("whole", whole), _checked_timeout(timeout)
+        self._whole, self._timeout = truth_value("whole", whole), checked_timeout(timeout)
         self.most = _most(function) if most is None else positive_number("most", most)
         if self._whole:
             self.most = max(self.most, 1.0)
@@ -155,17 +155,22 @@ def _most(function: Callable[[Any], Any]) -> float:
     return 1.0 if returns in (bool, "bool") else math.inf
 
 
-def _value(
-    function: Callable[[Argument], Any], argument: Argument, timeout: float | None, most: float
-) -> float:
+def answer_of(function: Callable[[Argument], Any], argument: Argument, timeout: float | None) -> Any:
+    """What a user's `function` answers, within `timeout` seconds; raises `InputError` that names it where it fails."""
     try:
         with contained():
-            answer = function(argument) if timeout is None else call_within(timeout, function, argument)
+            return function(argument) if timeout is None else call_within(timeout, function, argument)
     except Overdue:
         mend = f"it did not return within {timeout:g} s: mend it, or raise the timeout"
         raise _fault(function, argument, mend) from None
     except CRASHES as error:
         raise _fault(function, argument, f"it raised {reason(error)}") from error
+
+
+def _value(
+    function: Callable[[Argument], Any], argument: Argument, timeout: float | None, most: float
+) -> float:
+    answer = answer_of(function, argument, timeout)
     value = _number(answer)
     if not 0 <= value < math.inf:
         mend = f"it returned {reprlib.repr(answer)}: return one finite non-negative number or truth value"
@@ -190,7 +195,8 @@ def _fault(function: Callable[..., Any], argument: object, mend: str) -> InputEr
     return InputError(f"verifier {name}", _Shown(reprlib.repr(argument)), mend)
 
 
-def _checked_timeout(timeout: float | None) -> float | None:
+def checked_timeout(timeout: float | None) -> float | None:
+    """Return `timeout` in seconds; raises `InputError` where it is neither a positive number nor None."""
     if timeout is None:
         return None
     return positive_number("timeout", timeout, "use a positive number of seconds, or None for no limit")
@@ -204,6 +210,7 @@ class Threshold(Verifier):
         self.most = 1.0
         self._verifier, self._threshold = verifier, non_negative_number("threshold", threshold)
         self.scope, self.layers = verifier.scope, verifier.layers
+        self.notes, self.parser = verifier.notes, verifier.parser
 
     def up_to(self, stop: str | Sequence[str]) -> "Threshold":
         """The same of a verifier that judges, where it judges text, what comes before the first string of `stop`."""
@@ -255,6 +262,8 @@ class _Judging(Verifier):
         self.layers = getattr(thing, "layers", Verifier.layers)
         self.notes = getattr(thing, "notes", Verifier.notes)
         self.parts = tuple(as_verifier(part) for part in getattr(thing, "parts", Verifier.parts))
+        self.notes = getattr(thing, "notes", Verifier.notes)
+        self.parser = getattr(thing, "parser", Verifier.parser)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         values: Tensor = self._thing.values(decoding, rows)

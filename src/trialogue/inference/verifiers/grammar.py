@@ -1,87 +1,24 @@
-"""A grammar as an exact verifier of text: a regular expression, a JSON schema, or a Lark grammar.
+"""What makes a language: a regular expression, a Lark grammar, JSON of a schema or model, or calls of tools."""
 
-llguidance parses bytes, so a prefix is judged by the bytes its tokens stand for, also inside a character. Where the
-next bytes are forced, llguidance by default lets only their canonical tokens through. A verifier must not narrow the
-law beyond the language, so every grammar here is compiled with `no_forcing`: a token is allowed whenever its bytes are.
-"""
-
-import json
-import re
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass
-from functools import cached_property
-from threading import Lock
+from collections.abc import Sequence
 from typing import Any, Self
 
-import numpy as np
-import torch
-from llguidance import LLMatcher, regex_to_lark
-from numpy.typing import NDArray
-from torch import Tensor
+from llguidance import regex_to_lark
 
-from trialogue.errors import InputError, whole_number
-from trialogue.inference.verifiers.lark_errors import mend_of_grammar
-from trialogue.inference.verifiers.schema_keywords import mend_of_keywords
-from trialogue.inference.verifiers.stop_strings import StopStrings
-from trialogue.inference.verifiers.stopped_language import StoppedLanguage
-from trialogue.inference.verifiers.vocabularies import END_MARK, marking_tokenizer
+from trialogue.errors import InputError
+from trialogue.inference.verifiers.language_verifier import Language, LanguageVerifier, shortened
+from trialogue.inference.verifiers.schemas.languages import JsonSchema, Whitespace, json_language
+from trialogue.inference.verifiers.schemas.models import model_language
+from trialogue.inference.verifiers.schemas.tools import tools_language
 from trialogue.models.tokenization import Tokenization
-from trialogue.oracles import Decoding, Verifier
-
-_NO_FORCING = '\n%llguidance {"no_forcing": true}\n'
-_LEAST_MATCHERS = 64
-_LONGEST_QUOTE = 60
-
-Bits = NDArray[np.uint8]
-Tokens = NDArray[np.int64]
 
 
-@dataclass(slots=True)
-class _Prefix:
-    """What is known of a viable completion; masks are little-endian bits over the tokenizer's vocabulary."""
+class GrammarVerifier(LanguageVerifier):
+    """The verifier of a language that is made by `regex`, `lark`, `json_schema`, `pydantic` or `tools`.
 
-    accepted: bool
-    viable: Bits | None = None
-    members: Bits | None = None
-
-
-class GrammarVerifier(Verifier):
-    """1 where a text is in a language (complete) or can still be continued to one that is (prefix), else 0.
-
-    Made by `regex`, `json_schema` or `lark`. The text is the completion; the prompt is not judged. An end of sequence
-    is no part of it: what comes before has to be in the language; so has what comes before a stop string, for the
-    verifier that `up_to` returns. Two limits of viability come with llguidance:
-    lexemes of a Lark grammar are read greedily, without going back (as Lark itself does), and a rule that recurs
-    without end counts as one that can be completed.
-
-    `memory` completions keep their masks, of one bit per token, so that returning to one computes nothing. One
-    verifier may serve several threads.
+    A text of JSON is in the language where it is valid: what no grammar enforces is validated when a text is complete,
+    and `notes` say what that is.
     """
-
-    scope = "completion"
-    most = 1.0
-
-    def __init__(
-        self, grammar: str, tokenization: Tokenization, memory: int, field: str, source: str
-    ) -> None:
-        self._grammar, self._tokenization = grammar, tokenization
-        self._field, self._source = field, _shortened(source)
-        self._memory = whole_number("memory", memory, 1)
-        tokenizer = tokenization.matcher_tokenizer
-        self._size, self._eos = tokenizer.vocab_size, tokenizer.eos_token
-        self._ends = frozenset(tokenizer.eos_tokens)
-        self._start = LLMatcher(tokenizer, grammar + _NO_FORCING, log_level=0)
-        if self._start.is_error():
-            raise self._error(self._start)
-        self._matchers: OrderedDict[bytes, LLMatcher] = OrderedDict()  # by the tokens each has consumed
-        self._prefixes: OrderedDict[bytes, _Prefix] = OrderedDict()
-        self._rows, self._lock = 1, Lock()
-        self._stopped: StoppedLanguage | None = None
-        start = self._prefix(b"")
-        if start is None or not (start.accepted or self._viable(b"", start).any()):
-            raise InputError(field, self._source, "it admits nothing that the tokenizer can write")
 
     @classmethod
     def regex(cls, pattern: str, tokenization: Tokenization, *, memory: int = 4096) -> Self:
@@ -93,36 +30,66 @@ class GrammarVerifier(Verifier):
         # llguidance drops a backslash with nothing behind it.
         if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
             mend = "the backslash at its end escapes nothing: leave it out, or double it to mean a backslash"
-            raise InputError("regex", _shortened(pattern), mend)
+            raise InputError("regex", shortened(pattern), mend)
         grammar = f"start: /{regex_to_lark(pattern, '')}/"
-        return cls(grammar, tokenization, memory, "regex", pattern)
+        return cls(Language(grammar, shortened(pattern)), tokenization, memory, "regex")
 
     @classmethod
     def json_schema(
-        cls, schema: Mapping[str, Any] | bool | str, tokenization: Tokenization, *, memory: int = 4096
+        cls,
+        schema: JsonSchema,
+        tokenization: Tokenization,
+        *,
+        whitespace: Whitespace = "compact",
+        memory: int = 4096,
     ) -> Self:
-        """JSON texts that are valid under `schema`, given as a mapping or as JSON text.
+        """JSON texts that are valid under `schema`, a mapping or JSON text; `parser` gives their values.
 
-        Properties come in the schema's order. White space is allowed wherever JSON allows it, unless the schema says
-        `"x-guidance": {"whitespace_flexible": false}`. Raises `InputError` where the schema is no JSON, uses a keyword
-        of JSON Schema that llguidance cannot honour, misspells one, has none, or admits nothing. Other keys are
-        annotations without effect, as JSON Schema has it.
+        The definition of a tool or of a response's format stands for the schema in it. Properties come in the schema's
+        order, and no key twice. White space is only in strings, or, if `flexible`, wherever JSON allows it, unless the
+        schema has an `x-guidance` of llguidance. The draft is that of `$schema`, else the latest that fits. Other keys
+        than keywords have no effect.
+
+        Raises `InputError` with the path of what is wrong where the schema is no JSON or no schema, misspells a
+        keyword, refers to what it does not hold, or admits nothing or everything.
         """
-        if isinstance(schema, str):
-            try:
-                schema = json.loads(schema)
-            except ValueError as error:
-                raise InputError("json-schema", _shortened(str(schema)), f"it is no JSON: {error}") from None
-        if not isinstance(schema, Mapping | bool):
-            raise InputError("json-schema", schema, "give an object, true or false")
-        try:
-            text = json.dumps(dict(schema) if isinstance(schema, Mapping) else schema)
-        except (TypeError, ValueError) as error:
-            raise InputError("json-schema", _shortened(repr(schema)), f"it is no JSON: {error}") from None
-        mend = mend_of_keywords(json.loads(text))
-        if mend:
-            raise InputError("json-schema", _shortened(text), mend)
-        return cls(f"start: %json {text}", tokenization, memory, "json-schema", text)
+        return cls(json_language(schema, whitespace), tokenization, memory, "json-schema")
+
+    @classmethod
+    def pydantic(
+        cls,
+        model: Any,
+        tokenization: Tokenization,
+        *,
+        whitespace: Whitespace = "compact",
+        timeout: float | None = None,
+        memory: int = 4096,
+    ) -> Self:
+        """JSON texts that a pydantic `model`, or another type that its `TypeAdapter` takes, validates.
+
+        `parser` gives its instances. The grammar is that of the model's JSON schema; the model decides on complete
+        texts, with the validators it has, and may take `timeout` seconds. White space is as in `json_schema`. Raises
+        `InputError` where the model has no JSON schema that constrains anything, and, when asked for values, where a
+        validator raises something else than pydantic expects of it.
+        """
+        return cls(model_language(model, whitespace, timeout), tokenization, memory, "pydantic")
+
+    @classmethod
+    def tools(
+        cls,
+        tools: JsonSchema | Sequence[Any],
+        tokenization: Tokenization,
+        *,
+        whitespace: Whitespace = "compact",
+        memory: int = 4096,
+    ) -> Self:
+        """One call of one of `tools`, definitions as OpenAI, Anthropic or MCP have them, or their JSON text.
+
+        A call is written as the tokenizer's chat template writes it, arguments with the white space that it has there
+        unless that is `flexible`; where it writes none, as `{"name":...,"arguments":...}`. `parser` gives a dictionary
+        of `name` and `arguments`. Raises `InputError` that names the tool whose definition or schema is wrong.
+        """
+        return cls(tools_language(tools, tokenization, whitespace), tokenization, memory, "tools")
 
     @classmethod
     def lark(cls, grammar: str, tokenization: Tokenization, *, memory: int = 4096) -> Self:
@@ -130,170 +97,4 @@ class GrammarVerifier(Verifier):
 
         Raises `InputError` where the grammar does not compile or admits nothing.
         """
-        return cls(grammar, tokenization, memory, "lark", grammar)
-
-    def up_to(self, stop: str | Sequence[str]) -> Self:
-        """The verifier of texts up to the first of the strings `stop`, at which `generate` is to stop.
-
-        A child that completes one is in if the text before it is; a prefix may end in the beginning of one.
-        """
-        stopped = copy(self)
-        stopped._stopped = StoppedLanguage(
-            self._grammar + _NO_FORCING, StopStrings(stop), self._tokenization, self._error
-        )
-        return stopped
-
-    def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Verdicts (n,) bool on the sequences in `rows` (n,)."""
-        complete = decoding.complete[rows].tolist()
-        with self._lock:
-            self._rows = max(self._rows, len(complete))
-            verdicts = []
-            for tokens, ended in zip(_completions(decoding, rows), complete, strict=True):
-                text = tokens[:-1] if ended and len(tokens) and tokens[-1] == decoding.eos else tokens
-                verdict = None if self._stopped is None else self._stopped.verdict(text, ended)
-                if verdict is None:
-                    prefix = self._prefix(text.tobytes())
-                    verdict = prefix is not None and (prefix.accepted or not ended)
-                verdicts.append(verdict)
-        return torch.tensor(verdicts, dtype=torch.bool)
-
-    def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Verdicts (n, vocab) bool on all one-token continuations of `rows` (n,).
-
-        The end of sequence is allowed where the text so far is in the language. A continuation that reaches the limit
-        is complete, and has to be in the language itself.
-        """
-        last = (decoding.lengths + 1 >= decoding.limit)[rows].tolist()
-        verdicts = np.zeros((len(last), decoding.vocab_size), dtype=np.bool_)
-        with self._lock:
-            self._rows = max(self._rows, len(last))
-            for row, tokens in enumerate(_completions(decoding, rows)):
-                key = tokens.tobytes()
-                prefix = self._prefix(key)
-                if prefix is not None:
-                    mask = self._members(key, prefix) if last[row] else self._viable(key, prefix)
-                    verdicts[row] = np.unpackbits(mask, count=decoding.vocab_size, bitorder="little")
-                    if decoding.eos is not None:
-                        verdicts[row, decoding.eos] = prefix.accepted
-                if self._stopped is not None:
-                    self._stopped.correct(verdicts[row], tokens, last[row])
-        return torch.from_numpy(verdicts)
-
-    def _prefix(self, key: bytes) -> _Prefix | None:
-        """What is known of the completion whose tokens are the bytes of `key`; None where it is not viable."""
-        prefix = self._prefixes.get(key)
-        if prefix is None:
-            matcher = self._matcher(key)
-            if matcher is None:
-                return None
-            prefix = self._prefixes[key] = _Prefix(matcher.is_accepting())
-            if len(self._prefixes) > self._memory:
-                self._prefixes.popitem(last=False)
-        else:
-            self._prefixes.move_to_end(key)
-        return prefix
-
-    def _matcher(self, key: bytes) -> LLMatcher | None:
-        """A matcher that has consumed the tokens of `key`; None where they are not viable."""
-        if key in self._matchers:
-            self._matchers.move_to_end(key)
-            return self._matchers[key]
-        tokens = np.frombuffer(key, dtype=np.int64).tolist()
-        # A matcher consumes an end of sequence where the text before it is in the language.
-        if tokens and (not self._ends.isdisjoint(tokens) or max(tokens) >= self._size):
-            return None
-        parent = key[:-8]
-        matcher = self._matchers.pop(parent, None) if key else None
-        consumed = len(tokens) - 1
-        if matcher is None:
-            held = next((cut for cut in range(len(key) - 8, 0, -8) if key[:cut] in self._matchers), 0)
-            matcher = self._matchers.get(key[:held], self._start).deep_copy()
-            consumed = held // 8
-        if matcher.try_consume_tokens(tokens[consumed:]) == len(tokens) - consumed:
-            self._keep(key, matcher)
-            return matcher
-        if matcher.is_error():
-            raise self._error(matcher)
-        if consumed == len(tokens) - 1:
-            self._keep(parent, matcher)
-        return None
-
-    def _keep(self, key: bytes, matcher: LLMatcher) -> None:
-        self._matchers[key] = matcher
-        if len(self._matchers) > max(_LEAST_MATCHERS, 2 * self._rows):
-            self._matchers.popitem(last=False)
-
-    def _viable(self, key: bytes, prefix: _Prefix) -> Bits:
-        """Which tokens continue a completion to a viable one; the end of sequence is not among them."""
-        if prefix.viable is None:
-            matcher = self._matcher(key)
-            assert matcher is not None
-            mask = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8).copy()
-            if matcher.is_error():
-                # A matcher that no token can continue is of no further use, but nothing is wrong.
-                del self._matchers[key]
-                if not matcher.get_error().startswith("NoExtension"):
-                    raise self._error(matcher)
-            for token in self._ends:
-                mask[token >> 3] &= 0xFF ^ (1 << (token & 7))
-            prefix.viable = mask
-        return prefix.viable
-
-    def _members(self, key: bytes, prefix: _Prefix) -> Bits:
-        """Which tokens continue a completion to a text of the language."""
-        if prefix.members is None:
-            viable = self._viable(key, prefix)
-            prefix.members = np.zeros_like(viable)
-            candidates = self._closing(key, viable)
-            matcher = self._matcher(key) if len(candidates) else None
-            for token in candidates.tolist():
-                if matcher is not None and matcher.validate_tokens([token, self._eos]) == 2:
-                    prefix.members[token >> 3] |= 1 << (token & 7)
-        return prefix.members
-
-    def _closing(self, key: bytes, viable: Bits) -> Tokens:
-        """Tokens (m,) among which are all that lead to a text of the language: asking each in turn is slow."""
-        tokens = np.flatnonzero(np.unpackbits(viable, bitorder="little"))
-        if len(tokens) <= _LEAST_MATCHERS or self._marked.is_error():
-            return tokens
-        matcher, consumed = self._marked.deep_copy(), np.frombuffer(key, dtype=np.int64).tolist()
-        if matcher.try_consume_tokens(consumed) < len(consumed):
-            return tokens
-        size = self._tokenization.vocab_size
-        bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8), bitorder="little")
-        closing = np.zeros_like(viable, shape=(viable.size * 8,))
-        closing[: min(size, closing.size)] = bits[size : 2 * size][: closing.size]
-        written = marking_tokenizer(self._tokenization)[1]
-        tokens = tokens[tokens < size]
-        return tokens[(closing[tokens] > 0) | ~written[tokens]]
-
-    @cached_property
-    def _marked(self) -> LLMatcher:
-        """A matcher of the texts of the language with the end mark behind them."""
-        tokenizer, _ = marking_tokenizer(self._tokenization)
-        outer = f"start: @text {json.dumps(END_MARK)}" + _NO_FORCING
-        grammars = [{"lark_grammar": outer}, {"name": "text", "lark_grammar": self._grammar + _NO_FORCING}]
-        return LLMatcher(tokenizer, json.dumps({"grammars": grammars}), log_level=0)
-
-    def _error(self, matcher: LLMatcher) -> InputError:
-        if self._field == "lark":
-            return InputError("lark", self._source, mend_of_grammar(matcher.get_error(), self._grammar))
-        lines = matcher.get_error().splitlines() or ["it does not compile"]
-        line = next((line for line in lines if line.startswith("error: ")), lines[0])
-        if "coerce_one_of" in line:
-            line = "oneOf is known only where its cases exclude each other: use anyOf, where several may hold"
-        about = r"at \d+\(\d+\): |error: |failed to compile JSON schema: |invalid regex .* \(in regex\): "
-        return InputError(self._field, self._source, re.sub(f"^({about})+", "", line))
-
-
-def _completions(decoding: Decoding, rows: Tensor) -> Iterator[Tokens]:
-    """The tokens of each completion, int64."""
-    sequences = decoding.tokens[rows].numpy()
-    starts, lengths = decoding.start[rows].tolist(), decoding.lengths[rows].tolist()
-    for tokens, start, length in zip(sequences, starts, lengths, strict=True):
-        yield tokens[start:length]
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
+        return cls(Language(grammar, shortened(grammar)), tokenization, memory, "lark")

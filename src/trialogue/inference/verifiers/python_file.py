@@ -1,4 +1,4 @@
-"""A function in a Python file of the user's own as a verifier."""
+"""A function or a pydantic model in a Python file of the user's own as a verifier."""
 
 import sys
 from collections import defaultdict
@@ -17,6 +17,9 @@ from trialogue.inference.verifiers.function import (
     Scope,
     TextVerifier,
 )
+from trialogue.inference.verifiers.grammar import GrammarVerifier
+from trialogue.inference.verifiers.schemas.languages import Whitespace
+from trialogue.inference.verifiers.schemas.models import model_language
 from trialogue.inference.verifiers.users_code import CRASHES, contained
 from trialogue.models.tokenization import Tokenization
 
@@ -43,9 +46,62 @@ def python_verifier(
     return TextVerifier(function, tokenization, scope, whole=whole, timeout=timeout)
 
 
+def pydantic_verifier(
+    path: str | Path,
+    name: str,
+    tokenization: Tokenization,
+    *,
+    whitespace: Whitespace = "compact",
+    timeout: float | None = None,
+    memory: int = 4096,
+) -> GrammarVerifier:
+    """The verifier that `GrammarVerifier.pydantic` makes of the model `name` of the Python file at `path`.
+
+    The file and the model's validators are run as `python_verifier` says of a file and its function.
+    Raises `InputError` where there is no such file or model, or the file cannot be run.
+    """
+    file = Path(path).resolve()
+    module = _module("pydantic", file, str(path))
+    if not hasattr(module, name):
+        known = ", ".join(_own(module, lambda value: isinstance(value, type))) or "none"
+        raise InputError("pydantic", f"{path}:{name}", f"the file has no such class; its classes: {known}")
+    language = model_language(
+        getattr(module, name), whitespace, timeout, around=lambda: _importable(file.parent), name=name
+    )
+    return GrammarVerifier(language, tokenization, memory, "pydantic")
+
+
 def _function(path: Path, shown: str, name: str) -> Callable[[Any], Any]:
+    module = _module("python", path, shown)
+    function = getattr(module, name, None)
+    if not callable(function):
+        known = ", ".join(_own(module, callable)) or "none"
+        raise InputError(
+            "python", f"{shown}:{name}", f"the file has no such function; its functions: {known}"
+        )
+
+    @wraps(function)
+    def called(given: Any) -> Any:
+        with _importable(path.parent):
+            return function(given)
+
+    called.__name__ = name
+    return called
+
+
+def _own(module: ModuleType, wanted: Callable[[Any], bool]) -> list[str]:
+    """The names of what `module` defines itself and is `wanted`."""
+    own = {
+        key: value
+        for key, value in vars(module).items()
+        if getattr(value, "__module__", "") == module.__name__
+    }
+    return [key for key, value in own.items() if wanted(value)]
+
+
+def _module(field: str, path: Path, shown: str) -> ModuleType:
     if not path.is_file():
-        raise InputError("python", shown, "there is no such file")
+        raise InputError(field, shown, "there is no such file")
     module_name = f"{__name__}.{path.stem}"
     loader = SourceFileLoader(module_name, str(path))
     spec = spec_from_loader(module_name, loader)
@@ -58,22 +114,8 @@ def _function(path: Path, shown: str, name: str) -> Callable[[Any], Any]:
             loader.exec_module(module)
     except CRASHES as error:
         del sys.modules[module_name]
-        raise InputError("python", shown, f"it cannot be run: {reason(error)}") from error
-    function = getattr(module, name, None)
-    if not callable(function):
-        own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module_name]
-        known = ", ".join(key for key in own if callable(getattr(module, key))) or "none"
-        raise InputError(
-            "python", f"{shown}:{name}", f"the file has no such function; its functions: {known}"
-        )
-
-    @wraps(function)
-    def called(given: Any) -> Any:
-        with _importable(path.parent):
-            return function(given)
-
-    called.__name__ = name
-    return called
+        raise InputError(field, shown, f"it cannot be run: {reason(error)}") from error
+    return module
 
 
 _neighbours: defaultdict[Path, dict[str, ModuleType]] = defaultdict(dict)

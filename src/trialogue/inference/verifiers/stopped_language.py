@@ -9,7 +9,13 @@ from llguidance import LLMatcher
 from numpy.typing import NDArray
 
 from trialogue.inference.verifiers.stop_strings import StopStrings
-from trialogue.inference.verifiers.vocabularies import END_OF_BYTES, byte_tokenizer, written
+from trialogue.inference.verifiers.vocabularies import (
+    END_OF_BYTES,
+    byte_tokenizer,
+    has_given_up,
+    matcher_of,
+    written,
+)
 from trialogue.models.tokenization import Tokenization
 
 _MATCHERS = 1024
@@ -34,7 +40,7 @@ class StoppedLanguage:
     """Membership in the language of `grammar` of what comes before the first of `stops`.
 
     A matcher of tokens cannot stop within one, so texts are matched by the byte. `error` makes what is raised of a
-    matcher that fails.
+    matcher that fails. Of the texts of the grammar those are in the language that `accepts` has nothing against.
     """
 
     def __init__(
@@ -43,10 +49,11 @@ class StoppedLanguage:
         stops: StopStrings,
         tokenization: Tokenization,
         error: Callable[[LLMatcher], Exception],
+        accepts: Callable[[bytes], bool],
     ) -> None:
-        self._stops, self._error = stops, error
+        self._stops, self._error, self._accepts = stops, error, accepts
         self._written = written(tokenization)
-        self._start = LLMatcher(byte_tokenizer(), grammar, log_level=0)
+        self._start = matcher_of(byte_tokenizer(), grammar)
         if self._start.is_error():
             raise error(self._start)
         self._matchers: OrderedDict[bytes, LLMatcher | None] = OrderedDict()
@@ -92,16 +99,17 @@ class StoppedLanguage:
 
     def _contains(self, data: bytes, cut: int, own: bytes) -> bool:
         """Whether `data` without its last `cut` bytes, and then `own`, is in the language."""
-        matcher = self._matcher(data[: len(data) - cut])
+        before = data[: len(data) - cut]
+        matcher = self._matcher(before)
         if matcher is None:
             return False
         # A matcher that nothing can continue has stopped, and says no even to the end.
         if not own or matcher.is_stopped():
-            return bool(not own and matcher.is_accepting())
+            return bool(not own and matcher.is_accepting()) and self._accepts(before)
         member: bool = matcher.validate_tokens([*own, END_OF_BYTES]) == len(own) + 1
         if matcher.is_error():
             raise self._error(matcher)
-        return member
+        return member and self._accepts(before + own)
 
     def _matcher(self, data: bytes) -> LLMatcher | None:
         """A matcher that has consumed `data`; None where it is no beginning of a text of the language."""
@@ -114,9 +122,10 @@ class StoppedLanguage:
         if matcher is not None:
             matcher = matcher.deep_copy()
             consumed = matcher.try_consume_tokens(list(data[held:]))
-            if matcher.is_error():
+            whole = consumed == len(data) - held
+            if matcher.is_error() or (not whole and has_given_up(matcher)):
                 raise self._error(matcher)
-            matcher = matcher if consumed == len(data) - held else None
+            matcher = matcher if whole else None
         self._matchers[data] = matcher
         if len(self._matchers) > _MATCHERS:
             self._matchers.popitem(last=False)

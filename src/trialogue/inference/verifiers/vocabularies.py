@@ -1,16 +1,32 @@
-"""Vocabularies that llguidance matches besides the model's own: its tokens with an end mark, and single bytes."""
+"""Matchers of llguidance, and vocabularies besides the model's own: its tokens with an end mark, and single bytes."""
 
 from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
-from llguidance import LLTokenizer, TokenizerWrapper
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
 from numpy.typing import NDArray
 
 from trialogue.models.tokenization import Tokenization
 
 END_MARK = "\x00"  # a character that JSON does not allow anywhere, and few texts have
 END_OF_BYTES = 256
+_LIMITS = LLParserLimits(step_lexer_fuel=20_000_000)
+"""A mask may take a second: a lexer that gives up answers no to whatever comes, without a word."""
+
+
+def matcher_of(tokenizer: Any, grammar: str) -> LLMatcher:
+    """A matcher of the texts of `grammar`, in Lark or JSON, by the tokens of an `LLTokenizer`; it may be in error."""
+    return LLMatcher(tokenizer, grammar, log_level=0, limits=_LIMITS)
+
+
+def has_given_up(matcher: LLMatcher) -> bool:
+    """Whether `matcher` refuses tokens for want of resources; the mask that it is asked for brings that to light.
+
+    A matcher that no token can continue is of no further use either, but nothing is wrong with it.
+    """
+    matcher.compute_bitmask()
+    return bool(matcher.is_error() and not matcher.get_error().startswith("NoExtension"))
 
 
 class _Vocabulary:

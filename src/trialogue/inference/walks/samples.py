@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -84,6 +84,8 @@ class Samples:
     trace: Trace | None = None
     decode: Callable[[Sequence[int]], str] | None = None
     """The text of a completion, where the oracle has a tokenization"""
+    parser: Callable[[str], Any] | None = None
+    """The value of an accepted text, where the verifier knows what texts stand for"""
 
     def sequences(self) -> list[tuple[int, ...]]:
         """Prompt and completion of each sample as a tuple of token ids."""
@@ -103,3 +105,14 @@ class Samples:
         if self.decode is None:
             raise InputError("texts", None, "the oracle has no tokenization: use `completions`")
         return [self.decode(completion) for completion in self.completions()]
+
+    def parsed(self) -> list[Any]:
+        """What the text of each accepted sample stands for: JSON values, instances of a model, calls; None of others.
+
+        Raises `InputError` where no verifier of the run knows what texts stand for, or the oracle has no tokenization.
+        """
+        if self.parser is None:
+            mend = "no verifier of the run knows what texts stand for: give a schema, a model or tools"
+            raise InputError("parsed", None, mend)
+        judged = zip(self.texts(), self.accepted.tolist(), strict=True)
+        return [self.parser(text) if accepted else None for text, accepted in judged]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,10 +17,18 @@ _STOPPED = ("", "failed", "max_steps", "max_queries")
 
 
 class Filed:
-    """Room for the samples of `request`, in their order; `decode` turns completions into texts, if there are any."""
+    """Room for the samples of `request`, in their order.
 
-    def __init__(self, request: Request, decode: Callable[[Sequence[int]], str] | None = None) -> None:
-        self._request, self._decode = request, decode
+    `decode` turns completions into texts, if there are any, and `parser` accepted texts into what they stand for.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        decode: Callable[[Sequence[int]], str] | None = None,
+        parser: Callable[[str], Any] | None = None,
+    ) -> None:
+        self._request, self._decode, self._parser = request, decode, parser
         samples, zeros = len(request.ids), torch.zeros_like(request.lengths)
         self._tokens = torch.zeros(samples, request.capacity, dtype=torch.int64)
         self._lengths, self._stopped = zeros, zeros.clone()
@@ -82,5 +91,6 @@ class Filed:
             total=Cost(**total, seconds=float(seconds.sum())),
             trace=None,
             decode=self._decode,
+            parser=self._parser,
             **counts,
         )

@@ -132,7 +132,7 @@ def generate(
         None if judging is None else Judge(judging, batch),
         request,
         budget,
-        Filed(request, decoder(oracle, stop)),
+        Filed(request, decoder(oracle, stop), None if judging is None else judging.parser),
         clock,
         room=rows // walk.rows_per_sample,
         recorder=Recorder() if trace else None,

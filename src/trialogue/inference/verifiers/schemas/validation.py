@@ -1,0 +1,188 @@
+"""Values of JSON texts, exact and validated: by the jsonschema library, with formats as grammars have them."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Context, Decimal
+from functools import cache
+from typing import Any
+
+import regex
+from jsonschema import FormatChecker, ValidationError
+from jsonschema.protocols import Validator
+from jsonschema.validators import extend
+from llguidance import LLMatcher
+from referencing.jsonschema import EMPTY_REGISTRY
+
+from trialogue.inference.verifiers.language_verifier import Invalid
+from trialogue.inference.verifiers.schemas.dialects import SchemaMistake
+from trialogue.inference.verifiers.schemas.keywords import Subschema, pointer
+from trialogue.inference.verifiers.vocabularies import END_OF_BYTES, byte_tokenizer, matcher_of
+
+_DIGITS = Context(prec=1000)
+_OUTSIDE = {r"\d": "[0-9]", r"\D": "[^0-9]", r"\w": "[0-9A-Za-z_]", r"\W": "[^0-9A-Za-z_]"}
+_IN_CLASS = {r"\d": "0-9", r"\w": "0-9A-Za-z_"}
+
+
+def validation(
+    schema: dict[str, Any], found: Sequence[Subschema], dialect: type[Validator]
+) -> Callable[[str], Any]:
+    """The function from a JSON text to its value, which raises `Invalid` where it is not valid under `schema`.
+
+    `found` are the schemas in `schema`, JSON values. Numbers are compared as they are written, not as floats; a text
+    that has a key twice in an object is no value. A format counts where a grammar knows it or jsonschema checks it.
+    Raises `SchemaMistake` for a pattern that is no regular expression.
+    """
+    nodes = {id(one.schema): one for one in found}
+    exact = _exact(schema, nodes)
+    formats = {one.schema.get("format") for one in found}
+    checker = _checker(frozenset(name for name in formats if isinstance(name, str)))
+    validator = _exact_validator(dialect)(exact, registry=EMPTY_REGISTRY, format_checker=checker)
+
+    def value(text: str) -> Any:
+        try:
+            error = next(validator.iter_errors(exact_value(text)), None)
+        except RecursionError:
+            raise Invalid("it is nested too deeply") from None
+        if error is not None:
+            raise Invalid(f"{pointer(error.absolute_path)}: {error.message}")
+        return json.loads(text)
+
+    return value
+
+
+@cache
+def in_grammars(name: str) -> bool:
+    """Whether grammars know the format `name`."""
+    return not _of_format(name).is_error()
+
+
+def is_checked(name: str) -> bool:
+    """Whether strings are held against the format `name` at all."""
+    return in_grammars(name) or name in FormatChecker.checkers
+
+
+@cache
+def _of_format(name: str) -> LLMatcher:
+    schema = json.dumps({"type": "string", "format": name})
+    return matcher_of(byte_tokenizer(), f"start: %json {schema}")
+
+
+def _checker(names: frozenset[str]) -> FormatChecker:
+    checker = FormatChecker([name for name in names if name in FormatChecker.checkers])
+    for name in names:
+        if in_grammars(name):
+            checker.checks(name)(_grammar_check(name))
+    return checker
+
+
+def _grammar_check(name: str) -> Callable[[object], bool]:
+    def check(value: object) -> bool:
+        if not isinstance(value, str):
+            return True
+        tokens = [*json.dumps(value, ensure_ascii=False).encode(errors="replace"), END_OF_BYTES]
+        return bool(_of_format(name).deep_copy().validate_tokens(tokens) == len(tokens))
+
+    return check
+
+
+def exact_value(text: str) -> Any:
+    """The value of a JSON text, its fractions as decimals; raises `Invalid` where it is none, or has a key twice."""
+    try:
+        return json.loads(
+            text, parse_float=Decimal, parse_constant=_no_number, object_pairs_hook=_of_different_keys
+        )
+    except (ValueError, ArithmeticError) as error:
+        raise error if isinstance(error, Invalid) else Invalid(f"it is no JSON: {error}") from None
+
+
+def _no_number(name: str) -> None:
+    raise Invalid(f"{name} is no number of JSON")
+
+
+def _of_different_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+        raise Invalid(f"the key {twice!r} is there twice")
+    return value
+
+
+def _exact(value: Any, nodes: dict[int, Subschema]) -> Any:
+    """`value` with numbers as they are written, patterns as Python reads them, and one dialect for all."""
+    if isinstance(value, list):
+        return [_exact(one, nodes) for one in value]
+    if isinstance(value, float):
+        return Decimal(repr(value))
+    if not isinstance(value, dict):
+        return value
+    exact = {key: _exact(one, nodes) for key, one in value.items()}
+    if id(value) in nodes:
+        path = nodes[id(value)].path
+        # A schema that names its dialect would be validated by a validator without exact numbers.
+        exact.pop("$schema", None)
+        if isinstance(exact.get("pattern"), str):
+            exact["pattern"] = _python_pattern(exact["pattern"], (*path, "pattern"), regex.compile)
+        if isinstance(exact.get("patternProperties"), dict):
+            exact["patternProperties"] = {
+                _python_pattern(pattern, (*path, "patternProperties", pattern), re.compile): one
+                for pattern, one in exact["patternProperties"].items()
+            }
+    return exact
+
+
+def _python_pattern(pattern: str, path: Sequence[str], compile_: Callable[[str], object]) -> str:
+    """`pattern` of ECMAScript for Python, whose classes have digits of all scripts and whose $ lets a line end."""
+    inside = False
+
+    def translated(match: re.Match[str]) -> str:
+        nonlocal inside
+        found = match[0]
+        if found == "[" and inside:
+            return r"\["
+        if found in "[]":
+            inside = found == "["
+        elif found == "$":
+            return found if inside else r"\Z"
+        return (_IN_CLASS if inside else _OUTSIDE).get(found, found)
+
+    python = re.sub(r"\\.|[][$]", translated, pattern, flags=re.DOTALL)
+    try:
+        compile_(python)
+    except (re.error, regex.error, RecursionError) as error:
+        raise SchemaMistake(f"{pointer(path)}: {pattern!r} is no regular expression: {error}") from None
+    return python
+
+
+@cache
+def _exact_validator(dialect: type[Validator]) -> type[Validator]:
+    """`dialect` for numbers with a fraction that are decimals."""
+    whole = dialect.TYPE_CHECKER.is_type(1.0, "integer")
+
+    def is_integer(_: object, value: object) -> bool:
+        if isinstance(value, Decimal):
+            return whole and value == value.to_integral_value()
+        return isinstance(value, int) and not isinstance(value, bool)
+
+    return extend(
+        dialect,
+        validators={"multipleOf": _multiple_of, "pattern": _pattern},
+        type_checker=dialect.TYPE_CHECKER.redefine("integer", is_integer),
+    )
+
+
+def _multiple_of(validator: Validator, factor: Any, value: Any, _: object) -> Iterator[ValidationError]:
+    if not validator.is_type(value, "number"):
+        return
+    try:
+        multiple = not _DIGITS.remainder(Decimal(value), Decimal(factor))
+    except ArithmeticError:
+        multiple = False
+    if not multiple:
+        yield ValidationError(f"{value} is no multiple of {factor}")
+
+
+def _pattern(validator: Validator, pattern: str, value: Any, _: object) -> Iterator[ValidationError]:
+    if validator.is_type(value, "string") and not regex.search(pattern, value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")

@@ -1,0 +1,112 @@
+"""Rules of JSON on the command line: schemas, pydantic models and tools, and what is wrong with them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from generation.command import PROMPT, Say
+
+MASK = ("--walk", "tokenwise-rejection", "--method", "mask", "--n", "4", "--max-new-tokens", "60")
+SCHEMA = {
+    "type": "object",
+    "properties": {"n": {"enum": [1, 2]}, "m": {"enum": [1, 2]}},
+    "required": ["n", "m"],
+    "additionalProperties": False,
+}
+MODELS = """
+from pydantic import BaseModel, model_validator
+
+from bounds import MOST
+
+class Pair(BaseModel):
+    model_config = {"extra": "forbid"}
+    n: bool
+    m: bool
+
+    @model_validator(mode="after")
+    def differ(self):
+        import bounds
+        print("judging")
+        if self.n + self.m > bounds.MOST:
+            raise ValueError("too many")
+        return self
+
+class Failing(BaseModel):
+    model_config = {"extra": "forbid"}
+    n: bool
+
+    @model_validator(mode="after")
+    def fail(self):
+        raise KeyError("n")
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> None:
+    (tmp_path / "models.py").write_text(MODELS, encoding="utf-8")
+    (tmp_path / "bounds.py").write_text("MOST = 1", encoding="utf-8")
+    tools = [{"type": "function", "function": {"name": name, "parameters": SCHEMA}} for name in ("f", "g")]
+    (tmp_path / "tools.json").write_text(json.dumps(tools), encoding="utf-8")
+    (tmp_path / "bad.json").write_text("{", encoding="utf-8")
+
+
+def test_white_space_is_an_option(say: Say) -> None:
+    spec = ("--verifier", f"json-schema:{json.dumps(SCHEMA)}", *MASK)
+    compact = [line["text"] for line in say(*PROMPT, *spec).lines if line["accepted"]]
+    assert compact
+    assert all(text == json.dumps(json.loads(text), separators=(",", ":")) for text in compact)
+    flexible = say(*PROMPT, *spec, "--json-whitespace", "flexible").lines
+    assert any(set(" \n\t\r") & set(line["text"]) for line in flexible)
+
+
+def test_a_pydantic_model_in_a_file(say: Say, files: None) -> None:
+    told = say(*PROMPT, "--verifier", "pydantic:models.py:Pair", *MASK)
+    assert told.code == 0, told.err
+    accepted = [json.loads(line["text"]) for line in told.lines if line["accepted"]]
+    assert accepted
+    assert all(pair["n"] + pair["m"] <= 1 for pair in accepted)
+    assert "judging" in told.err
+
+
+def test_calls_of_tools(say: Say, files: None) -> None:
+    told = say(*PROMPT, "--verifier", "tools:tools.json", *MASK)
+    assert told.code == 0, told.err
+    accepted = [json.loads(line["text"]) for line in told.lines if line["accepted"]]
+    assert accepted
+    assert {call["name"] for call in accepted} <= {"f", "g"}
+    assert all(set(call["arguments"].values()) <= {1, 2} for call in accepted)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        (("--verifier", "json-schema:bad.json"), "it is not JSON"),
+        (
+            ("--verifier", 'json-schema:{"type": "integer", "minimun": 3}'),
+            "minimun is no keyword and has no effect",
+        ),
+        (("--verifier", "json-schema:{}"), "it constrains nothing"),
+        (("--verifier", "json-schema:[1]"), "a schema is a JSON object, true or false"),
+        (("--verifier", "tools:bad.json"), "it is not JSON"),
+        (("--verifier", "tools:[]"), "tools=[]: give a list of definitions of tools"),
+        (("--verifier", "tools:none.json"), "the file none.json cannot be read"),
+        (("--verifier", "pydantic:models.py"), "write it as pydantic:FILE.py:CLASS"),
+        (("--verifier", "pydantic:none.py:Pair"), "the file none.py cannot be read"),
+        (("--verifier", "pydantic:models.py:Pear"), "the file has no such class; its classes: Pair, Failing"),
+        (("--verifier", "pydantic:bad.json:Pair"), "it cannot be run"),
+        (("--verifier", "pydantic:bounds.py:MOST"), "it has no JSON schema"),
+        (("--verifier", "pydantic:models.py:Failing"), "it raised KeyError: 'n'"),
+        (
+            ("--verifier", "regex:a", "--json-whitespace", "flexible"),
+            "json_whitespace='flexible': leave it out",
+        ),
+    ],
+)
+def test_mistakes_are_one_line_and_code_2(
+    say: Say, files: None, tokens: tuple[str, ...], message: str
+) -> None:
+    told = say(*PROMPT, *tokens, *MASK)
+    assert (told.code, told.out) == (2, "")
+    assert len(told.err.strip().splitlines()) == 1
+    assert message in told.err
