@@ -58,14 +58,14 @@ def decoding(
 
     The call is honoured as `generate` does, in its order: logits processors that are functions of the prefix
     (repetition penalty, n-grams, bad words, biases, suppressed and forced tokens, least lengths, those of the user's
-    own) see each prefix without padding; then comes the mask of a walk that masks first; then temperature, top-k, top-p
-    and min-p cut what it leaves. Other walks cut first: a rule that wants unlikely tokens then needs `top_k=0`.
+    own) see each prefix without padding; then comes the mask of a walk that masks first; then temperature, top-k,
+    top-p and min-p cut what it leaves. Other walks cut first: a rule that wants unlikely tokens then needs `top_k=0`.
     `do_sample=False` takes the likeliest token that the mask allows. `samples.log_prob` is the model's own, and
     `samples.log_weight` concerns its law after processors and temperature. Stopping criteria of the user's own are
-    asked row by row, with prompt and completion and without scores. A `streamer` gets each token when it is drawn, by a
-    walk that never goes back, else the completion when it is final. With `return_dict_in_generate=True` the output has
-    `samples`, of which `num_return_sequences` belong to each prompt, `scores` (of a walk that never goes back) and
-    `logits` if they are asked for (see `WalkOutput`).
+    asked row by row, with prompt and completion and without scores. A `streamer` gets each token when it is drawn, by
+    a walk that never goes back, else the completion when it is final. With `return_dict_in_generate=True` the output
+    has `samples`, of which `num_return_sequences` belong to each prompt, `scores` (of a walk that never goes back)
+    and `logits` if they are asked for (see `WalkOutput`).
 
     Raises `InputError`, when called, for whatever of the call cannot be honoured: beams, assistants, guidance,
     watermarks and other processors that keep state or need an encoder or the whole batch, cuts of other kinds
