@@ -8,6 +8,7 @@ from trialogue.generation.settings import Settings
 from trialogue.generation.verifier_specs import Built
 from trialogue.inference import Samples
 from trialogue.inference.verifiers.stop_strings import StopStrings
+from trialogue.inference.walks import reasons
 from trialogue.models.pretrained import PretrainedOracle
 
 COSTS = ("queries", "distinct_queries", "forward_passes", "positions", "verifier_calls")
@@ -56,9 +57,18 @@ def records_of(
             if value is not None and threshold is not None and value < threshold
         ]
         accepted = columns["accepted"][row] and not below
-        reason = _reason(stopped, ended, sampling.longest, *below)
+        reason = stopped
         if stopped == "failed":
-            reason = f"failed: {_failure(settings, length, len(completions[row]), oracle.max_length)}"
+            reason = "failed: " + reasons.failure(
+                settings.walk,
+                cut=sampling.cuts,
+                length=length,
+                drawn=len(completions[row]),
+                max_new_tokens=sampling.longest,
+                context=oracle.max_length,
+            )
+        elif ended is not None:
+            reason = reasons.rejection(ended, sampling.longest, *below[:1])
         records.append(
             {
                 "id": settings.prompts[place].id,
@@ -90,34 +100,6 @@ def _product(values: Sequence[float | None]) -> float | None:
     """The product of values, which are asked for one after the other as long as it is positive."""
     known = [value for value in values if value is not None]
     return math.prod(known) if known and (len(known) == len(values) or 0 in known) else None
-
-
-def _failure(settings: Settings, length: int, drawn: int, context: int | None) -> str:
-    """Why a sample of `length` tokens, `drawn` of them its own, had no way on."""
-    if settings.walk.rows_per_sample > 1:
-        return f"all {settings.walk.rows_per_sample} rows were rejected"
-    sampling = settings.sampling
-    reason = "no token allowed"
-    if sampling.cuts and not settings.walk.masks_first:
-        reason += " of those that temperature, top_k, top_p and min_p leave"
-    # The token that comes last must complete the text: with more room there might have been another.
-    if drawn + 1 == sampling.longest:
-        reason += f", with max_new_tokens={sampling.longest} leaving room for one more only"
-    elif context is not None and length + 1 == context:
-        reason += ", with the model's context leaving room for one more only"
-    return reason
-
-
-def _reason(stopped: str, ended: str | None, max_new_tokens: int, *below: str) -> str:
-    """Why a sample is not accepted; `below` names the thresholds that it fails."""
-    if stopped:
-        return stopped
-    rejected = ": ".join(("rejected by the verifier", *below[:1]))
-    if ended == "max_new_tokens":
-        return f"cut at max_new_tokens={max_new_tokens}: {rejected}"
-    if ended == "context":
-        return f"cut at the end of the model's context: {rejected}"
-    return rejected
 
 
 def log_weights(records: Iterable[dict[str, Any]]) -> list[float]:

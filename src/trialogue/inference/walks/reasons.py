@@ -16,7 +16,7 @@ def failure(
         return f"all {walk.rows_per_sample} rows were rejected"
     reason = "no token allowed"
     if cut and not walk.masks_first:
-        reason += " of those that temperature, top_k and top_p leave"
+        reason += " of those that temperature, top_k, top_p and min_p leave"
     # The token that comes last must complete the text: with more room there might have been another.
     if drawn + 1 == max_new_tokens:
         reason += f", with max_new_tokens={max_new_tokens} leaving room for one more only"
