@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Around imports and what is loaded for good: the garbage collector does not look through it, here or later.
+    """Around imports and loading: the garbage collector rests until all is there.
 
-    That takes a quarter of the time that torch, transformers and a model need until they are there.
+    Looking through what is loaded for good takes a quarter of the time that torch, transformers and a model need.
     """
     collecting = gc.isenabled()
     gc.disable()
@@ -17,5 +17,4 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if collecting:
-            gc.freeze()
             gc.enable()

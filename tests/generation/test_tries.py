@@ -1,6 +1,6 @@
 """Samples until enough are accepted: which they are depends on nothing else, and exit codes say what is lacking."""
 
-import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -178,16 +178,21 @@ def test_enough_accepted_samples_have_the_code_zero(say: Say) -> None:
     assert (told.code, told.err.count("\n")) == (0, 1)
 
 
-def test_tries_are_resampled(say: Say) -> None:
-    walk = ("--walk", "weighted-rejection", "--max-queries", "12")
-    weighted = say(*RULE, *walk, "--until", "4")
-    assert weighted.code == 0, weighted.err
-    told = say(*RULE, *walk, "--until", "4", "--resample", "--require-accepted")
-    assert told.code == 0, told.err
-    assert len(told.lines) == 4
-    texts = {line["text"] for line in weighted.lines if line["accepted"]}
-    assert {line["text"] for line in told.lines} <= texts
-    assert json.loads(told.out.splitlines()[0])["source"] < len(weighted.lines)
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--walk", "weighted-rejection", "--resample"), "resample=True: .*ends with an accepted sample"),
+        (
+            ("--walk", "tokenwise-rejection", "--method", "mask", "--temperature", "0"),
+            "temperature=0.0: --until would",
+        ),
+        (("--top-k", "1"), "top_k=1: --until would draw the same sample again"),
+    ],
+)
+def test_until_is_refused_where_it_makes_no_sense(say: Say, more: tuple[str, ...], words: str) -> None:
+    told = say(*RULE, *more, "--until", "4")
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert re.search(words, told.err)
 
 
 def test_more_are_drawn_at_once_the_fewer_are_accepted() -> None:

@@ -484,4 +484,31 @@ def test_leaving_the_process_is_an_error_of_the_function_alone() -> None:
     with pytest.raises(InputError, match=r"verifier leaving=\(\): it raised SystemExit: os._exit\(7\)$"):
         values(leaving, oracle, [[]])
     assert values(forking, oracle, [[]]).tolist() == [1.0]
+    told: list[str] = []
+
+    def asked() -> None:
+        for verifier in (leaving, FunctionVerifier(leaving, timeout=LONG)):
+            try:
+                values(verifier, oracle, [[]])
+            except InputError as error:
+                told.append(error.mend)
+
+    thread = threading.Thread(target=asked)
+    thread.start()
+    thread.join()
+    assert told == ["it raised SystemExit: os._exit(7)"] * 2
     assert os._exit is leave
+
+
+def test_another_thread_may_leave_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[int] = []
+    monkeypatch.setattr(os, "_exit", left.append)
+
+    def waiting(tokens: tuple[int, ...]) -> bool:
+        watchdog = threading.Thread(target=lambda: os._exit(9))
+        watchdog.start()
+        watchdog.join()
+        return True
+
+    assert values(waiting, Table(lambda prefix: (0.5, 0.5), vocab_size=2), [[]]).tolist() == [1.0]
+    assert left == [9]

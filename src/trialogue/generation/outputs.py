@@ -13,7 +13,7 @@ from trialogue.generation.recording import Collected, Output, StandardOutput
 from trialogue.generation.records import COSTS, log_weights
 from trialogue.generation.run import Finished, run
 from trialogue.generation.sample_file import opened, replace, require_begun, require_own, require_regular
-from trialogue.generation.settings import Sampling, Settings, digest
+from trialogue.generation.settings import Settings, digest
 from trialogue.generation.streaming import LiveText
 from trialogue.inference.importance import draws
 
@@ -64,7 +64,7 @@ def generate_to(
         _require_weights(finished.records, settings)
     return Outcome(
         finished.summary(weighted=settings.walk.weighted),
-        tuple(_remarks(finished, settings.sampling)),
+        tuple(_remarks(finished, settings)),
         all(accepted >= settings.sampling.wanted for accepted, _ in finished.accepted().values()),
     )
 
@@ -77,8 +77,9 @@ class Outcome(NamedTuple):
     complete: bool
 
 
-def _remarks(finished: Finished, sampling: Sampling) -> Iterator[str]:
-    """That nothing was accepted, and why; or which prompts were given up."""
+def _remarks(finished: Finished, settings: Settings) -> Iterator[str]:
+    """That nothing was accepted, and why; or which prompts were given up; that a walk does not follow the rule."""
+    sampling = settings.sampling
     reasons = Counter(record["reason"] for record in finished.records)
     if None not in reasons and (len(finished.records) > 1 or sampling.until is not None):
         (reason, count), *others = reasons.most_common()
@@ -95,6 +96,11 @@ def _remarks(finished: Finished, sampling: Sampling) -> Iterator[str]:
                 f"fewer than {sampling.until} of {sampling.most_tries} tries were accepted of the "
                 f"prompt{'s' * (len(lacking) > 1)} with id {_listed(lacking)}: raise --max-tries"
             )
+    if settings.walk.uses == "nothing" and settings.rule.verifier and set(reasons) != {None}:
+        yield (
+            f"the walk {sampling.walk} draws without the rule, which judges what comes out: "
+            "--walk tokenwise-rejection --method mask draws under it"
+        )
 
 
 def _listed(names: Sequence[str]) -> str:

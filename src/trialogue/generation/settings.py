@@ -193,6 +193,10 @@ class Settings:
         if self.sampling.resample and not self.walk.weighted:
             mend = f"samples of the walk {self.sampling.walk} have no weights"
             raise InputError("resample", True, mend)
+        if self.sampling.resample and self.sampling.until is not None:
+            # A run that stops at an accepted sample has too many of those: the mean of its weights is biased.
+            mend = "leave it out, or use --n: weights of a run that ends with an accepted sample have no mean"
+            raise InputError("resample", True, mend)
         self._require_choice()
         if not self.walk.keeps_prompts:
             # A record holds the prompt as it was given, and what the model wrote behind it.
@@ -205,6 +209,9 @@ class Settings:
         again = self.walk.uses == "verdicts" and not self.walk.weighted
         for name, alone in (("temperature", 0), ("top_k", 1)):
             value = getattr(self.sampling, name)
+            if value == alone and self.sampling.until is not None:
+                mend = "--until would draw the same sample again: leave more than one token to draw from, or use --n"
+                raise InputError(name, value, mend)
             if again and value == alone:
                 mend = "would draw the same token again after every rejection: leave more than one token to draw from"
                 raise InputError(name, value, f"the walk {self.sampling.walk} {mend}")

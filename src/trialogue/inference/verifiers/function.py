@@ -260,7 +260,6 @@ class _Judging(Verifier):
         self.scope = getattr(thing, "scope", Verifier.scope)
         self.most = getattr(thing, "most", Verifier.most)
         self.layers = getattr(thing, "layers", Verifier.layers)
-        self.notes = getattr(thing, "notes", Verifier.notes)
         self.parts = tuple(as_verifier(part) for part in getattr(thing, "parts", Verifier.parts))
         self.notes = getattr(thing, "notes", Verifier.notes)
         self.parser = getattr(thing, "parser", Verifier.parser)

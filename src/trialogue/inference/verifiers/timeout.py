@@ -4,6 +4,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextvars import copy_context
 from types import FrameType
 from typing import TypeVar
 
@@ -87,7 +88,8 @@ def _abandoned(seconds: float, function: Callable[[Argument], Answer], argument:
         except BaseException as error:
             errors.append(error)
 
-    thread = threading.Thread(target=run, daemon=True)
+    # Whatever holds around the call holds in the thread.
+    thread = threading.Thread(target=copy_context().run, args=(run,), daemon=True)
     thread.start()
     thread.join(seconds)
     if errors:

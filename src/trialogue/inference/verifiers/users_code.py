@@ -4,34 +4,45 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
-from typing import NoReturn
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextvars import ContextVar
 
 CRASHES = (Exception, SystemExit, GeneratorExit)
 """What a user's code may raise that is its own fault: all but an interruption from outside."""
+
+_process: ContextVar[int | None] = ContextVar("process", default=None)
+"""The process in which a user's code was called, where one is"""
+_lock, _called, _leave = threading.Lock(), 0, os._exit
+
+
+def _exit(status: int) -> None:
+    # A process that the code forked has to end so, and other threads are not the code's.
+    if _process.get() == os.getpid():
+        raise SystemExit(f"os._exit({status})")
+    _leave(status)
 
 
 @contextmanager
 def contained() -> Iterator[None]:
     """Around a user's code: what it prints goes to standard error, since standard output may be where samples go.
 
-    `os._exit` raises `SystemExit`, so that it ends the code and not the program without a word; but in a process that
-    the code forked, which has to end so.
+    `os._exit` raises `SystemExit`, so that it ends the code and not the program without a word; other threads and
+    processes that the code forked end by it. What is printed in other threads than the main one stays where it is.
     """
-    # There is one of each for all threads: two that replace it in turns would not put it back.
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    leave, process = os._exit, os.getpid()
-
-    def refused(status: int) -> NoReturn:
-        if os.getpid() != process:
-            leave(status)
-        raise SystemExit(f"os._exit({status})")
-
-    os._exit = refused
+    global _called, _leave
+    # There is one standard output for all threads: two that replace it in turns would not put it back.
+    main = threading.current_thread() is threading.main_thread()
+    with _lock:
+        if not _called:
+            _leave, os._exit = os._exit, _exit  # type: ignore[assignment]
+        _called += 1
+    inside = _process.set(os.getpid())
     try:
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(sys.stderr) if main else nullcontext():
             yield
     finally:
-        os._exit = leave
+        _process.reset(inside)
+        with _lock:
+            _called -= 1
+            if not _called:
+                os._exit = _leave

@@ -109,7 +109,7 @@ class Judge:
             if answers is None:
                 unanswered.append(part)
             else:
-                checked = _checked(answers, shape)
+                checked = _checked(answers, shape, part.most)
                 both = values.dtype == checked.dtype == torch.bool
                 values = values & checked if both else torch.where(values > 0, values * checked, 0.0)
         if len(unanswered) < len(self._parts):
@@ -145,7 +145,7 @@ class Judge:
                 open_ = values.nonzero()[:, 0]
                 if len(open_):
                     answers = part.values(batch, rows[fresh[open_]])
-                    values[open_] *= _checked(answers, (len(open_),)).double()
+                    values[open_] *= _checked(answers, (len(open_),), part.most).double()
             verified[nodes[fresh]] = values
             batch.count_verifier_calls(rows[fresh])
         return verified[nodes]
@@ -161,8 +161,11 @@ def _first_of_each(nodes: Tensor, among: Tensor) -> Tensor:
     return first.sort().values
 
 
-def _checked(values: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """`values` as bool, or else as float64; raises `InputError` unless they are finite, non-negative and of `shape`."""
+def _checked(values: Tensor, shape: tuple[int, ...], most: float) -> Tensor:
+    """`values` as bool, or else as float64.
+
+    Raises `InputError` unless they are finite, non-negative, at most `most`, and of `shape`.
+    """
     if tuple(values.shape) != shape:
         raise InputError(
             "verifier", tuple(values.shape), f"return one value per row: a tensor of shape {shape}"
@@ -173,4 +176,7 @@ def _checked(values: Tensor, shape: tuple[int, ...]) -> Tensor:
     wrong = ~(torch.isfinite(values) & (values >= 0))
     if bool(wrong.any()):
         raise InputError("verifier", float(values[wrong][0]), "return finite non-negative values")
+    if most < math.inf and bool((values > most).any()):
+        mend = f"it says that it gives at most {most:g}: return no more, or leave `most` as it is by default"
+        raise InputError("verifier", float(values.max()), mend)
     return values
