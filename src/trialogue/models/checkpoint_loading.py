@@ -6,6 +6,7 @@ Weights are safetensors or GGUF, never pickles; code that comes with a model run
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +16,7 @@ import torch
 
 from trialogue.arrays import checked_device
 from trialogue.errors import InputError, require_text
-from trialogue.models.catalogue import folder_of
+from trialogue.models.catalogue import CATALOGUE, folder_of
 
 Kind = Literal["CausalLM", "MaskedLM"]
 _KINDS = {"CausalLM": "causal", "MaskedLM": "masked"}
@@ -201,6 +202,7 @@ def _reason(error: BaseException, name: str, kind: Kind) -> str:
         link = link.__cause__ or link.__context__
     kinds = {type(part).__name__ for part in chain}
     text = " ".join(str(part) for part in chain)
+    near = "".join(f" (did you mean {other}?)" for other in get_close_matches(name, CATALOGUE, 1))
     if "trust_remote_code" in text:
         never = "which is never run for a masked model"
         mend = (
@@ -214,13 +216,14 @@ def _reason(error: BaseException, name: str, kind: Kind) -> str:
             return "it holds no safetensors weights; convert them, pickled weights are not loaded"
         return f"its files cannot be loaded: {first_line(error)}"
     if "GatedRepoError" in kinds or "401 Client Error" in text or "403 Client Error" in text:
-        return "it is private, gated or does not exist: ask for access and log in with `hf auth login`"
+        return "it is private, gated or does not exist: ask for access and log in with `hf auth login`" + near
     if "RepositoryNotFoundError" in kinds or "HFValidationError" in kinds:
-        return "there is no such model on the hub, and no such folder"
+        return "there is no such model on the hub, and no such folder" + near
     if "safetensors" in text and "does not appear" in text:
         return "it has no safetensors weights; pickled weights are not loaded"
     if kinds & {"LocalEntryNotFoundError", "OfflineModeIsEnabled", "ConnectionError", "ConnectError"} or (
         "connect" in text.lower()
     ):
-        return "the hub cannot be reached and the model is not in its cache; give a folder, or go online once"
+        mend = "the hub cannot be reached and the model is not in its cache; give a folder, or go online once"
+        return mend + near
     return f"it cannot be loaded: {first_line(error)}"
