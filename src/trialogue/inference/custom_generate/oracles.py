@@ -4,6 +4,8 @@ Making one takes a second: passes that try the model's cache, and tables of the 
 goes with the model; copies of the model and files of it leave it out.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
@@ -50,3 +52,15 @@ def oracle_of(model: Any, tokenizer: Any, *, recompute: bool, ends: list[int]) -
     oracle.eos = stated if stated in ends else next(iter(ends), None)
     oracle.other_ends = tuple(sorted({end for end in ends if end != oracle.eos}))
     return oracle
+
+
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """`model` without dropout and the like; then each of its modules is in training again where it was."""
+    trained = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in trained:
+            module.training = True
