@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -30,6 +31,7 @@ from models.tiny_pretrained import tiny_model, tiny_tokenizer
 from trialogue.errors import InputError
 from trialogue.inference import (
     Ancestral,
+    FunctionVerifier,
     GrammarVerifier,
     Rejection,
     SequentialMonteCarlo,
@@ -259,6 +261,41 @@ def test_greedy_scores_tell_what_the_other_tokens_had() -> None:
         allowed = by_letters(torch.zeros_like(row)) == 0
         assert bool((row[~allowed] == -math.inf).all())
         assert int((row > -math.inf).sum()) > 5
+
+
+def no_e(tokens: tuple[int, ...]) -> bool:
+    return b"e" not in Tokenization(tiny_tokenizer()).bytes(tokens)
+
+
+@pytest.mark.parametrize(
+    "outputs", [("output_scores",), ("output_logits",), ("output_scores", "output_logits")]
+)
+@pytest.mark.parametrize("drawing", [{"do_sample": False}, {"top_k": 9}], ids=["greedy", "sampled"])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {},
+        {"walk": TokenwiseRejection("mask"), "verifier": letters},
+        {"walk": TokenwiseRejection("mask"), "verifier": FunctionVerifier(no_e, scope="completion")},
+    ],
+    ids=["ancestral", "grammar", "function"],
+)
+def test_samples_are_the_same_whatever_else_is_returned(
+    rule: dict[str, Any], drawing: dict[str, Any], outputs: tuple[str, ...]
+) -> None:
+    settings = {**rule, **drawing, "repetition_penalty": 1.2, "return_dict_in_generate": True}
+    plain = drawn(**settings)
+    asked = drawn(**settings, **dict.fromkeys(outputs, True))
+    assert torch.equal(asked.sequences, plain.sequences)
+    for name in ("tokens", "lengths", "log_prob", "log_weight", "accepted"):
+        assert np.array_equal(getattr(asked.samples, name), getattr(plain.samples, name)), name
+    for name in ("queries", "verifier_calls"):
+        assert getattr(asked.samples.total, name) == getattr(plain.samples.total, name)
+    assert {f"output_{name}" for name in ("scores", "logits") if asked.get(name) is not None} == {*outputs}
+    width = inputs(PROMPTS)["input_ids"].shape[1]
+    if "output_scores" in outputs and drawing == {"do_sample": False}:
+        for step, scores in enumerate(asked.scores):
+            assert torch.equal(scores.argmax(1), asked.sequences[:, width + step])
 
 
 PRODUCTION = {

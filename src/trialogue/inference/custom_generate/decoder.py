@@ -185,8 +185,7 @@ class _Decoder:
         self, oracle: PretrainedOracle, call: Call, recorded: RecordedWalk | None, observer: Follower
     ) -> Samples:
         law: Autoregressive = oracle if call.process is None else Processed(oracle, call.process)
-        if recorded is None or not call.greedy:
-            law = truncated(law, **call.truncation)
+        law = truncated(law, **call.truncation)
         stop = [*stop_parts(self._stop), *call.stopped.stop]
         return generate(
             law,
