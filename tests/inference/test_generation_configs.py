@@ -449,10 +449,17 @@ def test_criteria_of_the_users_own_end_rows_beside_stop_strings() -> None:
     assert "" not in reasons
 
 
-def test_a_length_of_the_users_own_counts() -> None:
+@pytest.mark.parametrize("lengths", [(5,), (3, 6), (6, 3), (30,)], ids=str)
+def test_the_least_of_the_lengths_counts(lengths: tuple[int, ...]) -> None:
     width = inputs(PROMPTS)["input_ids"].shape[1]
-    criteria = StoppingCriteriaList([MaxLengthCriteria(width + 5)])
-    assert drawn(stopping_criteria=criteria, max_new_tokens=20).shape[1] == width + 5
+    settings = {"max_new_tokens": 20, "do_sample": False, "eos_token_id": -1}
+
+    def criteria() -> StoppingCriteriaList:
+        return StoppingCriteriaList(MaxLengthCriteria(width + length) for length in lengths)
+
+    wanted = MODEL.generate(**inputs(PROMPTS), **settings, stopping_criteria=criteria())
+    assert wanted.shape[1] == width + min(lengths)
+    assert torch.equal(drawn(**settings, stopping_criteria=criteria()), wanted)
 
 
 def test_what_a_processor_or_a_criterion_raises_is_one_line() -> None:
