@@ -550,7 +550,7 @@ def test_a_streamer_in_a_thread_ends_where_samples_are_rejected() -> None:
     assert raised == [RejectedSamplesError]
 
 
-def test_an_oracle_is_made_once_and_stays_with_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_oracle_is_made_once_and_the_latest_stays_with_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
 
     def counted(*arguments: Any, **settings: Any) -> PretrainedOracle:
@@ -574,6 +574,10 @@ def test_an_oracle_is_made_once_and_stays_with_its_model(monkeypatch: pytest.Mon
     model.to(torch.float64)
     width()
     assert len(made) == 2
+    model.to(torch.float32)
+    width()
+    assert len(made) == 3
+    assert len(vars(model)[oracles._PLACE]) == 1
     other = copy.deepcopy(model)
     assert not vars(other)[oracles._PLACE]
     assert not pickle.loads(pickle.dumps(vars(model)[oracles._PLACE]))

@@ -15,7 +15,7 @@ _PLACE = "_trialogue_oracles"
 
 
 class _Kept(dict[Any, Any]):
-    """Oracles by what they were made with."""
+    """The latest oracle, by what it was made with."""
 
     def __deepcopy__(self, memo: object) -> "_Kept":
         return _Kept()
@@ -43,10 +43,13 @@ def oracle_of(model: Any, tokenizer: Any, *, recompute: bool, ends: list[int]) -
         model.dtype,
         recompute,
     )
-    if key not in kept:
-        kept[key] = tokenizer, PretrainedOracle(model, tokenizer, recompute=recompute)
+    made = kept.get(key)
+    if made is None:
+        made = tokenizer, PretrainedOracle(model, tokenizer, recompute=recompute)
+        kept.clear()
+        kept[key] = made
     # A call has ends of its own.
-    oracle = copy(kept[key][1])
+    oracle = copy(made[1])
     ends = [end for end in ends if 0 <= end < oracle.vocab_size]
     stated = oracle.tokenization.eos
     oracle.eos = stated if stated in ends else next(iter(ends), None)
