@@ -387,6 +387,12 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
+@pytest.mark.parametrize("output", ["output_scores", "output_attentions", "output_hidden_states"])
+def test_what_is_not_returned_is_ignored(output: str) -> None:
+    rule = {"walk": TokenwiseRejection(), "verifier": FunctionVerifier(lambda tokens: tokens[-1] % 2 == 0)}
+    assert torch.equal(drawn(**rule, **{output: True}), drawn(**rule))
+
+
 @pytest.fixture
 def nothing_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     def loaded(*arguments: Any, **settings: Any) -> None:

@@ -18,7 +18,8 @@ from trialogue.models.processed import Process
 
 # What transformers adds by itself, or what makes no difference to a walk.
 _WITHOUT_EFFECT = ("use_cache", "logits_to_keep", "tokenizer", "cache_position")
-_CHECKED = ("attention_mask", "inputs_embeds", "past_key_values", "position_ids")
+_NEVER_KEPT = ("output_attentions", "output_hidden_states")
+_CHECKED = ("attention_mask", "inputs_embeds", "past_key_values", "position_ids", *_NEVER_KEPT)
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,8 @@ def read_call(
     if greedy and not (walk.masks_first or walk.uses == "nothing"):
         mend = f"{type(walk).__name__} needs more than the likeliest token: use True"
         raise InputError("do_sample", False, mend)
-    rows, num_samples = (
-        _prompts(input_ids, model_kwargs.get("attention_mask")),
-        config.num_return_sequences or 1,
-    )
+    rows = _prompts(input_ids, model_kwargs.get("attention_mask"))
+    num_samples = config.num_return_sequences or 1
     before, truncation = split(processors, do_sample=not greedy)
     return Call(
         prompts=rows[::num_samples],
@@ -97,8 +96,10 @@ def read_call(
 
 
 def _require_outputs(config: GenerationConfig, walk: Walk[Any]) -> None:
-    """Raise `InputError` for what a walk has none of."""
-    for name in ("output_attentions", "output_hidden_states"):
+    """Raise `InputError` for what a walk has none of, and `generate` is to return."""
+    if not config.return_dict_in_generate:
+        return
+    for name in _NEVER_KEPT:
         if getattr(config, name, False):
             raise InputError(name, True, "a walk asks for laws and keeps no such thing: leave it out")
     if config.output_scores and (walk.goes_back or isinstance(walk, WeightedRejection)):
