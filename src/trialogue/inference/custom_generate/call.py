@@ -6,12 +6,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import GenerationConfig
+from transformers import GenerationConfig, StopStringCriteria
 from transformers.generation import GenerationMode
 
 from trialogue.errors import InputError
 from trialogue.inference.custom_generate.criteria import Stopped, stopped_by
 from trialogue.inference.custom_generate.processors import process_of, split
+from trialogue.inference.custom_generate.withheld import require_no_strings
 from trialogue.inference.walks.walk import Walk
 from trialogue.inference.walks.weighted_rejection import WeightedRejection
 from trialogue.models.processed import Process
@@ -73,6 +74,8 @@ def read_call(
         )
     _require_outputs(config, walk)
     _require_own_tokens(input_ids, model_kwargs)
+    if not any(isinstance(criterion, StopStringCriteria) for criterion in criteria):
+        require_no_strings(config)
     dictionary, greedy = bool(config.return_dict_in_generate), not config.do_sample
     if greedy and not (walk.masks_first or walk.uses == "nothing"):
         mend = f"{type(walk).__name__} needs more than the likeliest token: use True"
