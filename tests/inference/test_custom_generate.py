@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -259,13 +260,35 @@ def test_a_verifier_judges_the_text_before_the_stop_string(ready: bool) -> None:
         assert not accepted or re.fullmatch("[a-df-z]{1,3}", text)
 
 
-def test_a_model_in_training_stays_so() -> None:
-    MODEL.train()
-    try:
-        drawn()
-        assert MODEL.training
-    finally:
-        MODEL.eval()
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_model_in_training_is_evaluated_and_left_in_training(fails: bool) -> None:
+    model = tiny_model(3, attention_dropout=0.5)
+
+    def called(**settings: Any) -> torch.Tensor:
+        custom = decoding(tokenizer=tiny_tokenizer(), seed=0, **settings)
+        rows: torch.Tensor = model.generate(
+            **inputs(PROMPTS), custom_generate=custom, max_new_tokens=12, do_sample=True
+        )
+        return rows
+
+    wanted = called()
+    model.train()
+    model.model.layers[0].eval()
+    flags = {name: module.training for name, module in model.named_modules()}
+    assert {False, True} == set(flags.values())
+    for _ in range(3):
+        if fails:
+            with pytest.raises(InputError, match="must return a Verifier"):
+                called(verifier=lambda _: 1.0)
+        else:
+            assert torch.equal(called(), wanted)
+        assert {name: module.training for name, module in model.named_modules()} == flags
+
+
+def test_dropout_makes_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoder, "evaluating", nullcontext)
+    with pytest.raises(AssertionError):
+        test_a_model_in_training_is_evaluated_and_left_in_training(False)
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
@@ -362,6 +385,12 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "a verifier that is none": (lambda: drawn(verifier=3), "give a Verifier, or a function that makes one"),
     "a policy that is none": (lambda: drawn(rejected="drop"), "rejected='drop'"),
 }
+
+
+@pytest.mark.parametrize("output", ["output_scores", "output_attentions", "output_hidden_states"])
+def test_what_is_not_returned_is_ignored(output: str) -> None:
+    rule = {"walk": TokenwiseRejection(), "verifier": FunctionVerifier(lambda tokens: tokens[-1] % 2 == 0)}
+    assert torch.equal(drawn(**rule, **{output: True}), drawn(**rule))
 
 
 @pytest.fixture

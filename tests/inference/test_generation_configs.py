@@ -6,8 +6,10 @@ import pickle
 import re
 import threading
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -25,11 +27,13 @@ from transformers import (
     TopPLogitsWarper,
     pipeline,
 )
+from transformers.generation import GenerationMixin
 
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
 from trialogue.errors import InputError
 from trialogue.inference import (
     Ancestral,
+    FunctionVerifier,
     GrammarVerifier,
     Rejection,
     SequentialMonteCarlo,
@@ -261,6 +265,41 @@ def test_greedy_scores_tell_what_the_other_tokens_had() -> None:
         assert int((row > -math.inf).sum()) > 5
 
 
+def no_e(tokens: tuple[int, ...]) -> bool:
+    return b"e" not in Tokenization(tiny_tokenizer()).bytes(tokens)
+
+
+@pytest.mark.parametrize(
+    "outputs", [("output_scores",), ("output_logits",), ("output_scores", "output_logits")]
+)
+@pytest.mark.parametrize("drawing", [{"do_sample": False}, {"top_k": 9}], ids=["greedy", "sampled"])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {},
+        {"walk": TokenwiseRejection("mask"), "verifier": letters},
+        {"walk": TokenwiseRejection("mask"), "verifier": FunctionVerifier(no_e, scope="completion")},
+    ],
+    ids=["ancestral", "grammar", "function"],
+)
+def test_samples_are_the_same_whatever_else_is_returned(
+    rule: dict[str, Any], drawing: dict[str, Any], outputs: tuple[str, ...]
+) -> None:
+    settings = {**rule, **drawing, "repetition_penalty": 1.2, "return_dict_in_generate": True}
+    plain = drawn(**settings)
+    asked = drawn(**settings, **dict.fromkeys(outputs, True))
+    assert torch.equal(asked.sequences, plain.sequences)
+    for name in ("tokens", "lengths", "log_prob", "log_weight", "accepted"):
+        assert np.array_equal(getattr(asked.samples, name), getattr(plain.samples, name)), name
+    for name in ("queries", "verifier_calls"):
+        assert getattr(asked.samples.total, name) == getattr(plain.samples.total, name)
+    assert {f"output_{name}" for name in ("scores", "logits") if asked.get(name) is not None} == {*outputs}
+    width = inputs(PROMPTS)["input_ids"].shape[1]
+    if "output_scores" in outputs and drawing == {"do_sample": False}:
+        for step, scores in enumerate(asked.scores):
+            assert torch.equal(scores.argmax(1), asked.sequences[:, width + step])
+
+
 PRODUCTION = {
     "default": {"do_sample": True},
     "cold": {"do_sample": True, "temperature": 0.6, "top_p": 0.9},
@@ -368,6 +407,44 @@ def test_stop_strings_are_those_of_the_call(given: dict[str, Any]) -> None:
     assert not torch.equal(found, drawn(max_new_tokens=40, do_sample=False))
 
 
+def renamed(function: Any) -> Any:
+    """`function` as another version of transformers might call it."""
+    code = function.__code__.replace(co_name="another")
+    made = FunctionType(code, function.__globals__, "another", function.__defaults__, function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def without_strings(function: Any) -> Any:
+    """`function`, which makes the criteria of a call, without those of stop strings."""
+
+    def made(model: Any, generation_config: Any, *others: Any, **settings: Any) -> Any:
+        config = copy.copy(generation_config)
+        config.stop_strings = None
+        return function(model, config, *others, **settings)
+
+    return made
+
+
+@pytest.mark.parametrize("given", [{"tokenizer": tiny_tokenizer()}, {}], ids=["tokenizer", "ours"])
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [("_extract_generation_mode_kwargs", renamed), ("_get_stopping_criteria", without_strings)],
+)
+def test_stop_strings_that_transformers_drops_are_refused(
+    name: str, change: Callable[[Any], Any], given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = drawn()
+    monkeypatch.setattr(GenerationMixin, name, change(getattr(GenerationMixin, name)))
+    with pytest.raises(
+        InputError, match="this version of transformers drops them: give them to decoding"
+    ) as caught:
+        drawn(stop_strings=["8"], **given)
+    assert "\n" not in str(caught.value)
+    assert torch.equal(drawn(**given), wanted)
+    assert not torch.equal(drawn(stop="8", num_return_sequences=6), drawn(num_return_sequences=6))
+
+
 class Ending(StoppingCriteria):
     """Stops a row whose tokens add up to a multiple of five; `seen` are the rows it was asked about."""
 
@@ -412,10 +489,17 @@ def test_criteria_of_the_users_own_end_rows_beside_stop_strings() -> None:
     assert "" not in reasons
 
 
-def test_a_length_of_the_users_own_counts() -> None:
+@pytest.mark.parametrize("lengths", [(5,), (3, 6), (6, 3), (30,)], ids=str)
+def test_the_least_of_the_lengths_counts(lengths: tuple[int, ...]) -> None:
     width = inputs(PROMPTS)["input_ids"].shape[1]
-    criteria = StoppingCriteriaList([MaxLengthCriteria(width + 5)])
-    assert drawn(stopping_criteria=criteria, max_new_tokens=20).shape[1] == width + 5
+    settings = {"max_new_tokens": 20, "do_sample": False, "eos_token_id": -1}
+
+    def criteria() -> StoppingCriteriaList:
+        return StoppingCriteriaList(MaxLengthCriteria(width + length) for length in lengths)
+
+    wanted = MODEL.generate(**inputs(PROMPTS), **settings, stopping_criteria=criteria())
+    assert wanted.shape[1] == width + min(lengths)
+    assert torch.equal(drawn(**settings, stopping_criteria=criteria()), wanted)
 
 
 def test_what_a_processor_or_a_criterion_raises_is_one_line() -> None:
@@ -506,7 +590,7 @@ def test_a_streamer_in_a_thread_ends_where_samples_are_rejected() -> None:
     assert raised == [RejectedSamplesError]
 
 
-def test_an_oracle_is_made_once_and_stays_with_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_oracle_is_made_once_and_the_latest_stays_with_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
 
     def counted(*arguments: Any, **settings: Any) -> PretrainedOracle:
@@ -530,6 +614,10 @@ def test_an_oracle_is_made_once_and_stays_with_its_model(monkeypatch: pytest.Mon
     model.to(torch.float64)
     width()
     assert len(made) == 2
+    model.to(torch.float32)
+    width()
+    assert len(made) == 3
+    assert len(vars(model)[oracles._PLACE]) == 1
     other = copy.deepcopy(model)
     assert not vars(other)[oracles._PLACE]
     assert not pickle.loads(pickle.dumps(vars(model)[oracles._PLACE]))

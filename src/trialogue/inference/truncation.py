@@ -143,9 +143,6 @@ class _TruncatedContext(AlteredContext):
     def cut(self, log_laws: Tensor) -> Tensor:
         return self._oracle.cut(log_laws)
 
-    def fork(self, rows: Tensor, stop: int) -> Context:
-        return _TruncatedContext(self._base.fork(rows, stop), self._oracle)
-
 
 def _require_one(inner: Truncated, temperature: float, top_p: float, top_k: int | None) -> None:
     """Raise `InputError` unless truncating `inner` once more is a truncation of its base."""

@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from trialogue.errors import InputError
-from trialogue.models.altered import pass_on
-from trialogue.oracles import Autoregressive, Context, as_context, as_oracle
+from trialogue.models.altered import DerivedContext, pass_on
+from trialogue.oracles import Autoregressive, Context, as_oracle
 
 Process = Callable[[Tensor, Tensor], Tensor]
 """From a prefix (1, length) int64 and the scores (1, vocab) of the next token to other scores (1, vocab)"""
@@ -38,20 +38,18 @@ class Processed(Autoregressive):
         return _ProcessedContext(self.base.open(rows, capacity, layers), self.process, capacity)
 
 
-class _ProcessedContext(Context):
+class _ProcessedContext(DerivedContext):
     """The context `base`; features are its own, and behind them the prefix that they are of.
 
     The prefix, of up to `capacity` tokens, in place of its law, which is many times as wide.
     """
 
     def __init__(self, base: Context, process: Process, capacity: int) -> None:
-        self._base, self._process, self._capacity = as_context(base), process, capacity
-        base = self._base
-        self.first, self.recomputes, self.passes = base.first, base.recomputes, base.passes
+        super().__init__(base)
+        self._process, self._capacity = process, capacity
 
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
-        features = self._base.features(tokens, start, stop, rows)
-        self.passes = self._base.passes
+        features = super().features(tokens, start, stop, rows)
         prefixes = torch.cat((stop[:, None], tokens[:, : self._capacity]), 1)
         prefixes = pad(prefixes, (0, 1 + self._capacity - prefixes.shape[1]))
         # Bit by bit: no type of less than 32 bits holds every token as a number.
@@ -76,13 +74,7 @@ class _ProcessedContext(Context):
         return self._base.law_of(processed), self._base.law_of(scores)
 
     def hidden(self, features: Tensor, layer: int) -> Tensor:
-        return self._base.hidden(self._parts(features)[0], layer)
-
-    def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
-        self._base.copy(source, rows, start, stop)
-
-    def fork(self, rows: Tensor, stop: int) -> Context:
-        return _ProcessedContext(self._base.fork(rows, stop), self._process, self._capacity)
+        return super().hidden(self._parts(features)[0], layer)
 
     def _parts(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """The features of the base, and the bits of the prefixes."""

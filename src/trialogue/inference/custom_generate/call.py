@@ -6,19 +6,21 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import GenerationConfig
+from transformers import GenerationConfig, StopStringCriteria
 from transformers.generation import GenerationMode
 
 from trialogue.errors import InputError
 from trialogue.inference.custom_generate.criteria import Stopped, stopped_by
 from trialogue.inference.custom_generate.processors import process_of, split
+from trialogue.inference.custom_generate.withheld import require_no_strings
 from trialogue.inference.walks.walk import Walk
 from trialogue.inference.walks.weighted_rejection import WeightedRejection
 from trialogue.models.processed import Process
 
 # What transformers adds by itself, or what makes no difference to a walk.
 _WITHOUT_EFFECT = ("use_cache", "logits_to_keep", "tokenizer", "cache_position")
-_CHECKED = ("attention_mask", "inputs_embeds", "past_key_values", "position_ids")
+_NEVER_KEPT = ("output_attentions", "output_hidden_states")
+_CHECKED = ("attention_mask", "inputs_embeds", "past_key_values", "position_ids", *_NEVER_KEPT)
 
 
 @dataclass(frozen=True)
@@ -72,14 +74,14 @@ def read_call(
         )
     _require_outputs(config, walk)
     _require_own_tokens(input_ids, model_kwargs)
+    if not any(isinstance(criterion, StopStringCriteria) for criterion in criteria):
+        require_no_strings(config)
     dictionary, greedy = bool(config.return_dict_in_generate), not config.do_sample
     if greedy and not (walk.masks_first or walk.uses == "nothing"):
         mend = f"{type(walk).__name__} needs more than the likeliest token: use True"
         raise InputError("do_sample", False, mend)
-    rows, num_samples = (
-        _prompts(input_ids, model_kwargs.get("attention_mask")),
-        config.num_return_sequences or 1,
-    )
+    rows = _prompts(input_ids, model_kwargs.get("attention_mask"))
+    num_samples = config.num_return_sequences or 1
     before, truncation = split(processors, do_sample=not greedy)
     return Call(
         prompts=rows[::num_samples],
@@ -97,8 +99,10 @@ def read_call(
 
 
 def _require_outputs(config: GenerationConfig, walk: Walk[Any]) -> None:
-    """Raise `InputError` for what a walk has none of."""
-    for name in ("output_attentions", "output_hidden_states"):
+    """Raise `InputError` for what a walk has none of, and `generate` is to return."""
+    if not config.return_dict_in_generate:
+        return
+    for name in _NEVER_KEPT:
         if getattr(config, name, False):
             raise InputError(name, True, "a walk asks for laws and keeps no such thing: leave it out")
     if config.output_scores and (walk.goes_back or isinstance(walk, WeightedRejection)):

@@ -24,14 +24,15 @@ class Stopped:
 def stopped_by(criteria: Sequence[Any], max_length: int, device: torch.device) -> Stopped:
     """What the `criteria` of a call say; those of the user's own are asked row by row, without padding.
 
-    `max_length` is where none says how long sequences may become, `device` where criteria find the tokens. Raises
-    `InputError` for one that needs scores.
+    The least of their lengths counts; `max_length` is where none says how long sequences may become, `device` where
+    criteria find the tokens. Raises `InputError` for one that needs scores.
     """
-    stopped = Stopped(max_length)
+    lengths = [criterion.max_length for criterion in criteria if type(criterion) is MaxLengthCriteria]
+    stopped = Stopped(min(lengths, default=max_length))
     for criterion in criteria:
         if type(criterion) is MaxLengthCriteria:
-            stopped.max_length = criterion.max_length
-        elif type(criterion) is EosTokenCriteria:
+            continue
+        if type(criterion) is EosTokenCriteria:
             stopped.ends += criterion.eos_token_id.tolist()
         elif type(criterion) is StopStringCriteria:
             stopped.stop += criterion.stop_strings

@@ -12,7 +12,7 @@ from transformers import GenerationConfig
 from trialogue.errors import InputError, one_of
 from trialogue.inference.custom_generate.call import Call, read_call
 from trialogue.inference.custom_generate.following import Follower, RecordedWalk
-from trialogue.inference.custom_generate.oracles import oracle_of
+from trialogue.inference.custom_generate.oracles import evaluating, oracle_of
 from trialogue.inference.custom_generate.outputs import WalkOutput, own_logits, padded
 from trialogue.inference.custom_generate.rejected import Policy, report
 from trialogue.inference.custom_generate.withheld import find_tokenizer, withheld
@@ -134,7 +134,6 @@ class _Decoder:
         del tokenizer
         model_kwargs |= withheld(inspect.currentframe())
         streamer = model_kwargs.pop("streamer", None)
-        training = model.training
         with _ended(streamer):
             require_verifier(self._walk, self._verifier)
             call = read_call(
@@ -146,10 +145,8 @@ class _Decoder:
                 model_kwargs,
                 self._walk,
             )
-            try:
+            with evaluating(model):
                 return self._drawn(model, input_ids, call, streamer)
-            finally:
-                model.train(training)
 
     def _drawn(self, model: Any, input_ids: Tensor, call: Call, streamer: Any) -> Any:
         oracle = oracle_of(model, self._tokenizer, recompute=self._recompute, ends=call.stopped.ends)
@@ -188,8 +185,7 @@ class _Decoder:
         self, oracle: PretrainedOracle, call: Call, recorded: RecordedWalk | None, observer: Follower
     ) -> Samples:
         law: Autoregressive = oracle if call.process is None else Processed(oracle, call.process)
-        if recorded is None or not call.greedy:
-            law = truncated(law, **call.truncation)
+        law = truncated(law, **call.truncation)
         stop = [*stop_parts(self._stop), *call.stopped.stop]
         return generate(
             law,

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
+from trialogue.inference.custom_generate.cut_watched import CutWatched
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.samples import Samples
@@ -17,8 +18,8 @@ from trialogue.randomness import Choose
 class RecordedWalk(Walk[Any]):
     """The walk `walk`, which never goes back, and the law that each token is drawn from.
 
-    With `greedy` the likeliest token of that law is taken, for an oracle that is not truncated, so that the law tells
-    what the others had. Raises `InputError` for a walk that draws a token otherwise than from one law.
+    With `greedy` the law is the one before the cut to its likeliest token, so that it tells what the others had; what
+    the walk does is the same. Raises `InputError` for a walk that draws a token otherwise than from one law.
     """
 
     uses: Uses = "nothing"
@@ -39,18 +40,19 @@ class RecordedWalk(Walk[Any]):
 
     def step(self, decoding: Decoding, state: Any, verifier: Judge, choose: Choose) -> tuple[Moves, Any]:
         """The step of the walk."""
+        watched = CutWatched(decoding)
 
         def noted(log_weights: Tensor, rows: Tensor) -> Tensor:
-            if self._drawn or log_weights.shape[1] != decoding.vocab_size:
+            laws = watched.uncut if self._greedy and watched.uncut is not None else log_weights
+            if self._drawn or log_weights.shape[1] != decoding.vocab_size or len(laws) != len(rows):
                 mend = (
                     f"{type(self._walk).__name__} draws a token in several parts, from no law: leave it out"
                 )
                 raise InputError("output_scores", True, mend)
-            laws = log_weights.log_softmax(-1)
-            self._drawn.append((rows, laws))
-            return laws.argmax(1) if self._greedy else choose(log_weights, rows)
+            self._drawn.append((rows, laws.log_softmax(-1)))
+            return choose(log_weights, rows)
 
-        return self._walk.step(decoding, state, verifier, noted)
+        return self._walk.step(watched if self._greedy else decoding, state, verifier, noted)
 
     def file(self, samples: Tensor) -> None:
         """Note what was drawn in this step by the rows of `samples` (rows,)."""

@@ -4,6 +4,8 @@ Making one takes a second: passes that try the model's cache, and tables of the 
 goes with the model; copies of the model and files of it leave it out.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
@@ -13,7 +15,7 @@ _PLACE = "_trialogue_oracles"
 
 
 class _Kept(dict[Any, Any]):
-    """Oracles by what they were made with."""
+    """The latest oracle, by what it was made with."""
 
     def __deepcopy__(self, memo: object) -> "_Kept":
         return _Kept()
@@ -41,12 +43,27 @@ def oracle_of(model: Any, tokenizer: Any, *, recompute: bool, ends: list[int]) -
         model.dtype,
         recompute,
     )
-    if key not in kept:
-        kept[key] = tokenizer, PretrainedOracle(model, tokenizer, recompute=recompute)
+    made = kept.get(key)
+    if made is None:
+        made = tokenizer, PretrainedOracle(model, tokenizer, recompute=recompute)
+        kept.clear()
+        kept[key] = made
     # A call has ends of its own.
-    oracle = copy(kept[key][1])
+    oracle = copy(made[1])
     ends = [end for end in ends if 0 <= end < oracle.vocab_size]
     stated = oracle.tokenization.eos
     oracle.eos = stated if stated in ends else next(iter(ends), None)
     oracle.other_ends = tuple(sorted({end for end in ends if end != oracle.eos}))
     return oracle
+
+
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """`model` without dropout and the like; then each of its modules is in training again where it was."""
+    trained = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in trained:
+            module.training = True

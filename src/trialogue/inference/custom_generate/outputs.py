@@ -15,8 +15,8 @@ class WalkOutput(GenerateDecoderOnlyOutput):  # type: ignore[misc] # transformer
     """What `generate` returns where it is asked for a dictionary: `sequences`, and the `samples` behind them.
 
     `scores` are, of every step, the logarithms (n, vocab) of the law that its tokens were drawn from, after processors,
-    mask and cut; of a greedy step of the law before only the likeliest token is left. Several ends of sequence are one
-    there. `logits` are the model's own.
+    mask and cut; of a greedy step of the law before only the likeliest token is left, without those that a verifier was
+    not asked about, as none of them could be it. Several ends of sequence are one there. `logits` are the model's own.
     """
 
     samples: Samples | None = None
