@@ -2,6 +2,7 @@
 
 import json
 import re
+from decimal import Decimal
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -10,6 +11,9 @@ from inference.judged_texts import TOKENS, value
 from mutants import verifiers as mutants
 from trialogue.errors import InputError
 from trialogue.inference import GrammarVerifier
+from trialogue.inference.verifiers.schemas import relaxation
+from trialogue.inference.verifiers.schemas.languages import json_language
+from trialogue.inference.verifiers.vocabularies import END_OF_BYTES, byte_tokenizer, matcher_of
 
 ITEMS = {"type": "array", "items": {"enum": [1, 2, "a"]}, "maxItems": 3}
 OBJECT = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}
@@ -328,6 +332,54 @@ def test_numbers_are_compared_as_they_are_written():
     huge = GrammarVerifier.json_schema({"type": "number", "not": {"multipleOf": 7}}, TOKENS)
     assert value(huge, "1e999999999999")
     assert value(huge, "1e99999999999999999999999") is False
+
+
+RANGES = (
+    *(
+        {"minimum": low, "maximum": high}
+        for low, high in ((0, 0.95), (-0.25, 0.25), (1.5, 2.75), (-0.955, 0.1))
+    ),
+    *({"exclusiveMinimum": low, "exclusiveMaximum": high} for low, high in ((0.05, 0.15), (-1.25, 0.955))),
+    *({"minimum": 0.1, "maximum": 1, "multipleOf": factor} for factor in (0.25, 0.15, 0.125, 0.05, 0.1)),
+    *({"multipleOf": factor, "maximum": 3} for factor in (1.25, 0.02, 0.5, 0.003, 2.5)),
+    {"allOf": [{"minimum": 0.25}, {"maximum": 0.95}]},
+    {"$schema": "http://json-schema.org/draft-04/schema#", "minimum": 0.25, "exclusiveMinimum": True},
+)
+
+
+def lost_numbers(schema: dict[str, object]) -> list[str]:
+    """Decimals of up to two digits after the point that are valid, and that the grammar has no place for."""
+    language = json_language({"type": "number", **schema}, "compact")
+    matcher = matcher_of(byte_tokenizer(), language.grammar)
+    accepts, lost = language.acceptance(), []
+    for number in {Decimal(count) / unit for unit in (1, 10, 100) for count in range(-320, 321)}:
+        text = f"{number.normalize():f}".encode()
+        writable = matcher.deep_copy().validate_tokens([*text, END_OF_BYTES]) == len(text) + 1
+        if accepts(text) and not writable:
+            lost.append(text.decode())
+    return lost
+
+
+@pytest.mark.parametrize("schema", RANGES)
+def test_no_valid_number_is_lost(schema):
+    assert not lost_numbers(schema)
+
+
+def test_numbers_lost_by_ranges_as_they_are_would_be_seen(monkeypatch):
+    monkeypatch.setattr(relaxation, "_of_decimals", lambda one: ())
+    assert lost_numbers(RANGES[0]) == ["0.9"]
+    assert sum(bool(lost_numbers(schema)) for schema in RANGES) >= 9
+
+
+def test_bounds_that_the_grammar_has_right_stay_in_it():
+    verifier = GrammarVerifier.json_schema({"type": "number", "minimum": 0.5, "maximum": 2.25}, TOKENS)
+    assert verifier.notes == ("no grammar enforces maximum (at the root): checked when a text is complete",)
+    verdicts = {text: value(verifier, text, False) for text in ("0.4", "0.5", "2.25", "2.29", "2.4", "3")}
+    assert verdicts == {"0.4": False, "0.5": True, "2.25": True, "2.29": True, "2.4": False, "3": False}
+    assert [value(verifier, text) for text in ("2.25", "2.29")] == [True, False]
+    whole = GrammarVerifier.json_schema({"type": "integer", "minimum": 0.25}, TOKENS)
+    assert not whole.notes
+    assert not value(whole, "0")
 
 
 @pytest.mark.parametrize(

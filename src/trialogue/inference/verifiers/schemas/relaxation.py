@@ -1,7 +1,8 @@
 """What of a JSON schema a grammar can enforce: the schema without the keywords that would keep it from compiling."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, NamedTuple
 
 from jsonschema.protocols import Validator
@@ -37,6 +38,8 @@ _SOMETIMES = (
 )
 """Keywords that grammars may not enforce, each with those that mean something else without it."""
 _MOST_COMPILED = 60
+_LEAST, _MOST = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
+_TENTH = Decimal("0.1")
 
 
 class Relaxed(NamedTuple):
@@ -50,10 +53,11 @@ class Relaxed(NamedTuple):
 
 
 class _Edit(NamedTuple):
-    """Keywords to be left out of one schema."""
+    """Keywords to be left out of one schema, or to have what is in `instead`."""
 
     where: Subschema
     keywords: tuple[str, ...]
+    instead: Mapping[str, Any] = {}
 
 
 def relaxed(
@@ -109,7 +113,7 @@ def _edits(found: Sequence[Subschema], keywords: tuple[str, ...]) -> list[_Edit]
 def _left(edits: Sequence[_Edit]) -> list[Place]:
     return [
         Place(where.path, keyword, where.schema[keyword])
-        for where, keywords in edits
+        for where, keywords, _ in edits
         for keyword in keywords
         if keyword in where.schema
     ]
@@ -126,6 +130,30 @@ def _certain(one: Subschema) -> Iterator[_Edit]:
     name = one.schema.get("format")
     if isinstance(name, str) and not in_grammars(name):
         yield _Edit(one, ("format",))
+    if one.schema.get("type") != "integer":
+        yield from _of_decimals(one)
+
+
+def _of_decimals(one: Subschema) -> Iterator[_Edit]:
+    """What llguidance takes for less than it is where its digits after the point are several.
+
+    Below 0.95 it misses 0.9, and of the multiples of 0.25 it misses 0.5.
+    """
+    for keyword in (*_LEAST, *_MOST):
+        bound = _decimal(one.schema.get(keyword))
+        near = bound.quantize(_TENTH, ROUND_FLOOR if keyword in _LEAST else ROUND_CEILING) if bound else bound
+        if near != bound:
+            yield _Edit(one, (keyword,), {keyword: float(str(near))})
+    factor = _decimal(one.schema.get("multipleOf"))
+    if factor is not None:
+        _, digits, exponent = factor.normalize().as_tuple()
+        if len(digits) > 1 and int(exponent) < -1:
+            yield _Edit(one, ("multipleOf",))
+
+
+def _decimal(value: Any) -> Decimal | None:
+    """The number `value` as it is written, where it is one with a fraction."""
+    return Decimal(repr(value)) if isinstance(value, float) and not value.is_integer() else None
 
 
 def _needed(edits: list[_Edit], fails: Callable[[list[_Edit]], bool]) -> list[_Edit]:
@@ -141,10 +169,12 @@ def _needed(edits: list[_Edit], fails: Callable[[list[_Edit]], bool]) -> list[_E
 
 
 def _without(schema: dict[str, Any], edits: Sequence[_Edit]) -> dict[str, Any]:
-    """`schema` without what `edits` name."""
+    """`schema` without what `edits` name, or with what they have instead."""
     dropped: dict[int, set[str]] = {}
-    for where, keywords in edits:
+    changed: dict[int, dict[str, Any]] = {}
+    for where, keywords, instead in edits:
         dropped.setdefault(id(where.schema), set()).update(keywords)
+        changed.setdefault(id(where.schema), {}).update(instead)
 
     def copied(value: Any) -> Any:
         if isinstance(value, list):
@@ -152,7 +182,8 @@ def _without(schema: dict[str, Any], edits: Sequence[_Edit]) -> dict[str, Any]:
         if not isinstance(value, dict):
             return value
         out = dropped.get(id(value), set())
-        return {key: copied(one) for key, one in value.items() if key not in out}
+        kept = {key: copied(one) for key, one in value.items() if key not in out}
+        return {**kept, **changed.get(id(value), {})}
 
     copy: dict[str, Any] = copied(schema)
     return copy
