@@ -214,6 +214,30 @@ def test_what_a_user_is_told(schema, said):
             {"anyOf": [{"$ref": "#/$defs/a"}]},
             "anyOf/0/$ref leads to '#/$defs/a': nothing is fetched, and the sch",
         ),
+        (
+            {"$ref": "#/components/A", "components": {"A": {"not": {"required": 5}}}},
+            "components/A/not/required: 5 is not of type 'array' (draft 2020-12)",
+        ),
+        (
+            {
+                "$schema": "http://json-schema.org/draft-07/schema#",
+                "properties": {"a": {"$ref": "#/$defs/A"}},
+                "$defs": {"A": {"type": "array", "contains": {"type": "foo"}}},
+            },
+            "$defs/A/contains/type: 'foo' is not valid under any of the given schemas (draft 7)",
+        ),
+        ({"anyOf": [{"$ref": "#/anyOf"}]}, "anyOf: [{'$ref': '#/anyOf'}] is not of type 'object', 'boolean'"),
+        ({"$ref": "#/enum/0", "enum": [3]}, "enum/0: 3 is not of type 'object', 'boolean' (draft 2020-12)"),
+        ({"$ref": "#"}, "the root: it refers to itself without end, and admits nothing"),
+        ({"allOf": [{"$ref": "#"}], "type": "integer"}, "the root: it refers to itself without end"),
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"$ref": "#/$defs/a"}},
+                "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"allOf": [True, {"$ref": "#/$defs/a"}]}},
+            },
+            "$defs/a: it refers to itself without end",
+        ),
         ({"type": "string", "not": {"pattern": "("}}, "not/pattern: '(' is no regular expression"),
         ({"enum": []}, "Unsatisfiable schema"),
         (
