@@ -228,6 +228,10 @@ def test_what_a_user_is_told(schema, said):
         ),
         ({"anyOf": [{"$ref": "#/anyOf"}]}, "anyOf: [{'$ref': '#/anyOf'}] is not of type 'object', 'boolean'"),
         ({"$ref": "#/enum/0", "enum": [3]}, "enum/0: 3 is not of type 'object', 'boolean' (draft 2020-12)"),
+        (
+            {"type": "object", "patternProperties": {r"\p{L}": {}}, "unevaluatedProperties": False},
+            r"patternProperties/\p{L}: use a simpler pattern beside unevaluatedProperties: bad escape",
+        ),
         ({"$ref": "#"}, "the root: it refers to itself without end, and admits nothing"),
         ({"allOf": [{"$ref": "#"}], "type": "integer"}, "the root: it refers to itself without end"),
         (
@@ -420,6 +424,56 @@ def test_patterns_are_those_of_json_schema_at_the_end_too(pattern, texts):
     verifier = GrammarVerifier.json_schema({"type": "string", "pattern": pattern}, TOKENS)
     assert verifier.notes
     assert {text: value(verifier, json.dumps(text, ensure_ascii=False)) for text in texts} == texts
+
+
+@pytest.mark.parametrize(
+    ("pattern", "texts"),
+    [
+        (r"^[a-z&&x]+$", {"abc": True, "x": True, "a&": True, "A": False}),
+        (r"^[a-z~~x]+$", {"abc": True, "a~": True, "A": False}),
+        (r"^[!--]+$", {"#": True, "-": True, "a": False}),
+        (r"^[--a]+$", {"A": True, "-": True, "b": False}),
+        (r"^[[a]]$", {"[]": True, "a]": True, "a": False}),
+        (r"^[\w-x]$", {"-": True, "b": True, ".": False}),
+        (r"^[\D]$", {"a": True, "٣": True, "3": False}),
+        (r"^[^]{2}$", {"a]": True, "a": False}),
+        (r"^\Aa\Z$", {"AaZ": True, "a": False}),
+        (r"^\h\R\<$", {"hR<": True, " \n": False}),
+        (r"^a{,3}$", {"a{,3}": True, "aa": False}),
+        (r"^\cJ$", {"\n": True, "cJ": False}),
+        (r"^(?<y>a|b)\k<y>$", {"aa": True, "bb": True, "ab": False}),
+        (r"^(?<y>a)b$", {"ab": True, "b": False}),
+        (r"\bfoo\b", {"foo": True, "éfoo": True, "_foo": False}),
+        (r"^\ud83d\ude00[\u{1F600}-\u{1F601}]$", {"😀😁": True, "😀😂": False}),
+        (r"^\s$", {"\ufeff": True, "\u00a0": True, "\x85": False}),
+    ],
+)
+def test_patterns_mean_what_they_mean_in_ecmascript(pattern, texts):
+    text = GrammarVerifier.json_schema({"type": "string", "pattern": pattern}, TOKENS)
+    assert {one: value(text, json.dumps(one, ensure_ascii=False)) for one in texts} == texts
+    end = GrammarVerifier.json_schema({"type": "string", "not": {"pattern": pattern}}, TOKENS)
+    assert not any(value(end, json.dumps(one, ensure_ascii=False)) == texts[one] for one in texts)
+    keys = {"type": "object", "patternProperties": {pattern: {"type": "null"}}, "additionalProperties": False}
+    key = GrammarVerifier.json_schema(keys, TOKENS)
+    assert {
+        one: value(key, json.dumps({one: None}, ensure_ascii=False).replace(" ", "")) for one in texts
+    } == {one: valid and " " not in one for one, valid in texts.items()}
+
+
+@pytest.mark.parametrize("pattern", [r"^a$", r"^\d$", r"^\p{Lu}$"])
+def test_references_lead_to_the_schemas_of_patterns(pattern):
+    other = {r"^a$": r"^a\Z", r"^\d$": r"^[0-9]$"}.get(pattern, "^b$")
+    path = "#/patternProperties/" + pattern.replace("~", "~0").replace("/", "~1")
+    schema = {
+        "type": "object",
+        "patternProperties": {pattern: {"type": "integer"}, other: {"maximum": 3}},
+        "properties": {"x": {"$ref": path}},
+        "additionalProperties": False,
+    }
+    verifier = GrammarVerifier.json_schema(schema, TOKENS)
+    texts = {'{"x":5}': True, '{"x":"5"}': False, '{"y":1}': False}
+    assert {text: value(verifier, text) for text in texts} == texts
+    assert [value(verifier, f'{{"1":{number}}}') for number in (1, 5)] == [pattern == r"^\d$", False]
 
 
 def test_formats_are_the_same_in_grammars_and_at_the_end():

@@ -121,7 +121,8 @@ def resolved(schema: dict[str, Any], dialect: type[Validator]) -> list[Subschema
                 mend = "nothing is fetched, and the schema itself has no such place: put it into $defs"
                 raise SchemaMistake(f"{where} leads to {reference!r}: {mend}") from None
             place = _place(reference)
-            if id(target.contents) not in checked:
+            foreign = isinstance(target.contents, dict) and id(target.contents) not in own
+            if id(target.contents) not in checked and not foreign:
                 # The metaschema visits what stands where it expects a schema, and a reference may lead elsewhere.
                 mistake = _mistake(target.contents, dialect, place)
                 if mistake is not None:

@@ -1,7 +1,7 @@
 """What of a JSON schema a grammar can enforce: the schema without the keywords that would keep it from compiling."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, NamedTuple
 
@@ -9,6 +9,7 @@ from jsonschema.protocols import Validator
 
 from trialogue.inference.verifiers.schemas.dialects import identifier, references_stand_alone
 from trialogue.inference.verifiers.schemas.keywords import EFFECTIVE, Place, Subschema
+from trialogue.inference.verifiers.schemas.patterns import for_grammars
 from trialogue.inference.verifiers.schemas.validation import in_grammars
 from trialogue.inference.verifiers.vocabularies import byte_tokenizer, matcher_of
 
@@ -70,10 +71,11 @@ def relaxed(
     """
     compiled, any_case = 0, {"coerce_one_of": True, **guidance}
     ignored = _edits(found, _BESIDE_REFERENCES) if references_stand_alone(dialect) else []
+    schemas = {id(one.schema) for one in found}
 
     def made(edits: Sequence[_Edit], guidance: dict[str, Any]) -> dict[str, Any]:
         draft = {"$schema": identifier(dialect), "x-guidance": guidance}
-        return {**_without(schema, [*ignored, *edits]), **draft}
+        return {**_edited(schema, schemas, [*ignored, *edits]), **draft}
 
     def error(edits: Sequence[_Edit], guidance: dict[str, Any] = any_case) -> str:
         nonlocal compiled
@@ -168,8 +170,11 @@ def _needed(edits: list[_Edit], fails: Callable[[list[_Edit]], bool]) -> list[_E
     return kept + _needed(second, lambda some: fails([*kept, *some]))
 
 
-def _without(schema: dict[str, Any], edits: Sequence[_Edit]) -> dict[str, Any]:
-    """`schema` without what `edits` name, or with what they have instead."""
+def _edited(schema: dict[str, Any], schemas: Set[int], edits: Sequence[_Edit]) -> dict[str, Any]:
+    """`schema` without what `edits` name, or with what they have instead, and patterns as grammars read them.
+
+    `schemas` are the ids of all schemas in it.
+    """
     dropped: dict[int, set[str]] = {}
     changed: dict[int, dict[str, Any]] = {}
     for where, keywords, instead in edits:
@@ -183,7 +188,23 @@ def _without(schema: dict[str, Any], edits: Sequence[_Edit]) -> dict[str, Any]:
             return value
         out = dropped.get(id(value), set())
         kept = {key: copied(one) for key, one in value.items() if key not in out}
+        if id(value) in schemas:
+            if isinstance(kept.get("pattern"), str):
+                kept["pattern"] = for_grammars(kept["pattern"])
+            if isinstance(kept.get("patternProperties"), dict):
+                kept["patternProperties"] = _by_grammars(kept["patternProperties"])
         return {**kept, **changed.get(id(value), {})}
 
     copy: dict[str, Any] = copied(schema)
     return copy
+
+
+def _by_grammars(schemas: dict[str, Any]) -> dict[str, Any]:
+    """`schemas` by their patterns as grammars read them."""
+    translated = dict[str, Any]()
+    for pattern, schema in schemas.items():
+        name = for_grammars(pattern)
+        while name in translated:
+            name += "(?:)"
+        translated[name] = schema
+    return translated
