@@ -2,6 +2,7 @@
 
 import json
 import re
+from decimal import Decimal
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -10,6 +11,9 @@ from inference.judged_texts import TOKENS, value
 from mutants import verifiers as mutants
 from trialogue.errors import InputError
 from trialogue.inference import GrammarVerifier
+from trialogue.inference.verifiers.schemas import relaxation
+from trialogue.inference.verifiers.schemas.languages import json_language
+from trialogue.inference.verifiers.vocabularies import END_OF_BYTES, byte_tokenizer, matcher_of
 
 ITEMS = {"type": "array", "items": {"enum": [1, 2, "a"]}, "maxItems": 3}
 OBJECT = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}
@@ -210,6 +214,34 @@ def test_what_a_user_is_told(schema, said):
             {"anyOf": [{"$ref": "#/$defs/a"}]},
             "anyOf/0/$ref leads to '#/$defs/a': nothing is fetched, and the sch",
         ),
+        (
+            {"$ref": "#/components/A", "components": {"A": {"not": {"required": 5}}}},
+            "components/A/not/required: 5 is not of type 'array' (draft 2020-12)",
+        ),
+        (
+            {
+                "$schema": "http://json-schema.org/draft-07/schema#",
+                "properties": {"a": {"$ref": "#/$defs/A"}},
+                "$defs": {"A": {"type": "array", "contains": {"type": "foo"}}},
+            },
+            "$defs/A/contains/type: 'foo' is not valid under any of the given schemas (draft 7)",
+        ),
+        ({"anyOf": [{"$ref": "#/anyOf"}]}, "anyOf: [{'$ref': '#/anyOf'}] is not of type 'object', 'boolean'"),
+        ({"$ref": "#/enum/0", "enum": [3]}, "enum/0: 3 is not of type 'object', 'boolean' (draft 2020-12)"),
+        (
+            {"type": "object", "patternProperties": {r"\p{L}": {}}, "unevaluatedProperties": False},
+            r"patternProperties/\p{L}: use a simpler pattern beside unevaluatedProperties: bad escape",
+        ),
+        ({"$ref": "#"}, "the root: it refers to itself without end, and admits nothing"),
+        ({"allOf": [{"$ref": "#"}], "type": "integer"}, "the root: it refers to itself without end"),
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"$ref": "#/$defs/a"}},
+                "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"allOf": [True, {"$ref": "#/$defs/a"}]}},
+            },
+            "$defs/a: it refers to itself without end",
+        ),
         ({"type": "string", "not": {"pattern": "("}}, "not/pattern: '(' is no regular expression"),
         ({"enum": []}, "Unsatisfiable schema"),
         (
@@ -330,6 +362,54 @@ def test_numbers_are_compared_as_they_are_written():
     assert value(huge, "1e99999999999999999999999") is False
 
 
+RANGES = (
+    *(
+        {"minimum": low, "maximum": high}
+        for low, high in ((0, 0.95), (-0.25, 0.25), (1.5, 2.75), (-0.955, 0.1))
+    ),
+    *({"exclusiveMinimum": low, "exclusiveMaximum": high} for low, high in ((0.05, 0.15), (-1.25, 0.955))),
+    *({"minimum": 0.1, "maximum": 1, "multipleOf": factor} for factor in (0.25, 0.15, 0.125, 0.05, 0.1)),
+    *({"multipleOf": factor, "maximum": 3} for factor in (1.25, 0.02, 0.5, 0.003, 2.5)),
+    {"allOf": [{"minimum": 0.25}, {"maximum": 0.95}]},
+    {"$schema": "http://json-schema.org/draft-04/schema#", "minimum": 0.25, "exclusiveMinimum": True},
+)
+
+
+def lost_numbers(schema: dict[str, object]) -> list[str]:
+    """Decimals of up to two digits after the point that are valid, and that the grammar has no place for."""
+    language = json_language({"type": "number", **schema}, "compact")
+    matcher = matcher_of(byte_tokenizer(), language.grammar)
+    accepts, lost = language.acceptance(), []
+    for number in {Decimal(count) / unit for unit in (1, 10, 100) for count in range(-320, 321)}:
+        text = f"{number.normalize():f}".encode()
+        writable = matcher.deep_copy().validate_tokens([*text, END_OF_BYTES]) == len(text) + 1
+        if accepts(text) and not writable:
+            lost.append(text.decode())
+    return lost
+
+
+@pytest.mark.parametrize("schema", RANGES)
+def test_no_valid_number_is_lost(schema):
+    assert not lost_numbers(schema)
+
+
+def test_numbers_lost_by_ranges_as_they_are_would_be_seen(monkeypatch):
+    monkeypatch.setattr(relaxation, "_of_decimals", lambda one: ())
+    assert lost_numbers(RANGES[0]) == ["0.9"]
+    assert sum(bool(lost_numbers(schema)) for schema in RANGES) >= 9
+
+
+def test_bounds_that_the_grammar_has_right_stay_in_it():
+    verifier = GrammarVerifier.json_schema({"type": "number", "minimum": 0.5, "maximum": 2.25}, TOKENS)
+    assert verifier.notes == ("no grammar enforces maximum (at the root): checked when a text is complete",)
+    verdicts = {text: value(verifier, text, False) for text in ("0.4", "0.5", "2.25", "2.29", "2.4", "3")}
+    assert verdicts == {"0.4": False, "0.5": True, "2.25": True, "2.29": True, "2.4": False, "3": False}
+    assert [value(verifier, text) for text in ("2.25", "2.29")] == [True, False]
+    whole = GrammarVerifier.json_schema({"type": "integer", "minimum": 0.25}, TOKENS)
+    assert not whole.notes
+    assert not value(whole, "0")
+
+
 @pytest.mark.parametrize(
     ("pattern", "texts"),
     [
@@ -344,6 +424,56 @@ def test_patterns_are_those_of_json_schema_at_the_end_too(pattern, texts):
     verifier = GrammarVerifier.json_schema({"type": "string", "pattern": pattern}, TOKENS)
     assert verifier.notes
     assert {text: value(verifier, json.dumps(text, ensure_ascii=False)) for text in texts} == texts
+
+
+@pytest.mark.parametrize(
+    ("pattern", "texts"),
+    [
+        (r"^[a-z&&x]+$", {"abc": True, "x": True, "a&": True, "A": False}),
+        (r"^[a-z~~x]+$", {"abc": True, "a~": True, "A": False}),
+        (r"^[!--]+$", {"#": True, "-": True, "a": False}),
+        (r"^[--a]+$", {"A": True, "-": True, "b": False}),
+        (r"^[[a]]$", {"[]": True, "a]": True, "a": False}),
+        (r"^[\w-x]$", {"-": True, "b": True, ".": False}),
+        (r"^[\D]$", {"a": True, "٣": True, "3": False}),
+        (r"^[^]{2}$", {"a]": True, "a": False}),
+        (r"^\Aa\Z$", {"AaZ": True, "a": False}),
+        (r"^\h\R\<$", {"hR<": True, " \n": False}),
+        (r"^a{,3}$", {"a{,3}": True, "aa": False}),
+        (r"^\cJ$", {"\n": True, "cJ": False}),
+        (r"^(?<y>a|b)\k<y>$", {"aa": True, "bb": True, "ab": False}),
+        (r"^(?<y>a)b$", {"ab": True, "b": False}),
+        (r"\bfoo\b", {"foo": True, "éfoo": True, "_foo": False}),
+        (r"^\ud83d\ude00[\u{1F600}-\u{1F601}]$", {"😀😁": True, "😀😂": False}),
+        (r"^\s$", {"\ufeff": True, "\u00a0": True, "\x85": False}),
+    ],
+)
+def test_patterns_mean_what_they_mean_in_ecmascript(pattern, texts):
+    text = GrammarVerifier.json_schema({"type": "string", "pattern": pattern}, TOKENS)
+    assert {one: value(text, json.dumps(one, ensure_ascii=False)) for one in texts} == texts
+    end = GrammarVerifier.json_schema({"type": "string", "not": {"pattern": pattern}}, TOKENS)
+    assert not any(value(end, json.dumps(one, ensure_ascii=False)) == texts[one] for one in texts)
+    keys = {"type": "object", "patternProperties": {pattern: {"type": "null"}}, "additionalProperties": False}
+    key = GrammarVerifier.json_schema(keys, TOKENS)
+    assert {
+        one: value(key, json.dumps({one: None}, ensure_ascii=False).replace(" ", "")) for one in texts
+    } == {one: valid and " " not in one for one, valid in texts.items()}
+
+
+@pytest.mark.parametrize("pattern", [r"^a$", r"^\d$", r"^\p{Lu}$"])
+def test_references_lead_to_the_schemas_of_patterns(pattern):
+    other = {r"^a$": r"^a\Z", r"^\d$": r"^[0-9]$"}.get(pattern, "^b$")
+    path = "#/patternProperties/" + pattern.replace("~", "~0").replace("/", "~1")
+    schema = {
+        "type": "object",
+        "patternProperties": {pattern: {"type": "integer"}, other: {"maximum": 3}},
+        "properties": {"x": {"$ref": path}},
+        "additionalProperties": False,
+    }
+    verifier = GrammarVerifier.json_schema(schema, TOKENS)
+    texts = {'{"x":5}': True, '{"x":"5"}': False, '{"y":1}': False}
+    assert {text: value(verifier, text) for text in texts} == texts
+    assert [value(verifier, f'{{"1":{number}}}') for number in (1, 5)] == [pattern == r"^\d$", False]
 
 
 def test_formats_are_the_same_in_grammars_and_at_the_end():

@@ -29,6 +29,19 @@ NAMED = (
 )
 SPECIAL = TAGGED.replace("</tool_call>", "<pad></tool_call>").replace('"name"', '<pad>"name"')
 REFUSING = "{% if messages[1].tool_calls %}{{ raise_exception('no tools') }}{% endif %}" + TAGGED
+MARKED = (
+    "{% for m in messages %}<|START|>{{ m.role }}{% if m.tool_calls %}<|START_ACTION|>"
+    '[{"tool_name": "{{ m.tool_calls[0].function.name }}", '
+    '"parameters": {{ m.tool_calls[0].function.arguments | tojson }}}]<|END_ACTION|>'
+    "{% else %}<|START_RESPONSE|>{{ m.content }}<|END_RESPONSE|>{% endif %}<|END|>{% endfor %}"
+)
+ACTING = (
+    "{% for m in messages %}{{ m.role }}:<msg>{% if m.tool_calls %}<c>{{ m.tool_calls[0].function.name }}:"
+    "{{ m.tool_calls[0].function.arguments | tojson }}</c></turn>"
+    "{% else %}<a>{{ m.content }}</a></turn>{% endif %}</s>{% endfor %}"
+)
+PROMPTING = ACTING + "{% if add_generation_prompt %}assistant:{% endif %}"
+COUNTING = NAMED.replace("<function=", "<{{ c.function.name | length }}=")
 TOOLS = [
     {
         "type": "function",
@@ -56,6 +69,10 @@ FORMATS = {
         "",
     ),
     "in special tokens": (SPECIAL, '{"name":"%s","arguments":%s}', ""),
+    "in markers": (MARKED, '<|START_ACTION|>[{"tool_name": "%s", "parameters": %s}]<|END_ACTION|>', " "),
+    "where answers have markers": (ACTING, "<c>%s:%s</c></turn>", " "),
+    "behind the prompt": (PROMPTING, "<msg><c>%s:%s</c></turn>", " "),
+    "another for every name": (COUNTING, '{"name":"%s","arguments":%s}', ""),
     "refused": (REFUSING, '{"name":"%s","arguments":%s}', ""),
 }
 CALLS = [

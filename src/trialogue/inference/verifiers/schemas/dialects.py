@@ -1,6 +1,6 @@
 """The draft of JSON Schema that a schema is written in, whether it is one of that draft, and what it refers to."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jsonschema import (
@@ -82,22 +82,23 @@ def _check(schema: dict[str, Any], draft: type[Validator]) -> None:
         raise SchemaMistake(mistake)
 
 
-def _mistake(schema: dict[str, Any], draft: type[Validator]) -> str | None:
+def _mistake(schema: Any, draft: type[Validator], path: tuple[str, ...] = ()) -> str | None:
     metaschema = draft(draft.META_SCHEMA)
     error = best_match(one for one in metaschema.iter_errors(schema) if one.validator not in _HARMLESS)
     if error is None:
         return None
-    return f"{pointer(error.absolute_path)}: {error.message} ({_DRAFTS[draft]})"
+    return f"{pointer((*path, *error.absolute_path))}: {error.message} ({_DRAFTS[draft]})"
 
 
 def resolved(schema: dict[str, Any], dialect: type[Validator]) -> list[Subschema]:
     """`schema`, every schema in it, and what else its references lead to.
 
-    Raises `SchemaMistake` for a reference that leads out of the schema, and not to a metaschema, or to nothing:
-    nothing is ever fetched.
+    Raises `SchemaMistake` for a reference that leads out of the schema, and not to a metaschema, to nothing or to no
+    schema, or back to itself: nothing is ever fetched.
     """
     specification = specification_with(identifier(dialect))
-    own, found = _objects(schema), dict[int, Subschema]()
+    own, found, checked = _objects(schema), dict[int, Subschema](), {id(schema)}
+    same = dict[int, list[Any]]()
     root: tuple[str, ...] = ()
     waiting = [(root, schema, REGISTRY.resolver_with_root(specification.create_resource(schema)))]
     while waiting:
@@ -105,6 +106,8 @@ def resolved(schema: dict[str, Any], dialect: type[Validator]) -> list[Subschema
         if not isinstance(one, dict) or id(one) in found or id(one) not in own:
             continue
         found[id(one)] = Subschema(path, one)
+        if isinstance(one.get("allOf"), list):
+            same[id(one)] = one["allOf"]
         resolver = resolver.in_subresource(specification.create_resource(one))
         waiting += reversed([((*path, *keys), inner, resolver) for keys, inner in within(one)])
         for keyword in ("$ref", "$dynamicRef"):
@@ -117,8 +120,35 @@ def resolved(schema: dict[str, Any], dialect: type[Validator]) -> list[Subschema
                 where = pointer((*path, keyword))
                 mend = "nothing is fetched, and the schema itself has no such place: put it into $defs"
                 raise SchemaMistake(f"{where} leads to {reference!r}: {mend}") from None
-            waiting.append((_place(reference), target.contents, target.resolver))
+            place = _place(reference)
+            foreign = isinstance(target.contents, dict) and id(target.contents) not in own
+            if id(target.contents) not in checked and not foreign:
+                # The metaschema visits what stands where it expects a schema, and a reference may lead elsewhere.
+                mistake = _mistake(target.contents, dialect, place)
+                if mistake is not None:
+                    raise SchemaMistake(mistake)
+                checked.add(id(target.contents))
+            if keyword == "$ref":
+                beside = [] if references_stand_alone(dialect) else same.get(id(one), [])
+                same[id(one)] = [*beside, target.contents]
+            waiting.append((place, target.contents, target.resolver))
+    looping = next((one for one in found.values() if _loops(one.schema, same)), None)
+    if looping is not None:
+        raise SchemaMistake(f"{pointer(looping.path)}: it refers to itself without end, and admits nothing")
     return list(found.values())
+
+
+def _loops(schema: dict[str, Any], same: Mapping[int, list[Any]]) -> bool:
+    """Whether `schema` is applied again to the value it is applied to; `same` are those that each so applies."""
+    waiting, seen = list(same.get(id(schema), ())), set[int]()
+    while waiting:
+        one = waiting.pop()
+        if one is schema:
+            return True
+        if id(one) not in seen:
+            seen.add(id(one))
+            waiting += same.get(id(one), ())
+    return False
 
 
 def _objects(value: Any) -> set[int]:

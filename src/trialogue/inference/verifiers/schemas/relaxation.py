@@ -1,13 +1,15 @@
 """What of a JSON schema a grammar can enforce: the schema without the keywords that would keep it from compiling."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, NamedTuple
 
 from jsonschema.protocols import Validator
 
 from trialogue.inference.verifiers.schemas.dialects import identifier, references_stand_alone
 from trialogue.inference.verifiers.schemas.keywords import EFFECTIVE, Place, Subschema
+from trialogue.inference.verifiers.schemas.patterns import for_grammars
 from trialogue.inference.verifiers.schemas.validation import in_grammars
 from trialogue.inference.verifiers.vocabularies import byte_tokenizer, matcher_of
 
@@ -37,6 +39,8 @@ _SOMETIMES = (
 )
 """Keywords that grammars may not enforce, each with those that mean something else without it."""
 _MOST_COMPILED = 60
+_LEAST, _MOST = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
+_TENTH = Decimal("0.1")
 
 
 class Relaxed(NamedTuple):
@@ -50,10 +54,11 @@ class Relaxed(NamedTuple):
 
 
 class _Edit(NamedTuple):
-    """Keywords to be left out of one schema."""
+    """Keywords to be left out of one schema, or to have what is in `instead`."""
 
     where: Subschema
     keywords: tuple[str, ...]
+    instead: Mapping[str, Any] = {}
 
 
 def relaxed(
@@ -66,10 +71,11 @@ def relaxed(
     """
     compiled, any_case = 0, {"coerce_one_of": True, **guidance}
     ignored = _edits(found, _BESIDE_REFERENCES) if references_stand_alone(dialect) else []
+    schemas = {id(one.schema) for one in found}
 
     def made(edits: Sequence[_Edit], guidance: dict[str, Any]) -> dict[str, Any]:
         draft = {"$schema": identifier(dialect), "x-guidance": guidance}
-        return {**_without(schema, [*ignored, *edits]), **draft}
+        return {**_edited(schema, schemas, [*ignored, *edits]), **draft}
 
     def error(edits: Sequence[_Edit], guidance: dict[str, Any] = any_case) -> str:
         nonlocal compiled
@@ -109,7 +115,7 @@ def _edits(found: Sequence[Subschema], keywords: tuple[str, ...]) -> list[_Edit]
 def _left(edits: Sequence[_Edit]) -> list[Place]:
     return [
         Place(where.path, keyword, where.schema[keyword])
-        for where, keywords in edits
+        for where, keywords, _ in edits
         for keyword in keywords
         if keyword in where.schema
     ]
@@ -126,6 +132,30 @@ def _certain(one: Subschema) -> Iterator[_Edit]:
     name = one.schema.get("format")
     if isinstance(name, str) and not in_grammars(name):
         yield _Edit(one, ("format",))
+    if one.schema.get("type") != "integer":
+        yield from _of_decimals(one)
+
+
+def _of_decimals(one: Subschema) -> Iterator[_Edit]:
+    """What llguidance takes for less than it is where its digits after the point are several.
+
+    Below 0.95 it misses 0.9, and of the multiples of 0.25 it misses 0.5.
+    """
+    for keyword in (*_LEAST, *_MOST):
+        bound = _decimal(one.schema.get(keyword))
+        near = bound.quantize(_TENTH, ROUND_FLOOR if keyword in _LEAST else ROUND_CEILING) if bound else bound
+        if near != bound:
+            yield _Edit(one, (keyword,), {keyword: float(str(near))})
+    factor = _decimal(one.schema.get("multipleOf"))
+    if factor is not None:
+        _, digits, exponent = factor.normalize().as_tuple()
+        if len(digits) > 1 and int(exponent) < -1:
+            yield _Edit(one, ("multipleOf",))
+
+
+def _decimal(value: Any) -> Decimal | None:
+    """The number `value` as it is written, where it is one with a fraction."""
+    return Decimal(repr(value)) if isinstance(value, float) and not value.is_integer() else None
 
 
 def _needed(edits: list[_Edit], fails: Callable[[list[_Edit]], bool]) -> list[_Edit]:
@@ -140,11 +170,16 @@ def _needed(edits: list[_Edit], fails: Callable[[list[_Edit]], bool]) -> list[_E
     return kept + _needed(second, lambda some: fails([*kept, *some]))
 
 
-def _without(schema: dict[str, Any], edits: Sequence[_Edit]) -> dict[str, Any]:
-    """`schema` without what `edits` name."""
+def _edited(schema: dict[str, Any], schemas: Set[int], edits: Sequence[_Edit]) -> dict[str, Any]:
+    """`schema` without what `edits` name, or with what they have instead, and patterns as grammars read them.
+
+    `schemas` are the ids of all schemas in it.
+    """
     dropped: dict[int, set[str]] = {}
-    for where, keywords in edits:
+    changed: dict[int, dict[str, Any]] = {}
+    for where, keywords, instead in edits:
         dropped.setdefault(id(where.schema), set()).update(keywords)
+        changed.setdefault(id(where.schema), {}).update(instead)
 
     def copied(value: Any) -> Any:
         if isinstance(value, list):
@@ -152,7 +187,24 @@ def _without(schema: dict[str, Any], edits: Sequence[_Edit]) -> dict[str, Any]:
         if not isinstance(value, dict):
             return value
         out = dropped.get(id(value), set())
-        return {key: copied(one) for key, one in value.items() if key not in out}
+        kept = {key: copied(one) for key, one in value.items() if key not in out}
+        if id(value) in schemas:
+            if isinstance(kept.get("pattern"), str):
+                kept["pattern"] = for_grammars(kept["pattern"])
+            if isinstance(kept.get("patternProperties"), dict):
+                kept["patternProperties"] = _by_grammars(kept["patternProperties"])
+        return {**kept, **changed.get(id(value), {})}
 
     copy: dict[str, Any] = copied(schema)
     return copy
+
+
+def _by_grammars(schemas: dict[str, Any]) -> dict[str, Any]:
+    """`schemas` by their patterns as grammars read them."""
+    translated = dict[str, Any]()
+    for pattern, schema in schemas.items():
+        name = for_grammars(pattern)
+        while name in translated:
+            name += "(?:)"
+        translated[name] = schema
+    return translated

@@ -17,11 +17,10 @@ from referencing.jsonschema import EMPTY_REGISTRY
 from trialogue.inference.verifiers.language_verifier import Invalid
 from trialogue.inference.verifiers.schemas.dialects import SchemaMistake
 from trialogue.inference.verifiers.schemas.keywords import Subschema, pointer
+from trialogue.inference.verifiers.schemas.patterns import for_python
 from trialogue.inference.verifiers.vocabularies import END_OF_BYTES, byte_tokenizer, matcher_of
 
 _DIGITS = Context(prec=1000)
-_OUTSIDE = {r"\d": "[0-9]", r"\D": "[^0-9]", r"\w": "[0-9A-Za-z_]", r"\W": "[^0-9A-Za-z_]"}
-_IN_CLASS = {r"\d": "0-9", r"\w": "0-9A-Za-z_"}
 
 
 def validation(
@@ -35,6 +34,8 @@ def validation(
     """
     nodes = {id(one.schema): one for one in found}
     exact = _exact(schema, nodes)
+    if any("unevaluatedProperties" in one.schema for one in found):
+        _check_patterns_beside_unevaluated(found)
     formats = {one.schema.get("format") for one in found}
     checker = _checker(frozenset(name for name in formats if isinstance(name, str)))
     validator = _exact_validator(dialect)(exact, registry=EMPTY_REGISTRY, format_checker=checker)
@@ -123,36 +124,47 @@ def _exact(value: Any, nodes: dict[int, Subschema]) -> Any:
         # A schema that names its dialect would be validated by a validator without exact numbers.
         exact.pop("$schema", None)
         if isinstance(exact.get("pattern"), str):
-            exact["pattern"] = _python_pattern(exact["pattern"], (*path, "pattern"), regex.compile)
+            exact["pattern"] = _python_pattern(exact["pattern"], (*path, "pattern"))
         if isinstance(exact.get("patternProperties"), dict):
-            exact["patternProperties"] = {
-                _python_pattern(pattern, (*path, "patternProperties", pattern), re.compile): one
-                for pattern, one in exact["patternProperties"].items()
-            }
+            exact["patternProperties"] = _Patterns(exact["patternProperties"], (*path, "patternProperties"))
     return exact
 
 
-def _python_pattern(pattern: str, path: Sequence[str], compile_: Callable[[str], object]) -> str:
-    """`pattern` of ECMAScript for Python, whose classes have digits of all scripts and whose $ lets a line end."""
-    inside = False
+class _Patterns(dict[str, Any]):
+    """The schemas of `patternProperties` by patterns of Python, where references find them by those of ECMAScript."""
 
-    def translated(match: re.Match[str]) -> str:
-        nonlocal inside
-        found = match[0]
-        if found == "[" and inside:
-            return r"\["
-        if found in "[]":
-            inside = found == "["
-        elif found == "$":
-            return found if inside else r"\Z"
-        return (_IN_CLASS if inside else _OUTSIDE).get(found, found)
+    def __init__(self, schemas: dict[str, Any], path: Sequence[str]) -> None:
+        super().__init__()
+        self._schemas = schemas
+        for pattern, schema in schemas.items():
+            python = _python_pattern(pattern, (*path, pattern))
+            while python in self or (python in schemas and python != pattern):
+                python += "(?:)"
+            self[python] = schema
 
-    python = re.sub(r"\\.|[][$]", translated, pattern, flags=re.DOTALL)
+    def __missing__(self, pattern: str) -> Any:
+        return self._schemas[pattern]
+
+
+def _python_pattern(pattern: str, path: Sequence[str]) -> str:
+    python = for_python(pattern)
     try:
-        compile_(python)
-    except (re.error, regex.error, RecursionError) as error:
+        regex.compile(python)
+    except (regex.error, RecursionError) as error:
         raise SchemaMistake(f"{pointer(path)}: {pattern!r} is no regular expression: {error}") from None
     return python
+
+
+def _check_patterns_beside_unevaluated(found: Sequence[Subschema]) -> None:
+    """Raises `SchemaMistake` for a pattern that Python's `re` lacks, with which jsonschema finds what is evaluated."""
+    for path, schema in found:
+        for pattern in schema.get("patternProperties", ()):
+            try:
+                re.compile(for_python(pattern))
+            except re.error as error:
+                where = pointer((*path, "patternProperties", pattern))
+                mend = f"{where}: use a simpler pattern beside unevaluatedProperties: {error}"
+                raise SchemaMistake(mend) from None
 
 
 @cache
@@ -167,7 +179,12 @@ def _exact_validator(dialect: type[Validator]) -> type[Validator]:
 
     return extend(
         dialect,
-        validators={"multipleOf": _multiple_of, "pattern": _pattern},
+        validators={
+            "additionalProperties": _additional_properties,
+            "multipleOf": _multiple_of,
+            "pattern": _pattern,
+            "patternProperties": _pattern_properties,
+        },
         type_checker=dialect.TYPE_CHECKER.redefine("integer", is_integer),
     )
 
@@ -186,3 +203,26 @@ def _multiple_of(validator: Validator, factor: Any, value: Any, _: object) -> It
 def _pattern(validator: Validator, pattern: str, value: Any, _: object) -> Iterator[ValidationError]:
     if validator.is_type(value, "string") and not regex.search(pattern, value):
         yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+def _pattern_properties(validator: Any, patterns: Any, value: Any, _: object) -> Iterator[ValidationError]:
+    if not validator.is_type(value, "object"):
+        return
+    for pattern, schema in patterns.items():
+        for key, one in value.items():
+            if regex.search(pattern, key):
+                yield from validator.descend(one, schema, path=key, schema_path=pattern)
+
+
+def _additional_properties(
+    validator: Any, schema: Any, value: Any, parent: dict[str, Any]
+) -> Iterator[ValidationError]:
+    if not validator.is_type(value, "object"):
+        return
+    named, patterns = parent.get("properties", {}), parent.get("patternProperties", {})
+    for key, one in value.items():
+        if key not in named and not any(regex.search(pattern, key) for pattern in patterns):
+            if schema is False:
+                yield ValidationError(f"no property may be called {key!r}")
+            else:
+                yield from validator.descend(one, schema, path=key)
