@@ -31,6 +31,10 @@ class InputError(ValueError):
         return InputError, (self.field, self.value, self.mend)
 
 
+class NotValidError(ValueError):
+    """Why a whole text that means something is not valid, in a line."""
+
+
 def _in_one_line(value: object) -> str:
     """The representation of `value` without line breaks, its middle left out where it is long."""
     try:
@@ -151,11 +155,13 @@ def reason(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
 
 
-def require_text(field: str, text: str, where: object = None) -> None:
-    """Raise `InputError` for a string with a lone surrogate, which JSON can write and UTF-8 cannot.
+def require_text(field: str, text: object, where: object = None) -> None:
+    """Raise `InputError` for what is no string, and for one with a lone surrogate, which JSON can write, UTF-8 cannot.
 
     The error names `field` and, as its value, `where` the string is from, else the string.
     """
+    if not isinstance(text, str):
+        raise InputError(field, text if where is None else where, "give a text")
     try:
         text.encode()
     except UnicodeEncodeError as error:

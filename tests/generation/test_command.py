@@ -115,6 +115,16 @@ def test_reasons(say: Say) -> None:
     assert (ended["ended"], ended["reason"]) == ("eos", None)
 
 
+def test_what_is_wrong_with_a_whole_text_is_said(say: Say) -> None:
+    schema = ("--verifier", 'json-schema:{"enum": ["a"], "not": {"const": "a"}}')
+    why = "the root: 'a' should not be valid under {'const': 'a'}"
+    drawn = say(
+        "--prompt", "the cat", *schema, "--walk", "tokenwise-rejection", "--method", "mask", "--n", "2"
+    )
+    assert {line["text"] for line in drawn.lines} == {'"a"'}
+    assert {line["reason"] for line in drawn.lines} == {f"failed: the text is whole and not valid: {why}"}
+
+
 def test_reasons_of_failures(say: Say) -> None:
     prompt = ("--prompt", "the cat", "--n", "20")
     schema = ("--verifier", 'json-schema:{"type": "array", "items": {"enum": ["abc"]}, "minItems": 3}')

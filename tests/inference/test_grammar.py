@@ -1,5 +1,6 @@
 """Grammars against languages enumerated in plain Python: every prefix, every child, whatever the rows do."""
 
+import re
 import threading
 
 import pytest
@@ -353,6 +354,8 @@ def test_one_verifier_serves_several_threads():
         ),
         (lambda t: GrammarVerifier.lark("", t), "lark='': no start rule found$"),
         (lambda t: GrammarVerifier.regex("a", t, memory=0), "memory=0"),
+        (lambda t: GrammarVerifier.regex(re.compile("a"), t), r"regex=re.compile\('a'\): give a text"),
+        (lambda t: GrammarVerifier.lark(None, t), "lark=None: give a text"),
     ],
 )
 def test_grammars_that_cannot_be_used_are_named_in_one_line(build, message):

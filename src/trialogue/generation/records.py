@@ -32,7 +32,7 @@ def records_of(
     where there is none, or where it was not asked for. A sample is `accepted` only where none of them is below its
     threshold.
     """
-    texts, completions = samples.texts(), samples.completions()
+    texts, completions, refusals = samples.texts(), samples.completions(), samples.refusals()
     columns = {
         name: getattr(samples, name).tolist() for name in ("accepted", "log_prob", "log_weight", *COSTS)
     }
@@ -66,9 +66,10 @@ def records_of(
                 drawn=len(completions[row]),
                 max_new_tokens=sampling.longest,
                 context=oracle.max_length,
+                refusal=refusals[row],
             )
         elif ended is not None:
-            reason = reasons.rejection(ended, sampling.longest, *below[:1])
+            reason = reasons.rejection(ended, sampling.longest, *below[:1], *filter(None, [refusals[row]]))
         records.append(
             {
                 "id": settings.prompts[place].id,

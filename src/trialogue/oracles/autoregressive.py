@@ -232,7 +232,10 @@ class Verifier(ABC):
     notes: Sequence[str] = ()
     """What a user should know of it before it is used"""
     parser: Callable[[str], Any] | None = None
-    """The function from an accepted text to its value, where the verifier knows what texts stand for"""
+    """The function from an accepted text to its value, where the verifier knows what texts stand for.
+
+    Of other texts it raises `ValueError`: `NotValidError`, where one is whole, says what is wrong with it.
+    """
 
     @abstractmethod
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig
 
-from trialogue.errors import InputError, one_of
+from trialogue.errors import InputError, one_of, reason
 from trialogue.inference.custom_generate.call import Call, read_call
 from trialogue.inference.custom_generate.following import Follower, RecordedWalk
 from trialogue.inference.custom_generate.oracles import evaluating, oracle_of
@@ -220,7 +220,14 @@ def _made(
     if is_verifier(verifier):
         return as_verifier(verifier)
     make = cast(Callable[[Tokenization], Verifier], verifier)
-    made = make(tokenization)
+    mend = "it is called with a Tokenization, to make a verifier: put a function of a text into TextVerifier there"
+    try:
+        made = make(tokenization)
+    except InputError:
+        raise
+    except Exception as error:
+        name = getattr(verifier, "__name__", type(verifier).__name__)
+        raise InputError("verifier", name, f"{mend} ({reason(error)})") from error
     if not is_verifier(made):
-        raise InputError("verifier", type(made).__name__, "the function must return a Verifier")
+        raise InputError("verifier", type(made).__name__, f"the function must return a Verifier: {mend}")
     return as_verifier(made)

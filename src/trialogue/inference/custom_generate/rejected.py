@@ -43,7 +43,7 @@ def report(
     rejected = (~samples.accepted).nonzero()[:, 0].tolist()
     if policy == "keep" or not rejected:
         return
-    why: Counter[str] = Counter()
+    why, refusals = Counter[str](), samples.refusals()
     for row in rejected:
         length, drawn = int(samples.lengths[row]), int(samples.lengths[row] - samples.prompt_lengths[row])
         if samples.stopped[row] == "failed":
@@ -55,12 +55,14 @@ def report(
                     drawn=drawn,
                     max_new_tokens=max_new_tokens,
                     context=oracle.max_length,
+                    refusal=refusals[row],
                 )
             ] += 1
         elif samples.stopped[row]:
             why[f"stopped by {samples.stopped[row]}"] += 1
         else:
-            why[reasons.rejection(_ended(samples, row, max_new_tokens, oracle), max_new_tokens)] += 1
+            ended = _ended(samples, row, max_new_tokens, oracle)
+            why[reasons.rejection(ended, max_new_tokens, *filter(None, [refusals[row]]))] += 1
     told = "; ".join(f"{reason} ({count})" if len(why) > 1 else reason for reason, count in why.most_common())
     line = f"{len(rejected)} of {len(samples.accepted)} samples are not accepted: {told}"
     if policy == "warn":

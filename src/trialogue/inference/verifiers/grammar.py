@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from llguidance import regex_to_lark
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, require_text
 from trialogue.inference.verifiers.language_verifier import Language, LanguageVerifier, shortened
 from trialogue.inference.verifiers.schemas.languages import JsonSchema, Whitespace, json_language
 from trialogue.inference.verifiers.schemas.models import model_language
@@ -27,6 +27,7 @@ class GrammarVerifier(LanguageVerifier):
         Classes such as `\\d` and `.` mean what they mean in Python's `re`; there are no look-arounds and no
         back-references. Raises `InputError` where the pattern does not compile or matches nothing.
         """
+        require_text("regex", pattern)
         # llguidance drops a backslash with nothing behind it.
         if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
             mend = "the backslash at its end escapes nothing: leave it out, or double it to mean a backslash"
@@ -97,4 +98,5 @@ class GrammarVerifier(LanguageVerifier):
 
         Raises `InputError` where the grammar does not compile or admits nothing.
         """
+        require_text("lark", grammar)
         return cls(Language(grammar, shortened(grammar)), tokenization, memory, "lark")

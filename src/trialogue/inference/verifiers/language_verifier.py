@@ -20,7 +20,7 @@ from llguidance import LLMatcher
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, NotValidError, whole_number
 from trialogue.inference.verifiers.closing_tokens import ClosingTokens
 from trialogue.inference.verifiers.lark_errors import mend_of_grammar
 from trialogue.inference.verifiers.stop_strings import StopStrings
@@ -40,6 +40,10 @@ Tokens = NDArray[np.int64]
 
 class Invalid(ValueError):
     """Why a text of a grammar is not in a language, in a line."""
+
+
+class NotValid(Invalid, NotValidError):
+    """Why a whole text of a grammar is not in a language."""
 
 
 class Language(NamedTuple):

@@ -6,12 +6,22 @@ from trialogue.inference.walks.walk import Walk
 
 
 def failure(
-    walk: Walk[Any], *, cut: bool, length: int, drawn: int, max_new_tokens: int, context: int | None
+    walk: Walk[Any],
+    *,
+    cut: bool,
+    length: int,
+    drawn: int,
+    max_new_tokens: int,
+    context: int | None,
+    refusal: str | None,
 ) -> str:
     """Why a sample of `length` tokens, `drawn` of them its own, had no way on.
 
-    `cut` says whether temperature 0, top-k or the like leave tokens out, `context` is the longest sequence.
+    `cut` says whether temperature 0, top-k or the like leave tokens out, `context` is the longest sequence, `refusal`
+    what is wrong with its text if that is whole.
     """
+    if refusal is not None:
+        return f"the text is whole and not valid: {refusal}"
     if walk.rows_per_sample > 1:
         return f"all {walk.rows_per_sample} rows were rejected"
     reason = "no token allowed"
@@ -25,12 +35,12 @@ def failure(
     return reason
 
 
-def rejection(ended: str, max_new_tokens: int, below: str = "") -> str:
+def rejection(ended: str, max_new_tokens: int, *said: str) -> str:
     """Why a complete sample was rejected that `ended` by "eos", "stop", "max_new_tokens" or "context".
 
-    `below` names the threshold that its value is below.
+    `said` is what is known of it: which threshold its value is below, what is wrong with its text.
     """
-    rejected = f"rejected by the verifier: {below}" if below else "rejected by the verifier"
+    rejected = ": ".join(("rejected by the verifier", *said[:1]))
     if ended == "max_new_tokens":
         return f"cut at max_new_tokens={max_new_tokens}: {rejected}"
     if ended == "context":

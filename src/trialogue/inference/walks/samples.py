@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, NotValidError
 
 
 class Cost(NamedTuple):
@@ -116,3 +116,20 @@ class Samples:
             raise InputError("parsed", None, mend)
         judged = zip(self.texts(), self.accepted.tolist(), strict=True)
         return [self.parser(text) if accepted else None for text, accepted in judged]
+
+    def refusals(self) -> list[str | None]:
+        """What is wrong with the text of each sample that is whole and not valid, where the run's verifier can tell."""
+        if self.parser is None or self.decode is None:
+            return [None] * len(self.lengths)
+        judged = zip(self.texts(), self.accepted.tolist(), strict=True)
+        return [None if accepted else _refusal(self.parser, text) for text, accepted in judged]
+
+
+def _refusal(parser: Callable[[str], Any], text: str) -> str | None:
+    try:
+        parser(text)
+    except NotValidError as error:
+        return str(error)
+    except ValueError:
+        pass
+    return None

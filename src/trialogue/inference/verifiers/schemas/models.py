@@ -9,7 +9,7 @@ from pydantic.errors import PydanticUserError
 
 from trialogue.errors import InputError, reason
 from trialogue.inference.verifiers.function import answer_of, checked_timeout
-from trialogue.inference.verifiers.language_verifier import Invalid, Language
+from trialogue.inference.verifiers.language_verifier import Language, NotValid
 from trialogue.inference.verifiers.schemas.dialects import SchemaMistake
 from trialogue.inference.verifiers.schemas.languages import Whitespace, schema_content, spacing
 from trialogue.inference.verifiers.schemas.validation import exact_value
@@ -51,14 +51,14 @@ def model_language(
                 return adapter.validate_json(text)
         except ValidationError as error:
             # What a function of the user's raises is a fault of its own; this is a verdict.
-            return Invalid(_first(error))
+            return NotValid(_first(error))
 
     validated.__name__ = shown
 
     def parse(text: str) -> Any:
         exact_value(text)
         value = answer_of(validated, text, timeout)
-        if isinstance(value, Invalid):
+        if isinstance(value, NotValid):
             raise value
         return value
 

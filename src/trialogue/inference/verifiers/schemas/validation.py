@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from datetime import date
 from decimal import Context, Decimal
 from functools import cache
 from typing import Any
@@ -14,13 +15,14 @@ from jsonschema.validators import extend
 from llguidance import LLMatcher
 from referencing.jsonschema import EMPTY_REGISTRY
 
-from trialogue.inference.verifiers.language_verifier import Invalid
+from trialogue.inference.verifiers.language_verifier import Invalid, NotValid
 from trialogue.inference.verifiers.schemas.dialects import SchemaMistake
 from trialogue.inference.verifiers.schemas.keywords import Subschema, pointer
 from trialogue.inference.verifiers.schemas.patterns import for_python
 from trialogue.inference.verifiers.vocabularies import END_OF_BYTES, byte_tokenizer, matcher_of
 
 _DIGITS = Context(prec=1000)
+_WITH_A_DAY, _DAY = ("date", "date-time"), len("YYYY-MM-DD")
 
 
 def validation(
@@ -46,7 +48,7 @@ def validation(
         except RecursionError:
             raise Invalid("it is nested too deeply") from None
         if error is not None:
-            raise Invalid(f"{pointer(error.absolute_path)}: {error.message}")
+            raise NotValid(f"{pointer(error.absolute_path)}: {error.message}")
         return json.loads(text)
 
     return value
@@ -82,9 +84,19 @@ def _grammar_check(name: str) -> Callable[[object], bool]:
         if not isinstance(value, str):
             return True
         tokens = [*json.dumps(value, ensure_ascii=False).encode(errors="replace"), END_OF_BYTES]
-        return bool(_of_format(name).deep_copy().validate_tokens(tokens) == len(tokens))
+        written = bool(_of_format(name).deep_copy().validate_tokens(tokens) == len(tokens))
+        return written and (name not in _WITH_A_DAY or _is_day(value[:_DAY]))
 
     return check
+
+
+def _is_day(text: str) -> bool:
+    """Whether a calendar has the day YYYY-MM-DD: grammars give February 29 days in every year."""
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def exact_value(text: str) -> Any:
