@@ -243,6 +243,10 @@ def test_what_a_user_is_told(schema, said):
             "$defs/a: it refers to itself without end",
         ),
         ({"type": "string", "not": {"pattern": "("}}, "not/pattern: '(' is no regular expression"),
+        (
+            {"type": "string", "pattern": "^a{1,2}+$"},
+            "pattern: '^a{1,2}+$' is no regular expression: multiple repeat",
+        ),
         ({"enum": []}, "Unsatisfiable schema"),
         (
             {"type": "object", "properties": {"a": False}, "required": ["a"]},

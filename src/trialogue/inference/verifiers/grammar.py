@@ -17,7 +17,9 @@ class GrammarVerifier(LanguageVerifier):
     """The verifier of a language that is made by `regex`, `lark`, `json_schema`, `pydantic` or `tools`.
 
     A text of JSON is in the language where it is valid: what no grammar enforces is validated when a text is complete,
-    and `notes` say what that is.
+    and `notes` say what that is. Numbers and strings are in the spelling that the grammar writes: `1.0` is not in the
+    language of integers, numbers with bounds have no exponents, and some no zeros at their end; in strings only what
+    has to be escaped is.
     """
 
     @classmethod

@@ -23,7 +23,8 @@ _ESCAPE = (
     r"|x[0-9a-fA-F]{2}|c[a-zA-Z]|[pP]\{[^{}]*\}|k<\w+>|[1-9][0-9]*|.)"
 )
 _TOKENS = re.compile(
-    rf"(?P<escape>{_ESCAPE})|(?P<class>\[\^?)|(?P<quantifier>\{{[0-9]+(?:,[0-9]*)?\}})"
+    rf"(?P<escape>{_ESCAPE})|(?P<class>\[\^?)|(?P<possessive>(?:[*+?]|\{{[0-9]+(?:,[0-9]*)?\}})\+)"
+    r"|(?P<quantifier>\{[0-9]+(?:,[0-9]*)?\})"
     r"|(?P<named>\(\?<(?![=!]))|(?P<other>.)",
     re.DOTALL,
 )
@@ -53,6 +54,8 @@ def _translated(pattern: str, end: str) -> str:
             parts.append(_whole_class(body, found == "[^"))
         elif match.lastgroup == "escape":
             parts.append(_escaped(found))
+        elif match.lastgroup == "possessive":
+            parts.append(f"{found[:-1]}**")  # nothing to repeat, as ECMAScript has it, for Python too
         elif match.lastgroup == "named":
             parts.append("(?P<")
         elif match.lastgroup == "other" and found in "${}]":
