@@ -418,3 +418,11 @@ def test_what_can_be_honoured_is_loaded(nothing_is_loaded: None) -> None:
 def test_a_function_that_makes_no_verifier_is_refused() -> None:
     with pytest.raises(InputError, match="must return a Verifier"):
         drawn(verifier=lambda _: 1.0)
+
+
+@pytest.mark.parametrize(
+    "verifier", [lambda text: text.startswith("a"), re.compile("a+").fullmatch, lambda text: True]
+)
+def test_a_function_of_text_is_no_maker_of_verifiers(verifier):
+    with pytest.raises(InputError, match="TextVerifier"):
+        drawn(PROMPTS[:1], walk=TokenwiseRejection("mask"), verifier=verifier)
