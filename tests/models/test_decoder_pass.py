@@ -1,4 +1,4 @@
-"""The short pass of a decoder gives what the model's own code does, is taken only where it is right, and calls hooks."""
+"""The short pass of a decoder gives what the model's own code does, and is taken only where it is right."""
 
 from typing import Any
 
