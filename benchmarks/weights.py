@@ -114,7 +114,7 @@ def main() -> None:
         print(json.dumps(measured(arguments, arguments.one)))
         return
     record = Record("weights")
-    table = Table("weights", *(f"tokens/s, batch {rows}" for rows in arguments.batches))
+    table = Table("weights", *(f"tokens/CPU s, batch {rows}" for rows in arguments.batches))
     for name in ("perplexity", "total variation", "peak MiB", "seconds to load"):
         table.add_column(name)
     for weights in arguments.formats:
