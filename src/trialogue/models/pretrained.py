@@ -5,7 +5,7 @@ A model comes by hub id, folder, GGUF file, or the short name of one that was se
 
 from __future__ import annotations
 
-import math
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,19 +15,18 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
+from trialogue.models.cache_check import CHECKED_LENGTH, cache_error, tolerance
 from trialogue.models.checkpoint_loading import Checkpoint, first_line
-from trialogue.models.packed_linear import WeightIsPackedError, pack_linear_layers
+from trialogue.models.decoder_pass import DecoderPass
+from trialogue.models.packed.choice import packed_as, require_weights
+from trialogue.models.packed.linear import WeightIsPackedError, formats_of
 from trialogue.models.position_cache import PositionCache
 from trialogue.models.pretrained_contexts import CachedContext, RecomputedContext
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Autoregressive, Context
 
 _BATCH_SIZE = 16
-_CHECKED_LENGTH = 6
 _CHECKED_WINDOW = 64
-# Of `_cache_error`: a position that holds the wrong keys makes 0.2 and more, rounding 0.03 in bfloat16 and 1e-5 in
-# float32.
-_TOLERANCE = {torch.bfloat16: 0.15, torch.float16: 0.03}
 
 
 def load_pretrained(
@@ -39,21 +38,28 @@ def load_pretrained(
     recompute: bool = False,
     batch_size: int = _BATCH_SIZE,
     packed: bool = True,
+    weights: str = "float32",
 ) -> PretrainedOracle:
     """Load the model `name`: a hub id, a folder, a GGUF file, or the short name of a model that was set up before.
 
     `device` is the GPU where there is one. `dtype` is a name of torch's, or "auto" for that of the checkpoint. Code of
     the model's repository runs only with `remote_code`. `recompute` evaluates whole prefixes at every step, for models
     whose state cannot be rewound. `batch_size` is how many rows `generate` moves at once by default. `packed` lays out
-    the weights for the processor where that helps, which makes decoding on a CPU up to 1.8 times as fast; the model
-    itself can then be neither trained nor saved.
+    the weights for the processor where that helps; the model itself can then be neither trained nor saved.
+
+    `weights` is the format that packed layers keep them in: "float32", "bfloat16", "int8" (a scale for every output),
+    "int4" (a scale and an offset for every 32 weights of an output; output embeddings in int8), or "auto": what
+    measures fastest on this processor among those whose next-token laws stay within `LAW_DISTANCE` of float32 (mean
+    total variation over a short English text). "auto" keeps two copies, of 8 or 4 and of 16 bits, where many rows are
+    multiplied faster so. Layers that a format does not fit keep the next wider one; the oracle's `weights` says which
+    formats are in use. Residual stream, attention and cache are in float32.
 
     Raises `InputError` for a model that cannot be had, has no tokenizer, or cannot be rewound although `recompute` is
-    off, and for a device that is not there.
+    off, for a device that is not there, and for weights in a format that this processor or torch cannot multiply.
     """
 
     checkpoint = PretrainedCheckpoint(name, device=device, dtype=dtype, remote_code=remote_code)
-    return checkpoint.load(recompute=recompute, batch_size=batch_size, packed=packed)
+    return checkpoint.load(recompute=recompute, batch_size=batch_size, packed=packed, weights=weights)
 
 
 class PretrainedCheckpoint:
@@ -77,7 +83,12 @@ class PretrainedCheckpoint:
         self.max_length: int | None = getattr(config, "max_position_embeddings", None)
 
     def load(
-        self, *, recompute: bool = False, batch_size: int = _BATCH_SIZE, packed: bool = True
+        self,
+        *,
+        recompute: bool = False,
+        batch_size: int = _BATCH_SIZE,
+        packed: bool = True,
+        weights: str = "float32",
     ) -> PretrainedOracle:
         """Read the weights. The oracle's tokenization is this one, unless its head answers for more tokens or fewer."""
         name = self._files.name
@@ -87,13 +98,18 @@ class PretrainedCheckpoint:
                 model, self.tokenization, name=name, recompute=recompute, batch_size=batch_size
             )
 
+        require_weights(weights, packed, self._files.dtype, self._files.device)
         model = self._files.model()
         if packed:
-            pack_linear_layers(model)
             with suppress(WeightIsPackedError):  # its code reads a weight itself
+                packed_as(weights, model, self.tokenization)
                 return oracle(model)
             del model
             model = self._files.model()
+            if weights != "float32":
+                warnings.warn(
+                    f"{name}: its code reads weights itself, so they stay as they are", stacklevel=3
+                )
         return oracle(model)
 
 
@@ -102,7 +118,8 @@ class PretrainedOracle(Autoregressive):
 
     Prefixes are token ids as the tokenizer gives them: nothing is put before them, so a prompt holds at least one
     token. `vocab_size` counts what the model answers for, `max_length` the positions it knows (None where it states
-    none), `layers` its blocks. Where the model has several tokens that end a sequence, `eos` answers for all of them.
+    none), `layers` its blocks, `weights` the formats of its linear layers and their shares. Where the model has several
+    tokens that end a sequence, `eos` answers for all of them.
 
     A model whose cached passes cannot start anywhere (a recurrent state, a sliding window that is shorter than the
     sequences, or passes that prove to differ from fresh ones) is refused with the reason, unless `recompute` is set:
@@ -141,8 +158,10 @@ class PretrainedOracle(Autoregressive):
         self.layers: int = config.num_hidden_layers
         self.width: int = config.hidden_size
         self.device, self.dtype = model.device, model.dtype
+        self.weights = formats_of(model)
         self.plain_head = self._head_is_plain()
         self.window: int | None = None
+        self.decoder: DecoderPass | None = None
         if not recompute:
             kind = _recurrent(model, config)
             if kind:
@@ -189,75 +208,50 @@ class PretrainedOracle(Autoregressive):
 
     def _head_is_plain(self) -> bool:
         """Whether logits are the output embeddings of the last hidden state, and nothing else."""
-        tokens = self._probe_tokens(1)
+        # Code of a model may take another way for a single token.
+        return all(self._head_multiplies(self._probe_tokens(1, length)) for length in (1, CHECKED_LENGTH))
+
+    def _head_multiplies(self, tokens: Tensor) -> bool:
         with torch.inference_mode():
             logits = self.model(input_ids=tokens, use_cache=False).logits
             from_body = self.head(self.body(input_ids=tokens, use_cache=False).last_hidden_state)
         return bool(torch.allclose(from_body.float(), logits.float(), rtol=1e-3, atol=1e-3))
 
-    def _probe_tokens(self, rows: int, length: int = 6) -> Tensor:
+    def _probe_tokens(self, rows: int, length: int) -> Tensor:
         steps = torch.arange(rows * length, device=self.device).view(rows, length)
         return (steps * 7919 + 3) % self.vocab_size
 
     def _require_right_cache(self) -> None:
-        """Raise unless ragged rows that rewind give what fresh passes give."""
+        """Raise unless ragged rows that rewind give what fresh passes give; `decoder` only where it does too."""
         again = "recompute=True evaluates whole prefixes instead"
-        bounds = [bound for bound in (self.window, self.max_length) if bound is not None]
+        self.decoder = DecoderPass.of(self.body) if self.plain_head else None
+        if self.decoder is not None:
+            with suppress(RuntimeError, AttributeError, TypeError):  # a layer that is not what its name says
+                if self._cache_is_right(CHECKED_LENGTH):
+                    return
+            self.decoder = None
         try:
-            difference = self._cache_error(min([_CHECKED_LENGTH, *bounds]))
+            right = self._cache_is_right(CHECKED_LENGTH)
         except (torch.OutOfMemoryError, WeightIsPackedError):
             raise
         except Exception as error:  # what a model makes of masks and positions that it does not expect
             mend = f"it takes no passes over ragged rows ({first_line(error)}); {again}"
             raise InputError("model", self.name, mend) from error
-        # Of NaN `<=` is false, as it should be.
-        if not difference <= _TOLERANCE.get(self.dtype, 1e-3):
-            mend = f"its cached passes differ from fresh ones; {again}"
-            raise InputError("model", self.name, mend)
+        if not right:
+            raise InputError("model", self.name, f"its cached passes differ from fresh ones; {again}")
 
     def _binds(self, window: int) -> bool:
         """Whether cached passes are wrong, or too long to try, for sequences longer than `window`."""
         if self.max_length is not None and self.max_length <= window:
             return False
-        if window > _CHECKED_WINDOW:
-            return True
-        length = max(window + 2, _CHECKED_LENGTH)
+        return window > _CHECKED_WINDOW or not self._cache_is_right(max(window + 2, CHECKED_LENGTH))
+
+    def _cache_is_right(self, length: int) -> bool:
         bounds = [bound for bound in (self.window, self.max_length) if bound is not None]
-        return not self._cache_error(min([length, *bounds])) <= _TOLERANCE.get(self.dtype, 1e-3)
+        return self._cache_error(min([length, *bounds])) <= tolerance(self)
 
     def _cache_error(self, length: int) -> float:
-        """How far answers of rewound ragged rows of up to `length` tokens are from those of fresh passes.
-
-        The root mean square over the vocabulary of the difference of log-probabilities, in standard deviations of the
-        fresh ones, so that it means the same for a flat law as for a peaked one; the greatest of six answers.
-        """
-        tokens, rows = self._probe_tokens(2, length).cpu(), torch.tensor([0, 1])
-        last = torch.tensor([length, length - 2]).clamp_min(1)
-        wrong = tokens.clone()
-        wrong[:, 2:] = (wrong[:, 2:] + 1) % self.vocab_size
-        # Together in a pass: rows that begin at different places, that end at different places, and single tokens.
-        schedule = [
-            (torch.tensor([2, 3]), (last.max() - 1).clamp_min(1).expand(2)),
-            (torch.tensor([3, 2]), last),
-            (last, last),
-        ]
-        worst = 0.0
-        with torch.inference_mode():
-            cached: Context = CachedContext(self, length, (), PositionCache(self.layers, 2, length))
-            fresh: Context = RecomputedContext(self, length, ())
-            cached.features(wrong, torch.zeros_like(last), last, rows)
-            stops = torch.cat([stop for _, stop in schedule])
-            again, every = tokens.repeat(len(schedule), 1), torch.arange(len(stops))
-            laws = fresh.log_probs(fresh.features(again, torch.zeros_like(stops), stops, every))
-            for (start, stop), expected in zip(schedule, laws.double().split(len(rows)), strict=True):
-                features = cached.features(tokens, start.minimum(stop), stop, rows)
-                answers = cached.log_probs(features).double()
-                for answer, law in zip(answers, expected, strict=True):
-                    known = law.isfinite()
-                    difference = (answer - law)[known].square().mean().sqrt()
-                    error = float(difference / law[known].std().clamp_min(torch.finfo(torch.float32).tiny))
-                    worst = error if math.isnan(error) else max(worst, error)
-        return worst
+        return cache_error(self, self._probe_tokens(2, length))
 
 
 def _recurrent(model: Any, config: Any) -> str:

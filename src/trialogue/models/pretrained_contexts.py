@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
+from trialogue.models.decoder_pass import DecoderPass
 from trialogue.models.position_cache import Place, PositionCache
 from trialogue.oracles import Context
 
@@ -21,15 +22,18 @@ class CausalModel(Protocol):
     """The parts of a causal Hugging Face model that a context evaluates, as `PretrainedOracle` names them.
 
     `model` is the whole and `body` what gives `width` hidden states, of which the output embeddings `head` make logits,
-    and nothing else where it is a `plain_head`. `other_ends` are tokens that mean the same as `eos`.
+    and nothing else where it is a `plain_head`. `decoder`, where there is one, gives the states with fewer operators.
+    `other_ends` are tokens that mean the same as `eos`.
     """
 
     model: Any
     body: Any
     head: Any
     plain_head: bool
+    decoder: DecoderPass | None
     vocab_size: int
     width: int
+    layers: int
     eos: int | None
     other_ends: tuple[int, ...]
     device: torch.device
@@ -87,13 +91,22 @@ class PretrainedContext(Context):
         self.passes += 1
         rows = torch.arange(len(ids), device=ids.device)
         if oracle.plain_head:
-            answer = oracle.body(input_ids=ids, output_hidden_states=states, **settings)
-            parts = [answer.last_hidden_state[rows, last]]
+            streams = self._streams(ids, states, settings)
+            parts = [streams[-1][rows, last]]
         else:
             answer = oracle.model(input_ids=ids, output_hidden_states=True, **settings)
-            parts = [answer.logits[rows, last], answer.hidden_states[-1][rows, last]]
-        parts += [answer.hidden_states[layer][rows, last] for layer in self._layers]
+            streams = answer.hidden_states
+            parts = [answer.logits[rows, last], streams[-1][rows, last]]
+        parts += [streams[layer][rows, last] for layer in self._layers]
         return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
+
+    def _streams(self, ids: Tensor, every: bool, settings: dict[str, Any]) -> Sequence[Tensor]:
+        """Residual streams (n, m, width) of input `ids` (n, m): the last is what the head reads.
+
+        With `every`, the others are those before each block.
+        """
+        answer = self._oracle.body(input_ids=ids, output_hidden_states=every, **settings)
+        return (*(answer.hidden_states or ())[:-1], answer.last_hidden_state)
 
     def prefix_states(
         self, tokens: Tensor, start: int, lengths: Sequence[Sequence[int]], layers: Sequence[int]
@@ -112,14 +125,11 @@ class PretrainedContext(Context):
         else:
             ids, settings = self._whole_inputs(tokens, stop)
         self.passes += 1
-        answer = self._oracle.body(input_ids=ids, output_hidden_states=True, **settings)
+        streams = self._streams(ids, True, settings)
         rows = [row for row, prefixes in enumerate(lengths) for _ in prefixes]
         # A prefix of i tokens ends at index i - 1; padding lies to the right, where a causal network does not look.
         last = [length - 1 - int(first[row]) for row, prefixes in enumerate(lengths) for length in prefixes]
-        streams = (
-            answer.last_hidden_state if layer == -1 else answer.hidden_states[layer] for layer in layers
-        )
-        return torch.stack([stream[rows, last] for stream in streams], 1)
+        return torch.stack([streams[layer][rows, last] for layer in layers], 1)
 
     @abstractmethod
     def _inputs(
@@ -183,6 +193,12 @@ class CachedContext(PretrainedContext):
         """Features (n, features) after evaluating indices `first..stop - 1` of `tokens` (n, capacity)."""
         ids, settings = self._inputs(tokens, first, stop, rows)
         return self._pass(ids, (stop - first - 1).to(ids.device), **settings)
+
+    def _streams(self, ids: Tensor, every: bool, settings: dict[str, Any]) -> Sequence[Tensor]:
+        decoder = self._oracle.decoder
+        if decoder is None or not settings["use_cache"] or not decoder.as_loaded():
+            return super()._streams(ids, every, settings)
+        return decoder(ids, settings["position_ids"], settings["attention_mask"], self._cache.layers)
 
     def _inputs(
         self, tokens: Tensor, first: Tensor, stop: Tensor, rows: Tensor

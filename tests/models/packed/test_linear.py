@@ -13,9 +13,9 @@ from torch.nn import functional
 from transformers.models.llama.modeling_llama import LlamaMLP
 
 from models.tiny_pretrained import save_tiny
-from trialogue.models import packed_linear
-from trialogue.models.packed_linear import (
-    AVAILABLE,
+from trialogue.models.packed import linear as packed_linear
+from trialogue.models.packed.formats import available
+from trialogue.models.packed.linear import (
     PackedLinear,
     WeightIsPackedError,
     pack_linear_layers,
@@ -23,7 +23,7 @@ from trialogue.models.packed_linear import (
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.randomness import generator
 
-pytestmark = pytest.mark.skipif(not AVAILABLE, reason="this build of torch cannot pack layers")
+pytestmark = pytest.mark.skipif("float32" not in available(), reason="this build of torch cannot pack layers")
 
 
 def drawn(*shape: int) -> Tensor:

@@ -1,0 +1,174 @@
+"""The option `weights`: what it packs, what "auto" chooses and refuses to choose, and what cannot be had."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers.models.llama.modeling_llama import LlamaMLP
+
+from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
+from trialogue.errors import InputError
+from trialogue.models.packed import choice
+from trialogue.models.packed.choice import law_distance
+from trialogue.models.packed.formats import FORMATS, available
+from trialogue.models.packed.linear import PackedLinear, Packing, formats_of, pack_linear_layers
+from trialogue.models.pretrained import PretrainedOracle, load_pretrained
+
+pytestmark = pytest.mark.skipif(
+    available() != tuple(FORMATS), reason="this machine does not multiply all formats"
+)
+
+VOCAB = 304  # a multiple of what int4 takes
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model whose layers fit every format."""
+    path = tmp_path_factory.mktemp("wide")
+    model = tiny_model(
+        scale=20, hidden_size=64, intermediate_size=96, head_dim=16, vocab_size=VOCAB, num_key_value_heads=4
+    )
+    model.save_pretrained(path)
+    tiny_tokenizer().save_pretrained(path)
+    return path
+
+
+def laws(oracle: PretrainedOracle, rows: int = 1) -> Tensor:
+    """The law (vocab,) after a prefix, asked for in so many rows at once."""
+    tokens = torch.tensor([[5, 9, 30, 4]]).expand(rows, 4)
+    context = oracle.open(rows, 4)
+    with torch.inference_mode():
+        start = torch.zeros(rows, dtype=torch.int64)
+        for stop in (3, 4):
+            features = context.features(tokens, start, torch.full_like(start, stop), torch.arange(rows))
+            start = torch.full_like(start, stop)
+        return context.log_probs(features).exp()[0]
+
+
+@pytest.mark.parametrize(
+    ("weights", "said", "most"),
+    [
+        ("float32", "float32 (100%)", 1e-4),
+        ("bfloat16", "bfloat16 (100%)", 0.05),
+        ("int8", "int8 (100%)", 0.1),
+        ("int4", "int4 (78%), int8 (22%)", 0.5),
+    ],
+)
+def test_a_format_keeps_the_law_as_far_as_it_goes(folder: Path, weights: str, said: str, most: float) -> None:
+    stored = laws(load_pretrained(folder, device="cpu", packed=False))
+    oracle = load_pretrained(folder, device="cpu", weights=weights)
+    assert oracle.weights == said
+    assert float((laws(oracle) - stored).abs().sum() / 2) < most
+    assert oracle.dtype == torch.float32
+
+
+def test_layers_that_a_format_does_not_fit_are_said(tmp_path: Path) -> None:
+    oracle = load_pretrained(save_tiny(tmp_path / "tiny"), device="cpu", weights="int8")
+    assert oracle.weights.startswith("bfloat16 (")
+    assert "int8 (" in oracle.weights
+
+
+def of_both(few: str) -> PretrainedOracle:
+    model = tiny_model(scale=20, hidden_size=64, intermediate_size=96, head_dim=16, vocab_size=VOCAB)
+    pack_linear_layers(model, Packing(few, "bfloat16", many_from=4), model.get_output_embeddings())
+    return PretrainedOracle(model, tiny_tokenizer())
+
+
+def test_two_copies_hold_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    oracle = of_both("int4")
+    assert "int4 and bfloat16" in oracle.weights
+    assert float((laws(oracle, 1) - laws(oracle, 8)).abs().sum()) < 0.06
+    monkeypatch.setitem(FORMATS, "int4", FORMATS["int4"]._replace(rounded=Tensor.float))
+    with pytest.raises(InputError, match="cached passes differ"):
+        of_both("int4")
+
+
+def chosen(folder: Path, monkeypatch: pytest.MonkeyPatch, few: list[float], many: list[float]) -> str:
+    monkeypatch.setattr(
+        choice,
+        "_seconds",
+        lambda plain, head: (dict(zip(FORMATS, few, strict=True)), dict(zip(FORMATS, many, strict=True))),
+    )
+    return load_pretrained(folder, device="cpu", weights="auto").weights
+
+
+def test_auto_takes_the_fastest_that_keeps_the_laws(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    distances = []
+
+    def measured(first: Tensor, second: Tensor) -> float:
+        distances.append(law_distance(first, second))
+        return distances[-1]
+
+    monkeypatch.setattr(choice, "law_distance", measured)
+    monkeypatch.setattr(choice, "LAW_DISTANCE", 1.0)
+    assert chosen(folder, monkeypatch, [4, 3, 2, 1], [1, 1, 1, 1]) == "int4 (78%), int8 (22%)"
+    assert chosen(folder, monkeypatch, [4, 3, 1, 2], [1, 1, 1, 1]) == "int8 (100%)"
+    assert chosen(folder, monkeypatch, [4, 3, 1, 2], [9, 2, 4, 9]) == "int8 and bfloat16 (100%)"
+    assert chosen(folder, monkeypatch, [1, 2, 3, 4], [1, 1, 1, 1]) == "float32 (100%)"
+    four, eight = distances[0], distances[1]
+    assert four > eight > 0
+    monkeypatch.setattr(choice, "LAW_DISTANCE", (four + eight) / 2)
+    assert chosen(folder, monkeypatch, [4, 3, 2, 1], [1, 1, 1, 1]) == "int8 (100%)"
+    monkeypatch.setattr(choice, "LAW_DISTANCE", 0.0)
+    assert chosen(folder, monkeypatch, [4, 3, 2, 1], [1, 1, 1, 1]) == "float32 (100%)"
+
+
+def test_auto_measures_what_is_there(folder: Path) -> None:
+    oracle = load_pretrained(folder, device="cpu", weights="auto")
+    assert any(name in oracle.weights for name in FORMATS)
+    few, many = choice._seconds([nn.Linear(64, 64)], None)
+    assert set(few) == set(many) == set(FORMATS)
+    assert min(*few.values(), *many.values()) > 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"weights": "int3"}, "use auto, float32, bfloat16, int8, int4"),
+        ({"weights": "int8", "packed": False}, "packed=False"),
+        ({"weights": "auto", "packed": False}, "packed=False"),
+        ({"weights": "int4", "dtype": "bfloat16"}, "float32 models on the CPU"),
+    ],
+)
+def test_what_cannot_be_packed_is_refused_in_one_line(
+    folder: Path, settings: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(InputError, match=says) as refused:
+        load_pretrained(folder, device="cpu", **settings)
+    assert "\n" not in str(refused.value)
+    assert str(settings["weights"]) in str(refused.value)
+
+
+def test_too_little_memory_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes.")
+
+    monkeypatch.setattr(choice, "pack_linear_layers", full)
+    with pytest.raises(InputError, match="memory does not suffice"):
+        load_pretrained(folder, device="cpu", weights="int8")
+
+
+def test_a_model_whose_code_reads_weights_says_that_they_stay(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def by_hand(self: Any, states: Tensor) -> Tensor:
+        gate, up = (functional.linear(states, layer.weight) for layer in (self.gate_proj, self.up_proj))
+        return functional.linear(self.act_fn(gate) * up, self.down_proj.weight)
+
+    monkeypatch.setattr(LlamaMLP, "forward", by_hand)
+    with pytest.warns(UserWarning, match="its code reads weights itself"):
+        oracle = load_pretrained(folder, device="cpu", weights="int8")
+    assert oracle.weights == "as stored (100%)"
+
+
+def test_layers_can_be_put_back() -> None:
+    model = tiny_model()
+    before = list(model.modules())
+    restore = pack_linear_layers(model)
+    assert any(isinstance(layer, PackedLinear) for layer in model.modules())
+    restore()
+    assert list(model.modules()) == before
+    assert formats_of(model) == "as stored (100%)"

@@ -1,0 +1,146 @@
+"""Every format against its own rounded weights: the product is theirs, and rounding is as fine as the format says."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.models.packed import formats
+from trialogue.models.packed.formats import (
+    FORMATS,
+    GROUP_SIZE,
+    available,
+    fitting,
+    int4_codes,
+    int8_codes,
+    require_format,
+)
+from trialogue.randomness import generator
+
+OUT, IN = 48, 96
+# Products add in float32; their answers are rounded to the type of their states.
+ROUNDING = {"float32": 1e-5, "bfloat16": 2**-8, "int8": 2**-8, "int4": 2**-8}
+
+
+def drawn(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=generator(len(shape), "formats", *shape))
+
+
+def error(name: str, weight: Tensor, bias: Tensor | None, rows: int) -> float:
+    """The greatest difference from the rounded weight's product, in units of the greatest answer."""
+    form, states = FORMATS[name], drawn(rows, weight.shape[1])
+    kept = states.to(form.states).double()
+    expected = kept @ form.rounded(weight).double().T
+    if bias is not None:
+        expected += bias.to(form.states).double()
+    with torch.inference_mode():
+        answers = form.lay(weight, bias)(states.to(form.states)).double()
+    return float((answers - expected).abs().max() / expected.abs().max())
+
+
+@pytest.fixture(params=list(FORMATS))
+def name(request: pytest.FixtureRequest) -> str:
+    if request.param not in available():
+        pytest.skip(f"this machine does not multiply {request.param}")
+    return str(request.param)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 17])
+@pytest.mark.parametrize("biased", [False, True], ids=["", "bias"])
+def test_products_are_those_of_the_rounded_weights(name: str, rows: int, biased: bool) -> None:
+    bias = drawn(OUT) if biased else None
+    assert error(name, drawn(OUT, IN), bias, rows) < 2 * ROUNDING[name]
+
+
+def test_states_may_be_of_any_layout(name: str) -> None:
+    form, weight, states = FORMATS[name], drawn(OUT, IN), drawn(IN, 5).to(FORMATS[name].states)
+    product = form.lay(weight, None)
+    assert torch.equal(product(states.T), product(states.T.contiguous()))
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        lambda pairs: pairs * torch.tensor([1.1, 1.0]).bfloat16(),
+        lambda pairs: pairs.roll(1, 0),
+        lambda pairs: pairs.roll(1, 1),
+        lambda pairs: pairs.flip(2),
+    ],
+    ids=["scale", "another group's", "another output's", "offset and scale in turn"],
+)
+def test_wrong_scales_are_found(mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "int4" not in available():
+        pytest.skip("this machine does not multiply int4")
+    product, right = FORMATS["int4"].lay, int4_codes
+
+    def wrong(weight: Tensor, bias: Tensor | None) -> formats.Product:
+        monkeypatch.setattr(formats, "int4_codes", lambda w: (right(w)[0], mutant(right(w)[1]).contiguous()))
+        try:
+            return product(weight, bias)
+        finally:
+            monkeypatch.setattr(formats, "int4_codes", right)
+
+    monkeypatch.setitem(FORMATS, "int4", FORMATS["int4"]._replace(lay=wrong))
+    assert error("int4", drawn(OUT, IN), None, 4) > 4 * ROUNDING["int4"]
+
+
+def test_a_transposed_layout_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    form = FORMATS[name]
+    transposed = form._replace(lay=lambda weight, bias: form.lay(weight.T.contiguous(), bias))
+    monkeypatch.setitem(FORMATS, name, transposed)
+    assert error(name, drawn(IN, IN), None, 4) > 0.2
+
+
+def test_rounding_stays_within_half_a_step() -> None:
+    weight = drawn(OUT, IN)
+    codes, scales = int8_codes(weight)
+    assert codes.abs().max() <= 127
+    # The scale is rounded to 8 bits, and the last code may fall short of the greatest weight by as much.
+    steps = scales.float()[:, None]
+    assert ((FORMATS["int8"].rounded(weight) - weight).abs() <= steps / 2 + 127 * steps * 2**-8).all()
+    codes, pairs = int4_codes(weight)
+    assert (int(codes.min()), int(codes.max())) == (0, 15)
+    steps = pairs[..., 0].T.float().repeat_interleave(GROUP_SIZE, 1)
+    offsets = pairs[..., 1].T.float().repeat_interleave(GROUP_SIZE, 1)
+    slack = 8 * steps * 2**-8 + offsets.abs() * 2**-8
+    assert ((FORMATS["int4"].rounded(weight) - weight).abs() <= steps / 2 + slack).all()
+
+
+def test_weights_of_sixteen_even_steps_keep_their_codes() -> None:
+    """A block of a GGUF file in Q4_1 is one: scale times code plus least weight."""
+    stored = torch.randint(0, 16, (OUT, IN), generator=generator(0, "codes"))
+    stored.view(OUT, -1, GROUP_SIZE)[:, :, :2] = torch.tensor([0, 15])
+    scales, least = drawn(OUT, IN // GROUP_SIZE).abs() + 0.1, drawn(OUT, IN // GROUP_SIZE)
+    weight = (stored.view(OUT, -1, GROUP_SIZE) * scales[:, :, None] + least[:, :, None]).view(OUT, IN)
+    codes, _ = int4_codes(weight)
+    assert torch.equal(codes.long(), stored)
+
+
+@pytest.mark.parametrize("weight", [torch.zeros(16, 32), torch.full((16, 32), 3.0)], ids=["zeros", "equal"])
+def test_flat_weights_keep_their_value(weight: Tensor) -> None:
+    for form in FORMATS.values():
+        assert torch.allclose(form.rounded(weight), weight, rtol=2**-7, atol=1e-30)
+
+
+def test_shapes_that_a_format_does_not_fit_take_the_next_wider() -> None:
+    assert fitting("int4", torch.Size((48, 96))).name == "int4"
+    assert fitting("int4", torch.Size((40, 96))).name == "int8"
+    assert fitting("int4", torch.Size((48, 80))).name == "bfloat16"
+    assert fitting("float32", torch.Size((3, 5))).name == "float32"
+
+
+def test_formats_that_are_not_there_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match=r"weights.*int3.*auto, float32, bfloat16, int8, int4"):
+        require_format("int3")
+
+    def absent(weight: Tensor, bias: Tensor | None) -> formats.Product:
+        raise RuntimeError("no kernel")
+
+    available.cache_clear()
+    monkeypatch.setitem(FORMATS, "int8", FORMATS["int8"]._replace(lay=absent))
+    try:
+        assert "int8" not in available()
+        with pytest.raises(InputError, match=r"int8.*cannot multiply it; there are float32"):
+            require_format("int8")
+    finally:
+        available.cache_clear()

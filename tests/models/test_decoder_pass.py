@@ -1,0 +1,157 @@
+"""The short pass of a decoder gives what the model's own code does, and is taken only where it is right."""
+
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from torch import Tensor
+
+from models.tiny_pretrained import tiny_model, tiny_tokenizer
+from trialogue.models.decoder_pass import DecoderPass
+from trialogue.models.packed.formats import available
+from trialogue.models.packed.linear import Packing, pack_linear_layers
+from trialogue.models.pretrained import PretrainedOracle
+
+pytestmark = pytest.mark.skipif("float32" not in available(), reason="this build of torch cannot pack layers")
+
+SIZES = {
+    "vocab_size": len(tiny_tokenizer()),
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "max_position_embeddings": 64,
+    "initializer_range": 0.15,
+    "pad_token_id": 0,
+}
+KINDS = {
+    "llama": (transformers.LlamaForCausalLM, transformers.LlamaConfig, {}),
+    "llama, biases": (
+        transformers.LlamaForCausalLM,
+        transformers.LlamaConfig,
+        {"attention_bias": True, "mlp_bias": True},
+    ),
+    "llama, dynamic positions": (
+        transformers.LlamaForCausalLM,
+        transformers.LlamaConfig,
+        {"rope_scaling": {"rope_type": "dynamic", "factor": 4.0}, "max_position_embeddings": 64},
+    ),
+    "mistral": (transformers.MistralForCausalLM, transformers.MistralConfig, {"sliding_window": None}),
+    "qwen2": (transformers.Qwen2ForCausalLM, transformers.Qwen2Config, {}),
+    "qwen3": (transformers.Qwen3ForCausalLM, transformers.Qwen3Config, {}),
+}
+
+
+def model_of(kind: str, seed: int = 0) -> Any:
+    of, config, settings = KINDS[kind]
+    with torch.random.fork_rng(devices=[]):
+        torch.random.default_generator.manual_seed(seed)
+        model = of(config(**SIZES | settings)).eval()
+        for name, parameter in model.named_parameters():
+            if name.endswith(("bias", "norm.weight")):
+                torch.nn.init.uniform_(parameter, 0.5, 1.5)
+    return model
+
+
+def packed_oracle(model: Any, packing: Packing | None = None) -> PretrainedOracle:
+    pack_linear_layers(model, packing, model.get_output_embeddings())
+    return PretrainedOracle(model, tiny_tokenizer())
+
+
+def answers(oracle: PretrainedOracle, layers: tuple[int, ...] = ()) -> tuple[Tensor, Tensor]:
+    """Log laws and features of ragged rows that were rewound, copied, and asked for token by token."""
+    tokens = (torch.arange(3 * 12).view(3, 12) * 37 + 5) % SIZES["vocab_size"]
+    rows = torch.arange(3)
+    context = oracle.open(3, 12, layers)
+    with torch.inference_mode():
+        context.features(tokens.flip(1), torch.zeros(3, dtype=torch.int64), torch.tensor([9, 4, 12]), rows)
+        context.features(tokens, torch.zeros(3, dtype=torch.int64), torch.tensor([5, 8, 3]), rows)
+        found = []
+        for start, stop, asked in (
+            ([5, 8, 3], [6, 9, 4], [0, 1, 2]),
+            ([6, 9], [7, 12], [0, 1]),
+            ([4, 7], [7, 7], [2, 0]),
+            ([7, 7, 7], [8, 8, 8], [0, 1, 2]),
+        ):
+            chosen = torch.tensor(asked)
+            found.append(context.features(tokens[chosen], torch.tensor(start), torch.tensor(stop), chosen))
+        features = torch.cat(found)
+        return context.log_probs(features), features
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_it_gives_what_the_models_code_gives(kind: str) -> None:
+    short, own = packed_oracle(model_of(kind)), packed_oracle(model_of(kind))
+    assert short.decoder is not None
+    own.decoder = None
+    for given, expected in zip(answers(short, (0, 2)), answers(own, (0, 2)), strict=True):
+        assert torch.allclose(given, expected, atol=2e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", [name for name in ("bfloat16", "int8", "int4") if name in available()])
+def test_formats_differ_from_the_models_code_by_rounding(name: str) -> None:
+    packing = Packing(name, name)
+    short, own = (packed_oracle(model_of("llama"), packing) for _ in range(2))
+    assert short.decoder is not None
+    own.decoder = None
+    laws, expected = (answers(oracle)[0].exp() for oracle in (short, own))
+    assert (laws - expected).abs().sum(1).max() < 0.1
+    other = answers(packed_oracle(model_of("llama", seed=1), packing))[0].exp()
+    assert (other - expected).abs().sum(1).min() > 0.3
+
+
+def turned(self: DecoderPass, ids: Tensor, positions: Tensor, mask: Any, cache: Any) -> list[Tensor]:
+    return right(self, ids, positions + 1 * (ids.shape[1] == 1), mask, cache)
+
+
+def unmasked(self: DecoderPass, ids: Tensor, positions: Tensor, mask: Any, cache: Any) -> list[Tensor]:
+    return right(self, ids, positions, None, cache)
+
+
+def raising(self: DecoderPass, *arguments: Any) -> list[Tensor]:
+    raise RuntimeError("sizes of tensors must match")
+
+
+right = DecoderPass.__call__
+
+
+@pytest.mark.parametrize("wrong", [turned, unmasked, raising])
+def test_a_wrong_pass_is_not_taken(wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DecoderPass, "__call__", wrong)
+    oracle = packed_oracle(model_of("llama"))
+    assert oracle.decoder is None
+    monkeypatch.undo()
+    expected = answers(packed_oracle(model_of("llama")))[0]
+    assert torch.allclose(answers(oracle)[0], expected, atol=2e-4, rtol=1e-4)
+
+
+class OtherNorm(transformers.models.llama.modeling_llama.LlamaRMSNorm):
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        return 2 * super().forward(hidden_states)
+
+
+def test_layers_that_compute_something_else_are_left_to_the_model() -> None:
+    model = model_of("llama")
+    for layer in model.model.layers:
+        layer.post_attention_layernorm.__class__ = OtherNorm
+    assert packed_oracle(model).decoder is None
+
+
+def test_only_known_layers_that_are_packed_have_one() -> None:
+    assert DecoderPass.of(tiny_model().model) is None
+    assert (
+        DecoderPass.of(transformers.GPT2Model(transformers.GPT2Config(n_layer=1, n_embd=8, n_head=2))) is None
+    )
+
+
+def test_hooks_are_called() -> None:
+    oracle = packed_oracle(model_of("llama"))
+    before = answers(oracle)[0]
+    hook = oracle.body.layers[1].mlp.register_forward_hook(lambda part, given, answer: answer * 0.5)
+    during = answers(oracle)[0]
+    hook.remove()
+    assert not torch.allclose(during, before, atol=1e-2)
+    assert torch.equal(answers(oracle)[0], before)
