@@ -76,7 +76,7 @@ def settings_of(tokens: Sequence[str]) -> "Settings":
     if named is not None or not {"-h", "--help"} & set(words):
         walk = _walk(name)
         groups["walk"] = Group(walk(), _description(walk), terse=False)
-    said = generate.__doc__ or ""
+    said = inspect.getdoc(generate) or ""
     unknown = f"neither the command nor the walk {name} has it"
     parsed = parse(groups, words, prog=prog, description=said, unknown=unknown, elsewhere=_options_of_walks)
     inputs, sampling = parsed["model and prompts"], parsed["sampling"]
