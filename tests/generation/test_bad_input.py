@@ -41,6 +41,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "an adapter of nothing": ((*PROMPT, "--model", "adapter-of-nothing"), "does not name its base model"),
     "an unknown device": ((*PROMPT, "--device", "nowhere"), "nowhere"),
     "an unknown type": ((*PROMPT, "--dtype", "int8"), "dtype='int8'"),
+    "an unknown format of weights": ((*PROMPT, "--weights", "int3"), "weights='int3'"),
     "an unknown walk": ((*PROMPT, "--walk", "bactracking"), "the walks are ancestral, rejection"),
     "no verifier": ((*PROMPT, "--walk", "backtracking"), "the walk backtracking needs one"),
     "an unknown field": ((*PROMPT, "--walk", "backtracking", "--quotta", "3"), "did you mean --quota?"),

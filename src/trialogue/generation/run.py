@@ -147,7 +147,7 @@ def _loaded(
         for note in dict.fromkeys(note for one in built for note in one.verifier.notes):
             warn(note)
     unjudged = require_viable(settings, prompts, built, UnreadOracle(checkpoint))
-    oracle = checkpoint.load(recompute=machine.recompute)
+    oracle = checkpoint.load(recompute=machine.recompute, weights=machine.weights)
     if oracle.tokenization is not checkpoint.tokenization:
         built = build(oracle.tokenization)
     for one in built:

@@ -150,7 +150,7 @@ class Destination:
 
 @dataclass(frozen=True)
 class Machine:
-    """What computes, which changes how fast samples come and, but for `dtype`, not which."""
+    """What computes, which changes how fast samples come and, but for `dtype` and `weights`, not which."""
 
     batch_size: Annotated[int | None, arg(metavar="ROWS")] = None
     """Rows that move at once (as many as are useful)."""
@@ -160,6 +160,9 @@ class Machine:
     """cpu, cuda, cuda:1, mps (the GPU, where there is one)."""
     dtype: Annotated[str, arg(metavar="TYPE")] = "float32"
     """float32, bfloat16, float16, float64 or auto."""
+    weights: Annotated[str, arg(metavar="FORMAT")] = "float32"
+    """What the processor multiplies weights in: float32, bfloat16, int8, int4, or auto: what is fastest of these and
+    keeps the model's laws."""
     threads: Annotated[int, arg(metavar="N")] = 1
     """Threads of torch."""
     trust_remote_code: bool = False
@@ -229,6 +232,7 @@ class Settings:
             "stop": sampling.pop("stop"),
             "model": self.inputs.model,
             "dtype": self.machine.dtype,
+            "weights": self.machine.weights,
             "chat": self.inputs.chat,
             **sampling,
         }
