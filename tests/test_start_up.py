@@ -3,7 +3,7 @@
 import gc
 import weakref
 
-from trialogue.start_up import uncollected
+from trialogue.start_up import for_good, uncollected
 
 
 def test_the_collector_rests_until_the_outermost_block_ends() -> None:
@@ -36,3 +36,16 @@ def test_a_collector_that_the_program_stopped_stays_stopped() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_one_command_of_a_process_keeps_what_it_loads() -> None:
+    try:
+        with for_good():
+            with uncollected():
+                pass
+            assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
+    with uncollected():
+        pass
+    assert gc.get_freeze_count() == 0
