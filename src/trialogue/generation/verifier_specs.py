@@ -238,11 +238,10 @@ def _probe(wanted: Wanted) -> "Verifier":
 
     saved, threshold = load_probe(file_of_probe(wanted.content)), threshold_of(wanted.content)
     wanted.fits.append(saved.check)
-    written = threshold is not None
     return Graded(
         ProbeVerifier(saved.probe, saved.layer),
         saved.threshold if threshold is None else threshold,
-        written=written,
+        written=threshold is not None,
     )
 
 
