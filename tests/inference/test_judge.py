@@ -159,3 +159,22 @@ def test_a_part_out_of_range_is_named():
     product = Product(Masking(lambda y: True, torch.bool), Negative(len))
     with pytest.raises(InputError, match=r"verifier=-1\.0"):
         generate(TREE.table(), walk=ValueGuided(), verifier=product)
+
+
+class Boastful(Masking):
+    """Gives 5 where it says that it gives 1 at most."""
+
+    def __init__(self):
+        super().__init__(lambda prefix: 5.0)
+        self.most = 1.0
+
+    def values(self, decoding, rows):
+        return torch.full((len(rows),), 5.0)
+
+
+def test_a_verifier_is_held_to_the_greatest_value_that_it_states():
+    judge = Judge(Boastful(), batch_of(PREFIXES))
+    rows = torch.arange(4)
+    for ask in (lambda: judge.values(rows), lambda: judge.children(rows, torch.ones(4, 3, dtype=torch.bool))):
+        with pytest.raises(InputError, match=r"verifier=5\.0: it says that it gives at most 1"):
+            ask()
