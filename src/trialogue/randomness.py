@@ -81,7 +81,7 @@ def _spread(seed: np.uint64, keys: NDArray[np.int64], out: NDArray[np.int64]) ->
 
 
 @compiled
-def _invert(uniform: float, weights: NDArray[np.floating[Any]]) -> int:
+def invert(uniform: float, weights: NDArray[np.floating[Any]]) -> int:
     """The first index whose cumulative weight exceeds `uniform` of the total; -1 where the total is not positive.
 
     Never an index of weight zero, also where rounding lifts the target to the total.
@@ -115,7 +115,7 @@ def _invert_rows(
 ) -> int:
     smallest = 0
     for row in range(len(uniforms)):
-        out[row] = _invert(uniforms[row], weights[row])
+        out[row] = invert(uniforms[row], weights[row])
         smallest = min(smallest, out[row])
     return smallest
 
@@ -192,7 +192,7 @@ def _draw(
 ) -> int:
     smallest = 0
     for index in range(len(rows)):
-        out[index] = _invert(next_uniform(keys, counters, rows[index]), weights[index])
+        out[index] = invert(next_uniform(keys, counters, rows[index]), weights[index])
         smallest = min(smallest, out[index])
     return smallest
 

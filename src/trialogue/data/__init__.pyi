@@ -3,6 +3,7 @@ from .dyck.language import Dyck as Dyck
 from .dyck.language import DyckErrors as DyckErrors
 from .ising.grid import ising_grid as ising_grid
 from .ising.model import Ising as Ising
+from .many_body.model import ManyBody as ManyBody
 from .pattern_corpus import PatternCorpus as PatternCorpus
 from .pattern_corpus import maximal_length_patterns as maximal_length_patterns
 from .potts.chain import PottsChain as PottsChain
