@@ -28,7 +28,12 @@ class Registration(NamedTuple):
 
 
 NETWORKS: Registry[type[nn.Module]] = Registry(
-    "trialogue.models", "network", {"transformer": "trialogue.models.transformer:Transformer"}
+    "trialogue.models",
+    "network",
+    {
+        "transformer": "trialogue.models.transformer:Transformer",
+        "factored-attention": "trialogue.models.factored:FactoredAttention",
+    },
 )
 """Every network by its name; installed packages register theirs by entry points, whose values are classes."""
 
