@@ -45,7 +45,9 @@ def loss(last, first, target, others, mass):
 def test_the_flow_on_samples_is_the_gradient():
     samples = drawn(20, SIZE + 1, seed=1)
     last, first = (part.clone().requires_grad_() for part in WEIGHTS)
-    loss(last, first, samples[:, 0], samples[:, 1:], torch.full((20,), 1 / 20, dtype=torch.float64)).backward()
+    loss(
+        last, first, samples[:, 0], samples[:, 1:], torch.full((20,), 1 / 20, dtype=torch.float64)
+    ).backward()
     flow = SampleFlow(samples[:, 0], samples[:, 1:])(WEIGHTS)
     torch.testing.assert_close(flow.last, -last.grad, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(flow.first, -first.grad, rtol=1e-12, atol=1e-12)

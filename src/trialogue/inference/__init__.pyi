@@ -6,6 +6,7 @@ from .chains.gibbs import AdaptiveBlockDynamics as AdaptiveBlockDynamics
 from .chains.gibbs import BlockDynamics as BlockDynamics
 from .chains.gibbs import BlockGibbs as BlockGibbs
 from .chains.gibbs import Gibbs as Gibbs
+from .chains.masked_metropolis import MaskedMetropolis as MaskedMetropolis
 from .chains.metropolis import Metropolis as Metropolis
 from .chains.parallel import ChainRule as ChainRule
 from .chains.parallel import IndependentParallel as IndependentParallel

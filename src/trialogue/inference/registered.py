@@ -39,6 +39,7 @@ CHAINS: "Registry[type[Chain[Any]]]" = Registry(
         "adaptive-block-dynamics": "trialogue.inference.chains.gibbs:AdaptiveBlockDynamics",
         "independent-parallel": "trialogue.inference.chains.parallel:IndependentParallel",
         "metropolis": "trialogue.inference.chains.metropolis:Metropolis",
+        "masked-metropolis": "trialogue.inference.chains.masked_metropolis:MaskedMetropolis",
     },
 )
 """Every chain by its name."""

@@ -118,14 +118,13 @@ class FactoredAttention(nn.Module, MaskedNetwork):
         return self._above(inputs, layers[0].attention @ layers[0].of_tokens[inputs], layers, sites)
 
     def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Log-probabilities (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N)."""
+        """Logits (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N)."""
         self._require(inputs)
         device = self.attention[0].device
-        logits = self.logits(inputs[rows].to(device), sites.to(device), self.dtype)
-        return logits.log_softmax(-1)
+        return self.logits(inputs[rows].to(device), sites.to(device), self.dtype)
 
-    def site_log_probs(self, tokens: Tensor) -> Tensor:
-        """log p(x_i | all others) (rows, N, vocab) of every site i, each masked in a copy of its own.
+    def site_logits(self, tokens: Tensor) -> Tensor:
+        """Logits (rows, N, vocab) of every site i, each masked in a copy of its own.
 
         Copies of a sequence share the first layer: masking a site subtracts what it adds. No gradients are carried.
         """
@@ -146,7 +145,7 @@ class FactoredAttention(nn.Module, MaskedNetwork):
                 hidden[:, sites, sites] = self.mask
                 at = sites.repeat(len(rows))
                 logits = self._above(hidden.flatten(0, 1), copies.flatten(0, 1), layers, at)
-                answers[part] = logits.log_softmax(-1).view(len(rows), self.sites, -1).to(answers.device)
+                answers[part] = logits.view(len(rows), self.sites, -1).to(answers.device)
         return answers
 
     @torch.no_grad()

@@ -115,7 +115,7 @@ class ManyBody(Masked, Energy):
         """E(s) (rows,) float64 of `tokens` (rows, N), with p(s) ∝ exp(-E(s))."""
         # Every set of sites counts in the fields of all its sites.
         tokens = self._tokens(tokens)
-        return -self._fields(tokens).gather(2, tokens[:, :, None]).sum((1, 2)) / self.order
+        return -self.site_logits(tokens).gather(2, tokens[:, :, None]).sum((1, 2)) / self.order
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
         """log p(s_i | all others) (rows, vocab) float64 of one site i = `sites` (rows,) of each row."""
@@ -125,7 +125,11 @@ class ManyBody(Masked, Energy):
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
         """log p(s_i | all others) (rows, N, vocab) float64 of every site i."""
-        return self._fields(self._tokens(tokens)).log_softmax(-1)
+        return self.site_logits(tokens).log_softmax(-1)
+
+    def site_logits(self, tokens: Tensor) -> Tensor:
+        """The field (rows, N, vocab) float64 of every site: what the sets of sites with it add to -E, by its value."""
+        return self._fields(self._tokens(tokens))
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
         """log p(s_i | s outside the mask) (rows, N, vocab) float64 of each masked site; others are as they are.
