@@ -24,6 +24,7 @@ from .verifiers import GrammarVerifier as GrammarVerifier
 from .verifiers import ProbeVerifier as ProbeVerifier
 from .verifiers import Product as Product
 from .verifiers import RandomVerifier as RandomVerifier
+from .verifiers import TableValues as TableValues
 from .verifiers import TextVerifier as TextVerifier
 from .verifiers import Threshold as Threshold
 from .verifiers import as_verifier as as_verifier
