@@ -5,15 +5,20 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
-from trialogue.inference.verifiers.function import VerifierLike
+from trialogue.inference.verifiers.function import VerifierLike, as_verifier
+from trialogue.inference.walks.batch import Batch
+from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.prompts import checked_prompts, limits, token_ids
 from trialogue.inference.walks.values import values
 from trialogue.oracles import Autoregressive, as_oracle, next_log_probs, padded
 
 Sequence_ = tuple[int, ...]
+_ROWS = 1024
 MAX_NODES = 1_000_000
 """Prefixes that are listed by default at most."""
 
@@ -59,8 +64,11 @@ def prefix_tree(
     prompt: Sequence_ = (),
     max_new_tokens: int | None = None,
     max_nodes: int = MAX_NODES,
+    viable: VerifierLike | None = None,
 ) -> PrefixTree:
     """List the prefixes of the completions of `prompt` that have a positive probability.
+
+    Those that `viable` gives the value zero, and what they could become, are left out.
 
     Raises `InputError` where there are more than `max_nodes`, and wherever `generate` would.
     """
@@ -74,6 +82,8 @@ def prefix_tree(
     while growing:
         tokens, lengths = padded([prefixes[place] for place in growing], longest)
         laws = next_log_probs(oracle, tokens, lengths).double()
+        if viable is not None:
+            laws = laws.masked_fill(_rejected(viable, oracle, tokens, lengths, len(prompt), laws), -math.inf)
         rows, children = (laws > -math.inf).nonzero(as_tuple=True)
         if len(prefixes) + len(rows) > most:
             raise _too_many(oracle, len(prompt), longest, most)
@@ -91,6 +101,22 @@ def prefix_tree(
     return PrefixTree(
         oracle, prefixes, np.array(parent), np.array(log_probs), np.array(leaf, dtype=np.bool_), longest
     )
+
+
+def _rejected(
+    viable: VerifierLike, oracle: Autoregressive, tokens: Tensor, lengths: Tensor, start: int, laws: Tensor
+) -> Tensor:
+    """Which one-token continuations (n, vocab) bool of the rows have the value zero."""
+    rejected = torch.empty(laws.shape, dtype=torch.bool)
+    verifier = as_verifier(viable)
+    for places in torch.arange(len(lengths)).split(_ROWS):
+        batch = Batch(oracle, len(places), tokens.shape[1], layers=tuple(verifier.layers))
+        batch.select(places[:0])
+        limit = torch.full_like(lengths[places], tokens.shape[1])
+        batch.add(tokens[places], lengths[places], torch.full_like(limit, start), limit)
+        rows = torch.arange(len(places))
+        rejected[places] = Judge(verifier, batch).children(rows, laws[places] > -math.inf) == 0
+    return rejected
 
 
 def _complete(oracle: Autoregressive, prefix: Sequence_, longest: int, prompt: bool = False) -> bool:

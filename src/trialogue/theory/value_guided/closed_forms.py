@@ -14,12 +14,12 @@ from trialogue.errors import InputError
 from trialogue.inference.laws.prefix_trees import MAX_NODES, PrefixTree, prefix_tree
 from trialogue.inference.verifiers.function import VerifierLike
 from trialogue.oracles import Autoregressive
-from trialogue.theory.value_guided.conductances import Conductances
+from trialogue.theory.value_guided.electrical_network import Conductances
 
 Sequence_ = tuple[int, ...]
 
 
-def conductances(tree: PrefixTree, values: VerifierLike) -> Conductances:
+def walk_conductances(tree: PrefixTree, values: VerifierLike) -> Conductances:
     """The walk on `tree` that `values` guide, as a network; the value of the root plays no part.
 
     Raises `InputError` where no child of the root has a positive value, and for values that are not finite and
@@ -66,7 +66,7 @@ def first_leaf(
     Raises `InputError` for more than `max_nodes` prefixes, and where the walk reaches no leaf.
     """
     tree = prefix_tree(oracle, prompt=prompt, max_new_tokens=max_new_tokens, max_nodes=max_nodes)
-    network = conductances(tree, values)
+    network = walk_conductances(tree, values)
     return FirstLeaf(_leaves(tree, network.first_leaf), math.fsum(network.visits), math.fsum(network.visited))
 
 
@@ -99,7 +99,7 @@ def stationary_law(
     out. Raises `InputError` as `first_leaf` does, but not where no leaf can be reached.
     """
     tree = prefix_tree(oracle, prompt=prompt, max_new_tokens=max_new_tokens, max_nodes=max_nodes)
-    weight = conductances(tree, values).weight
+    weight = walk_conductances(tree, values).weight
     total = math.fsum(weight)
     return {tree.prefixes[node]: float(weight[node]) / total for node in np.flatnonzero(weight).tolist()}
 
@@ -118,7 +118,7 @@ def leaf_mass(
     values inside that are within a factor of 1 + e of the exact ones. Raises `InputError` as `stationary_law` does.
     """
     tree = prefix_tree(oracle, prompt=prompt, max_new_tokens=max_new_tokens, max_nodes=max_nodes)
-    weight = conductances(tree, values).weight
+    weight = walk_conductances(tree, values).weight
     return math.fsum(weight[tree.leaf]) / math.fsum(weight)
 
 
@@ -136,7 +136,7 @@ def action_level_law(
     of whose continuations has a value. Raises `InputError` as `stationary_law` does.
     """
     tree = prefix_tree(oracle, prompt=prompt, max_new_tokens=max_new_tokens, max_nodes=max_nodes)
-    return _leaves(tree, conductances(tree, values).descent)
+    return _leaves(tree, walk_conductances(tree, values).descent)
 
 
 def _leaves(tree: PrefixTree, probabilities: NDArray[np.float64]) -> dict[Sequence_, float]:

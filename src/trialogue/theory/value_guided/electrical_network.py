@@ -57,7 +57,8 @@ class Conductances:
     def _summed(self, values: Array, over: NDArray[np.int64] | slice = slice(1, None)) -> Array:
         """The sum of `values` (n,) over the children of each node (n,), those at `over`."""
         places = np.arange(len(self.parent))[over]
-        summed: Array = np.bincount(self.parent[places], values[places], minlength=len(self.parent))
+        summed = np.zeros(len(self.parent))
+        np.add.at(summed, self.parent[places], values[places])
         return summed
 
     @cached_property
