@@ -34,11 +34,14 @@ from .walks.backtracking import Backtracking as Backtracking
 from .walks.best_of_n import BestOfN as BestOfN
 from .walks.block_best_of_n import BlockBestOfN as BlockBestOfN
 from .walks.engine import generate as generate
+from .walks.rejection import OutcomeRejection as OutcomeRejection
 from .walks.rejection import Rejection as Rejection
 from .walks.rejection import TokenwiseRejection as TokenwiseRejection
 from .walks.samples import Samples as Samples
 from .walks.samples import Trace as Trace
 from .walks.sequential_monte_carlo import SequentialMonteCarlo as SequentialMonteCarlo
+from .walks.value_guided import ActionLevel as ActionLevel
+from .walks.value_guided import StationaryValueGuided as StationaryValueGuided
 from .walks.value_guided import ValueGuided as ValueGuided
 from .walks.values import values as values
 from .walks.walk import Walk as Walk

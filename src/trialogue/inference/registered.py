@@ -18,13 +18,16 @@ WALKS: "Registry[type[Walk[Any]]]" = Registry(
     {
         "ancestral": "trialogue.inference.walks.ancestral:Ancestral",
         "rejection": "trialogue.inference.walks.rejection:Rejection",
+        "outcome-rejection": "trialogue.inference.walks.rejection:OutcomeRejection",
         "best-of-n": "trialogue.inference.walks.best_of_n:BestOfN",
         "block-best-of-n": "trialogue.inference.walks.block_best_of_n:BlockBestOfN",
         "tokenwise-rejection": "trialogue.inference.walks.rejection:TokenwiseRejection",
         "backtracking": "trialogue.inference.walks.backtracking:Backtracking",
         "smc": "trialogue.inference.walks.sequential_monte_carlo:SequentialMonteCarlo",
         "weighted-rejection": "trialogue.inference.walks.weighted_rejection:WeightedRejection",
+        "action-level": "trialogue.inference.walks.value_guided:ActionLevel",
         "value-guided": "trialogue.inference.walks.value_guided:ValueGuided",
+        "stationary-value-guided": "trialogue.inference.walks.value_guided:StationaryValueGuided",
     },
 )
 """Every walk by its name on the command line."""

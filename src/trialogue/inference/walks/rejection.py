@@ -1,13 +1,14 @@
-"""Rejection sampling (thesis Definition 3.1.4) and tokenwise rejection sampling (Definition 3.1.5)."""
+"""Rejection sampling (thesis Definition 3.1.4), by values too, and tokenwise rejection (Definition 3.1.5)."""
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from trialogue.errors import one_of, truth_value
+from trialogue.errors import InputError, one_of, positive_number, truth_value
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.walk import (
@@ -22,10 +23,9 @@ from trialogue.randomness import Choose
 
 
 @dataclass(frozen=True)
-class Rejection(Walk[NoState]):
-    """Draw whole completions until the verifier accepts one: exactly the oracle's law restricted to the rule."""
+class _Redrawing(Walk[NoState]):
+    """Draw whole completions until one is accepted."""
 
-    uses = "verdicts"
     judges = "outputs"
 
     def step(
@@ -35,7 +35,7 @@ class Rejection(Walk[NoState]):
         moves = Moves.stay(decoding)
         complete = decoding.complete.nonzero()[:, 0]
         if complete.numel():
-            accepted = verifier.values(complete) > 0
+            accepted = self._accepted(complete, verifier.values(complete), choose)
             # A prompt that is complete as it stands has no other completion.
             moves.done[complete] = accepted | (decoding.lengths[complete] == decoding.start[complete])
             moves.length[complete] = torch.where(accepted, moves.length[complete], decoding.start[complete])
@@ -45,6 +45,45 @@ class Rejection(Walk[NoState]):
                 0, asking, choose(decoding.log_probs(asking, moves.length[asking]), asking)
             )
         return moves, state
+
+    @abstractmethod
+    def _accepted(self, rows: Tensor, values: Tensor, choose: Choose) -> Tensor:
+        """Which (n,) of the complete `rows` (n,) are accepted, by their `values` (n,)."""
+
+
+@dataclass(frozen=True)
+class Rejection(_Redrawing):
+    """Draw whole completions until the verifier accepts one: exactly the oracle's law restricted to the rule."""
+
+    uses = "verdicts"
+
+    def _accepted(self, rows: Tensor, values: Tensor, choose: Choose) -> Tensor:
+        del rows, choose
+        return values > 0
+
+
+@dataclass(frozen=True)
+class OutcomeRejection(_Redrawing):
+    """Draw whole completions x until one is accepted, with probability V(x) / `most`: exactly p(x) V(x), normalised.
+
+    `most` is the greatest value that a complete sequence can have: the fewer queries, the less it exceeds that. With
+    0/1 values it is `Rejection`. Raises `InputError` where a value is above `most`.
+    """
+
+    most: float = 1.0
+    uses = "weights"
+
+    def __post_init__(self) -> None:
+        positive_number("most", self.most)
+
+    def _accepted(self, rows: Tensor, values: Tensor, choose: Choose) -> Tensor:
+        greatest = float(values.max())
+        if greatest > self.most:
+            raise InputError(
+                "most", self.most, f"a complete sequence has the value {greatest:g}: allow as much"
+            )
+        share = values / self.most
+        return choose(torch.stack((1 - share, share), 1).log(), rows) == 1
 
 
 class AcceptedMass(NamedTuple):
