@@ -7,7 +7,7 @@ import pytest
 
 from trialogue.data import Dyck, Table
 from trialogue.errors import InputError
-from trialogue.inference import TableValues, TokenwiseRejection, ValueGuided
+from trialogue.inference import ActionLevel, TableValues, TokenwiseRejection, ValueGuided
 from trialogue.inference.laws import exact_law, prefix_tree, target_law, total_variation, walk_transitions
 from trialogue.randomness import numpy_generator
 from trialogue.testing.trees import TREES, VIABLE, RandomTree
@@ -122,6 +122,8 @@ def test_exact_values_make_the_first_leaf_exact_where_leaves_are_equally_deep(tr
 def test_with_verdicts_for_values_going_down_only_is_tokenwise_rejection(tree):
     law = exact_law(TokenwiseRejection("mask"), tree.table(), tree.allows).probabilities
     assert total_variation(action_level_law(tree.table(), tree.allows), law) < 1e-12
+    law = exact_law(ActionLevel(), tree.table(), tree.value).probabilities
+    assert total_variation(action_level_law(tree.table(), tree.value), law) < 1e-12
 
 
 def test_dead_ends_are_visited_and_left_again():
@@ -174,6 +176,7 @@ def test_a_walk_that_weighs_its_way_up_wrongly_is_told_apart():
                     return verifier.values(rows) * 0 + 1
 
                 children = staticmethod(verifier.children)
+                weighed_children = staticmethod(verifier.weighed_children)
 
             return super().step(decoding, state, Flat(), choose)
 

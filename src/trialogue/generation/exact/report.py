@@ -14,6 +14,7 @@ from trialogue.generation.verifier_specs import Built
 from trialogue.inference import Product, Threshold, ValueGuided, truncated
 from trialogue.inference.laws import Law, PrefixTree, exact_law, prefix_tree, total_variation
 from trialogue.inference.verifiers.language_verifier import LanguageVerifier
+from trialogue.inference.walks.walk import Walk
 from trialogue.models.spelled import SpelledTokenization
 from trialogue.oracles import Autoregressive, Verifier
 from trialogue.theory.value_guided import exact_values, walk_conductances
@@ -99,9 +100,16 @@ def law_of(settings: LawSettings) -> WalkLaw:
     law = _law(settings, found, values or rule)
     guide = values or rule
     guided = None
-    if isinstance(walk, ValueGuided) and guide is not None and not walking.cuts:
+    if _is_plain(walk) and guide is not None and not walking.cuts:
         guided = walk_conductances(tree, guide)
     return _report(settings, found, law, target, accepted, guided)
+
+
+def _is_plain(walk: Walk[Any]) -> bool:
+    """Whether a walk is the value-guided one as printed, which goes to every child and has no momentum."""
+    return isinstance(walk, ValueGuided) and walk == ValueGuided(
+        lazy=walk.lazy, stop_at_leaf=walk.stop_at_leaf
+    )
 
 
 def _tree(
