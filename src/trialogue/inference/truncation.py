@@ -66,6 +66,10 @@ class Truncated(Autoregressive):
         self.cuts = self.top_k is not None or top_p != 1 or min_p != 0
         self._reach = torch.tensor(top_p, dtype=torch.float64)  # a tensor compares twice as fast as a number
 
+    def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor | None:
+        """As for `base`."""
+        return self.base.sufficient(tokens, lengths)
+
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
         """Return the oracle's own context, its answers truncated."""
         return _TruncatedContext(self.base.open(rows, capacity, layers), self)
