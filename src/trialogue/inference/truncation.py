@@ -63,6 +63,10 @@ class Truncated(Autoregressive):
         self._cut = Cut(self.top_k, top_p, min_p)
         self.cuts = not self._cut.nothing
 
+    def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor | None:
+        """As for `base`."""
+        return self.base.sufficient(tokens, lengths)
+
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
         """Return the oracle's own context, its answers truncated."""
         return _TruncatedContext(self.base.open(rows, capacity, layers), self)

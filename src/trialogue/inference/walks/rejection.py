@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, one_of, positive_number, truth_value
+from trialogue.errors import InputError, one_of, positive_number, truth_value, whole_number
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.walk import (
@@ -92,14 +92,24 @@ class AcceptedMass(NamedTuple):
     log_weight: Tensor
 
 
+class Rejected(NamedTuple):
+    """How many draws in a row (rows,) int64 were rejected where each row stands."""
+
+    rejections: Tensor
+
+
+TokenwiseState = NoState | AcceptedMass | Rejected
+
+
 @dataclass(frozen=True)
-class TokenwiseRejection(Walk[NoState | AcceptedMass]):
+class TokenwiseRejection(Walk[TokenwiseState]):
     """Draw each token until the verifier accepts the prefix it makes.
 
     `method="redraw"` asks the oracle once per draw, as the definition counts; `method="mask"` asks once per
     position, and the verifier for all children: the same law of outputs, and the log-weight of each sample with
     respect to the restricted law. With a mask a row none of whose children is accepted fails; redrawing there
-    never halts, so runs are bounded by `max_queries` or `max_steps`.
+    never halts, so runs are bounded by `max_queries` or `max_steps`, and by `max_rejections`: a row that many of whose
+    draws were rejected at one position fails.
 
     A mask does not commute with top-k and top-p. With `mask_first`, as constrained decoding is run, the mask comes
     first: what they keep of p_T V is drawn from, p_T the law at temperature T, and the log-weight is that of the mass
@@ -110,11 +120,17 @@ class TokenwiseRejection(Walk[NoState | AcceptedMass]):
 
     method: Literal["redraw", "mask"] = "redraw"
     mask_first: bool = True
+    max_rejections: int | None = None
     uses = "verdicts"
 
     def __post_init__(self) -> None:
         one_of("method", self.method, ("redraw", "mask"), "use 'redraw' or 'mask'")
         truth_value("mask_first", self.mask_first)
+        if self.max_rejections is not None:
+            whole_number("max_rejections", self.max_rejections, 1)
+            if self.method == "mask":
+                mend = "a mask rejects nothing that was drawn: leave it out, or use method='redraw'"
+                raise InputError("max_rejections", self.max_rejections, mend)
 
     @property
     def masks_first(self) -> bool:
@@ -131,15 +147,22 @@ class TokenwiseRejection(Walk[NoState | AcceptedMass]):
         """With a mask no token is drawn that is not kept."""
         return self.method != "mask"
 
-    def init(self, decoding: Decoding) -> NoState | AcceptedMass:
-        """Start with weight one where the method knows the weight."""
-        if not self.weighted:
-            return NoState()
-        return AcceptedMass(torch.zeros(len(decoding.lengths), dtype=torch.float64))
+    @property
+    def failure(self) -> str:
+        """With `max_rejections`, that so many draws were rejected."""
+        if self.max_rejections is None:
+            return ""
+        return f"max_rejections={self.max_rejections} draws in a row were rejected at one position"
+
+    def init(self, decoding: Decoding) -> TokenwiseState:
+        """Start with weight one where the method knows the weight, and without rejections where these are bounded."""
+        if self.weighted:
+            return AcceptedMass(torch.zeros(len(decoding.lengths), dtype=torch.float64))
+        return NoState() if self.max_rejections is None else Rejected(torch.zeros_like(decoding.lengths))
 
     def step(
-        self, decoding: Decoding, state: NoState | AcceptedMass, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, NoState | AcceptedMass]:
+        self, decoding: Decoding, state: TokenwiseState, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, TokenwiseState]:
         """Append one token, in place of the last one where that was rejected."""
         if isinstance(state, AcceptedMass):
             return self._mask(decoding, state, verifier, choose)
@@ -150,6 +173,9 @@ class TokenwiseRejection(Walk[NoState | AcceptedMass]):
             accepted[judged] = verifier.values(judged) > 0
         moves.length.sub_((~accepted).long())
         done = decoding.complete & accepted
+        if isinstance(state, Rejected) and self.max_rejections is not None:
+            state = Rejected(torch.where(accepted, 0, state.rejections + 1))
+            done |= state.rejections >= self.max_rejections
         asking = (~done).nonzero()[:, 0]
         if asking.numel():
             moves.token.index_copy_(

@@ -73,6 +73,11 @@ class Walk(ABC, Generic[StateT]):
         """Whether samples begin with their prompts: no walk goes back into those, unless it says so."""
         return True
 
+    @property
+    def failure(self) -> str:
+        """Why a sample fails, in words; by default none, which is that no token was left that it may take."""
+        return ""
+
     def init(self, decoding: Decoding) -> StateT:
         """The state of rows that stand at their prompts: a NamedTuple of tensors (rows, ...), by default without any.
 
