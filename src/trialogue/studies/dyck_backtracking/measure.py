@@ -25,9 +25,11 @@ from trialogue.studies.dyck_backtracking.config import QUOTAS, STRIDES, STRIDES_
 from trialogue.studies.dyck_backtracking.models import (
     collected_errors,
     end_of_sequence,
+    predicted,
     probe_examples,
     probe_verifier,
     trained_model,
+    training_of,
 )
 from trialogue.training.probes import ProbeConfig, train_probe
 
@@ -46,20 +48,14 @@ def parts(config: Config) -> list[Part]:
 def measure_training(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Train a model; its loss against the entropy of the law, and the accuracy of its closing brackets."""
     law = config.law()
-    model = trained_model(config, seed, artifacts)
+    model, losses, _ = training_of(config, seed, artifacts)
     for name, data in (("in-distribution", law), ("out-of-distribution", config.ood_law())):
-        tokens = data.sample(4096, seed_of(seed, "held out", name))
-        with torch.inference_mode():
-            inputs = torch.cat((torch.full((len(tokens), 1), model.bos), tokens), 1)
-            log_probs = model(inputs.to(model.head.weight.device)).log_softmax(-1).cpu()
-        targets = torch.cat((tokens, torch.full((len(tokens), 1), model.eos)), 1)
-        loss = -log_probs.gather(2, targets[:, :, None]).double().mean()
-        closing = (targets % 2 == 1) & (targets < law.vocab_size)
+        strings = data.sample(4096, seed_of(seed, "held out", name))
         yield {
             "data": name,
-            "loss": float(loss),
-            "entropy": float(-data.log_prob(tokens).mean() / targets.shape[1]),
-            "closing_accuracy": float((log_probs.argmax(2) == targets)[closing].double().mean()),
+            "steps": len(losses),
+            **predicted(model, law, strings)._asdict(),
+            "entropy": float(-data.log_prob(strings).mean() / (law.length + 1)),
         }
 
 

@@ -1,5 +1,6 @@
 """What the parts of a run share: models, the errors that they make, and probes."""
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -15,9 +16,10 @@ from trialogue.models.probe import hidden_states
 from trialogue.models.transformer import Transformer
 from trialogue.randomness import seed_of
 from trialogue.storage import atomic_write
-from trialogue.studies.dyck_backtracking.config import Config
+from trialogue.studies.dyck_backtracking.config import Config, UntilConverged
+from trialogue.training.observers import StoppingRule, Update
 from trialogue.training.probes import ProbeConfig, train_probe
-from trialogue.training.recipes import Recipe, trained
+from trialogue.training.recipes import Recipe, Trained, trained
 
 
 class Errors(NamedTuple):
@@ -30,6 +32,43 @@ class Errors(NamedTuple):
     prompts_tried: Tensor  # (): prompts completed until so many errors were found
 
 
+class Prediction(NamedTuple):
+    """How well a model predicts strings."""
+
+    loss: float  # nats a token, the end of sequence among them
+    closing_accuracy: float  # share of the closing brackets that are its most probable token
+
+
+@dataclass(frozen=True)
+class Converged(StoppingRule):
+    """The model predicts the closing brackets of strings of its own well enough; they are the same at every look."""
+
+    config: UntilConverged
+    seed: int
+
+    def wants(self, step: int) -> bool:
+        """Every `config.look_every` steps."""
+        return step % self.config.look_every == 0
+
+    def reached(self, update: Update) -> bool:
+        """Whether the averaged weights reach `config.converged_accuracy`."""
+        assert isinstance(update.model, Transformer)
+        law = self.config.law()
+        strings = law.sample(self.config.validation_strings, seed_of(self.seed, "validation"))
+        return predicted(update.model, law, strings).closing_accuracy >= self.config.converged_accuracy
+
+
+def predicted(model: Transformer, law: Dyck, strings: Tensor) -> Prediction:
+    """How well `model` predicts `strings` (n, length) over the brackets of `law`."""
+    with torch.inference_mode():
+        inputs = torch.cat((torch.full((len(strings), 1), model.bos), strings), 1)
+        log_probs = model(inputs.to(model.head.weight.device)).log_softmax(-1).cpu()
+    targets = torch.cat((strings, torch.full((len(strings), 1), model.eos)), 1)
+    loss = -log_probs.gather(2, targets[:, :, None]).double().mean()
+    closing = (targets % 2 == 1) & (targets < law.vocab_size)
+    return Prediction(float(loss), float((log_probs.argmax(2) == targets)[closing].double().mean()))
+
+
 def end_of_sequence(law: Dyck) -> int:
     """The token with which the models end a string."""
     return law.vocab_size
@@ -37,8 +76,16 @@ def end_of_sequence(law: Dyck) -> int:
 
 def trained_model(config: Config, seed: int, artifacts: Path) -> Transformer:
     """The trained model, from `artifacts` if it is there."""
-    recipe = Recipe(Transformer, config.model(), partial(_strings, config, seed), config.training(seed))
-    return trained(recipe, artifacts).network
+    return training_of(config, seed, artifacts).network
+
+
+def training_of(config: Config, seed: int, artifacts: Path) -> Trained[Transformer]:
+    """The trained model and its losses, one for each step that was done, from `artifacts` if they are there."""
+    until = Converged(config, seed) if isinstance(config, UntilConverged) else None
+    strings = partial(_strings, config, seed)
+    return trained(
+        Recipe(Transformer, config.model(), strings, config.training(seed), until=until), artifacts
+    )
 
 
 def _strings(config: Config, seed: int, step: int) -> Tensor:
