@@ -118,7 +118,7 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[
         "random, low threshold": (algorithm, Threshold(RandomVerifier(seed), config.low_threshold)),
         "exact": (algorithm, config.law()),
         "trained, no argmax": (Backtracking(4, 4, argmax_redo=False), trained),
-        "trained, redo what was erased": (Backtracking(4, 4, redo_erased_only=True), trained),
+        "trained, redo what was erased": (Backtracking(4, 4, redo="erased"), trained),
     }
     for repetition, top_p in itertools.product(range(config.draws), TOP_PS):
         completed = _completing(seed, f"unseen {repetition}")
