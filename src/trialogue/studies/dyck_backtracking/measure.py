@@ -47,15 +47,14 @@ def parts(config: Config) -> list[Part]:
 
 def measure_training(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Train a model; its loss against the entropy of the law, and the accuracy of its closing brackets."""
-    law = config.law()
     model, losses, _ = training_of(config, seed, artifacts)
-    for name, data in (("in-distribution", law), ("out-of-distribution", config.ood_law())):
+    for name, data in (("in-distribution", config.law()), ("out-of-distribution", config.ood_law())):
         strings = data.sample(4096, seed_of(seed, "held out", name))
         yield {
             "data": name,
             "steps": len(losses),
-            **predicted(model, law, strings)._asdict(),
-            "entropy": float(-data.log_prob(strings).mean() / (law.length + 1)),
+            **predicted(model, strings)._asdict(),
+            "entropy": float(-data.log_prob(strings).mean() / (config.length + 1)),
         }
 
 

@@ -39,33 +39,47 @@ class Prediction(NamedTuple):
     closing_accuracy: float  # share of the closing brackets that are its most probable token
 
 
+class Strings(NamedTuple):
+    """Parameters of the law that models learn, which say what a training sees whatever else a run measures."""
+
+    length: int
+    p: float
+    q: float
+
+    def drawn(self, n: int, seed: int) -> Tensor:
+        """Strings (n, length)."""
+        return Dyck(self.length, (self.p, 1 - self.p), self.q).sample(n, seed)
+
+
 @dataclass(frozen=True)
 class Converged(StoppingRule):
-    """The model predicts the closing brackets of strings of its own well enough; they are the same at every look."""
+    """The averaged weights predict enough of the closing brackets of strings of its own, the same at every look."""
 
-    config: UntilConverged
+    strings: Strings
+    count: int
+    accuracy: float
+    look_every: int
     seed: int
 
     def wants(self, step: int) -> bool:
-        """Every `config.look_every` steps."""
-        return step % self.config.look_every == 0
+        """Every `look_every` steps."""
+        return step % self.look_every == 0
 
     def reached(self, update: Update) -> bool:
-        """Whether the averaged weights reach `config.converged_accuracy`."""
+        """Whether so large a share of them is the model's most probable token."""
         assert isinstance(update.model, Transformer)
-        law = self.config.law()
-        strings = law.sample(self.config.validation_strings, seed_of(self.seed, "validation"))
-        return predicted(update.model, law, strings).closing_accuracy >= self.config.converged_accuracy
+        strings = self.strings.drawn(self.count, seed_of(self.seed, "validation"))
+        return predicted(update.model, strings).closing_accuracy >= self.accuracy
 
 
-def predicted(model: Transformer, law: Dyck, strings: Tensor) -> Prediction:
-    """How well `model` predicts `strings` (n, length) over the brackets of `law`."""
+def predicted(model: Transformer, strings: Tensor) -> Prediction:
+    """How well `model` predicts bracket strings (n, length), whose closing brackets are the odd tokens."""
     with torch.inference_mode():
         inputs = torch.cat((torch.full((len(strings), 1), model.bos), strings), 1)
         log_probs = model(inputs.to(model.head.weight.device)).log_softmax(-1).cpu()
     targets = torch.cat((strings, torch.full((len(strings), 1), model.eos)), 1)
     loss = -log_probs.gather(2, targets[:, :, None]).double().mean()
-    closing = (targets % 2 == 1) & (targets < law.vocab_size)
+    closing = (targets % 2 == 1) & (targets < model.eos)
     return Prediction(float(loss), float((log_probs.argmax(2) == targets)[closing].double().mean()))
 
 
@@ -81,16 +95,21 @@ def trained_model(config: Config, seed: int, artifacts: Path) -> Transformer:
 
 def training_of(config: Config, seed: int, artifacts: Path) -> Trained[Transformer]:
     """The trained model and its losses, one for each step that was done, from `artifacts` if they are there."""
-    until = Converged(config, seed) if isinstance(config, UntilConverged) else None
-    strings = partial(_strings, config, seed)
-    return trained(
-        Recipe(Transformer, config.model(), strings, config.training(seed), until=until), artifacts
+    strings = Strings(config.length, config.p, config.q)
+    until = (
+        Converged(
+            strings, config.validation_strings, config.converged_accuracy, config.look_every, seed
+        )
+        if isinstance(config, UntilConverged)
+        else None
     )
+    data = partial(_batch, strings, config.batch_size, seed)
+    recipe = Recipe(Transformer, config.model(), data, config.training(seed), until=until)
+    return trained(recipe, artifacts)
 
 
-def _strings(config: Config, seed: int, step: int) -> Tensor:
-    """The batch of a step."""
-    return config.law().sample(config.batch_size, seed_of(seed, "batch", step))
+def _batch(strings: Strings, size: int, seed: int, step: int) -> Tensor:
+    return strings.drawn(size, seed_of(seed, "batch", step))
 
 
 def collected_errors(config: Config, seed: int, artifacts: Path) -> Errors:
