@@ -93,7 +93,7 @@ class Recipe(Generic[NetworkT]):
 
 
 class Trained(NamedTuple, Generic[NetworkT]):
-    """What came of a recipe: the network in eval mode, the losses (steps done,) float32, and the networks on the way."""
+    """What came of a recipe: the network in eval mode, losses (steps done,) float32, and the networks on the way."""
 
     network: NetworkT
     losses: Tensor

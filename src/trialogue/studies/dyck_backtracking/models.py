@@ -97,9 +97,7 @@ def training_of(config: Config, seed: int, artifacts: Path) -> Trained[Transform
     """The trained model and its losses, one for each step that was done, from `artifacts` if they are there."""
     strings = Strings(config.length, config.p, config.q)
     until = (
-        Converged(
-            strings, config.validation_strings, config.converged_accuracy, config.look_every, seed
-        )
+        Converged(strings, config.validation_strings, config.converged_accuracy, config.look_every, seed)
         if isinstance(config, UntilConverged)
         else None
     )
