@@ -99,11 +99,12 @@ _SENTENCES: tuple[tuple[str, Callable[[float], Quantity], str, str], ...] = (
     ("improves accuracy", gain, "accuracy, less that without a verifier", "summary-accuracy"),
 )
 """Sentence, quantity by top-p, what it is read as, and the claims about it, which end in the name of the top-p."""
-_SENTENCE_CELLS: Cells = {
+_ERRORS_AND_QUERIES: Cells = {
     f"{sentence}, top-p {top_p}": {"measured": quantity(top_p), "read as": reading, "claims": claims}
     for sentence, quantity, reading, claims in _SENTENCES
     for top_p in TOP_PS
-} | {
+}
+_DIVERSITY: Cells = {
     "does not hurt diversity, top-p 1.0": {
         "measured": diversity(ALGORITHM) / diversity(SAMPLING),
         "read as": "distinct completions, over those of sampling",
@@ -276,7 +277,7 @@ TABLES = (
     ResultTable(
         title="The sentences of the summaries",
         source="Thesis sections 3.2 and 3.7",
-        cells=_SENTENCE_CELLS,
+        cells={**_ERRORS_AND_QUERIES, **_DIVERSITY},
         note=_SPREAD,
     ),
 )
