@@ -237,6 +237,47 @@ class HighestTieBacktracking(Backtracking):
         return super().step(Altered(decoding, {"log_probs": log_probs}), state, verifier, choose)
 
 
+class StrideRedoBacktracking(Backtracking):
+    """Says that it is as released, and redoes as printed."""
+
+    def step(self, decoding, state, verifier, choose):
+        return Backtracking.step(replace(self, redo="stride"), decoding, state, verifier, choose)
+
+
+class SampledOnlyBacktracking(Backtracking):
+    """Judges sampled tokens only."""
+
+    def step(self, decoding, state, verifier, choose):
+        return Backtracking.step(replace(self, verified="sampled"), decoding, state, verifier, choose)
+
+
+class CountingStridesBacktracking(Backtracking):
+    """Accumulates the stride where fewer tokens were erased."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        back = (after.quota < state.quota).long()
+        return moves, after._replace(redo=state.redo + self.stride * back)
+
+
+class ForgetfulBacktracking(Backtracking):
+    """Goes back as often as it likes at the same prefix."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        return moves, after._replace(rejected=torch.full_like(after.rejected, -1))
+
+
+class AbsoluteRedoBacktracking(Backtracking):
+    """Counts greedy positions from the beginning of the prompt."""
+
+    def step(self, decoding, state, verifier, choose):
+        absolute = Altered(decoding, {"start": torch.zeros_like(decoding.start)})
+        if self.erase_prompt:
+            return super().step(absolute, state, verifier, choose)
+        return super().step(decoding, state, verifier, choose)
+
+
 class LastBestOfN(BestOfN):
     """Takes the last of those with the greatest value."""
 
