@@ -7,7 +7,6 @@ from dataclasses import replace
 from pandas import DataFrame
 
 from trialogue.ledger import Cells, Quantity, ResultTable, Rows
-from trialogue.studies.test_cases.claims import THESIS
 from trialogue.studies.test_cases.decodings import (
     BASELINE,
     GREEDY,
@@ -34,6 +33,7 @@ from trialogue.studies.test_cases.decodings import (
 )
 from trialogue.studies.test_cases.published import LAYER, MODEL, PUBLISHED, VALIDATION
 from trialogue.studies.test_cases.quantities import measured, per_query, validation
+from trialogue.studies.test_cases.statements import THESIS
 
 _HEAD = "distinct accuracy"
 _VALIDATION = "validation accuracy"
