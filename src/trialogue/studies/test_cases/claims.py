@@ -63,7 +63,7 @@ OURS = (
         replace(
             claim,
             id=f"scratch-{claim.id}",
-            statement=f"Of the surrogate, trained from scratch: {claim.statement[0].lower()}{claim.statement[1:]}",
+            statement=f"Of the surrogate, trained from scratch: {claim.statement}",
             origin="ours",
         )
         for claim in said(beside=True)

@@ -155,7 +155,7 @@ _NIGHT = Config(
     timed=6,
     together=6,
     batch_size=96,
-    surrogate_seeds=tuple(range(24)),
+    surrogate_seeds=tuple(range(20)),
 )
 
 PRESETS = {

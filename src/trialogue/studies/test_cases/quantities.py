@@ -92,8 +92,8 @@ def lead_on_the_grid(rows: Rows) -> "Series[float]":
     rivals = table.drop(columns=BASELINE.name)
     others = (rivals.sum() - rivals) / (len(rivals) - 1)
     chosen = others.idxmax(axis=1)
-    rival = Series({seed: rivals.loc[seed, name] for seed, name in chosen.items()}, dtype=float)
-    return table[BASELINE.name] - rival
+    leads = {seed: table[BASELINE.name][seed] - rivals[name][seed] for seed, name in chosen.items()}
+    return Series(leads, dtype=float)
 
 
 @timed
