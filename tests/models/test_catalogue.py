@@ -10,7 +10,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from models.tiny_package import BLOCKS, HEADS, KEYS, WIDTH, digit_tokenizer, write_wheel
+from models.tiny_gguf import BLOCKS, HEADS, KEYS, WIDTH, digit_tokenizer
+from models.tiny_package import write_wheel
 from trialogue import cli
 from trialogue.errors import InputError
 from trialogue.inference import generate

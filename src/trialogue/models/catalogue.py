@@ -19,7 +19,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock
 
@@ -272,19 +271,19 @@ def _convert(package: Package, files: Path, folder: Path) -> None:
 
 
 def _write_gguf(package: GgufPackage, gguf: Path, folder: Path) -> None:
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import PreTrainedTokenizerFast
 
-    where: Any = {"gguf_file": gguf.name, "local_files_only": True}
+    from trialogue.models.gguf_file import GgufFile
+    from trialogue.models.packed.linear import fill
+
+    file = GgufFile(gguf)
+    config = file.config()
     # A Q4_1 weight is a half-precision scale times 0..15 plus a half-precision offset: float32 holds it, half does not.
-    quantised = AutoModelForCausalLM.from_pretrained(str(gguf.parent), dtype=torch.float32, **where)
-    # The loaded model refuses to be saved, as quantised; one built from its config does not.
-    config = quantised.config
-    if hasattr(config, "quantization_config"):
-        del config.quantization_config
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-    model.load_state_dict(quantised.state_dict())
-    tokenizer = AutoTokenizer.from_pretrained(str(gguf.parent), **where)
+    model, blocks = file.model(config)
+    fill(blocks)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(
+        str(gguf.parent), gguf_file=gguf.name, local_files_only=True
+    )
     if package.individual_digits:
         from tokenizers import pre_tokenizers
 

@@ -3,6 +3,8 @@
 Weights are safetensors or GGUF, never pickles; code that comes with a model runs only when asked for.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,13 +12,19 @@ from difflib import get_close_matches
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+from torch import nn
 
 from trialogue.arrays import checked_device
 from trialogue.errors import InputError, require_text
 from trialogue.models.catalogue import CATALOGUE, folder_of
+from trialogue.models.packed.linear import fill
+
+if TYPE_CHECKING:
+    from trialogue.models.gguf_file import GgufFile
+    from trialogue.models.packed.gguf_blocks import Blocks
 
 Kind = Literal["CausalLM", "MaskedLM"]
 _KINDS = {"CausalLM": "causal", "MaskedLM": "masked"}
@@ -62,7 +70,8 @@ class Checkpoint:
         self._place = str(name if known is None else known)
         self._where: dict[str, Any] = {"trust_remote_code": remote_code}
         self._weights: dict[str, Any] = {"use_safetensors": True}
-        if source.suffix == ".gguf":
+        self._gguf_path = source if source.suffix == ".gguf" else None
+        if self._gguf_path is not None:
             if not source.is_file():
                 raise InputError("model", self._place, "there is no such file")
             self._place, self._weights = str(source.parent), {}
@@ -78,6 +87,8 @@ class Checkpoint:
         with self._loading():
             import transformers
 
+            if self._gguf is not None:
+                return self._gguf.config()
             return transformers.AutoConfig.from_pretrained(self._described, **self._where)
 
     @cached_property
@@ -89,6 +100,9 @@ class Checkpoint:
 
             place = self._tokenizer_place
             try:
+                if self._gguf is not None:
+                    # The choice of a class reads the whole file again, to build the same tokenizer in the end.
+                    return transformers.PreTrainedTokenizerFast.from_pretrained(place, **self._where)
                 return transformers.AutoTokenizer.from_pretrained(place, config=config, **self._where)
             except (
                 Exception
@@ -102,15 +116,38 @@ class Checkpoint:
 
         Raises `InputError` for a model that cannot be had, or whose checkpoint lacks weights of such a language model.
         """
+        model, blocks = self.unfilled()
+        fill(blocks)
+        if self._gguf is not None and self.dtype != "auto":
+            model = model.to(self.dtype)
+        return model.to(self.device)
+
+    def unfilled(self) -> tuple[Any, dict[nn.Module, Blocks]]:
+        """The model on the CPU, and the layers that have no weights yet: theirs lie in blocks of the GGUF file.
+
+        Raises `InputError` as `model` does.
+        """
         with self._loading():
             import transformers
 
+            if self._gguf is not None:
+                return self._gguf.model(self.config)
             loader = getattr(transformers, f"AutoModelFor{self.kind}")
             model, loading = loader.from_pretrained(
                 self._place, dtype=self.dtype, output_loading_info=True, **self._weights, **self._where
             )
             _require_all_weights(loading, self.kind, self.name)
-            return model.to(self.device)
+            return model, {}
+
+    @cached_property
+    def _gguf(self) -> GgufFile | None:
+        """The GGUF file, where its weights are read from it directly."""
+        if self._gguf_path is None:
+            return None
+        from trialogue.models.gguf_file import GgufFile
+
+        file = GgufFile(self._gguf_path)
+        return file if self.kind == "CausalLM" and file.known() else None
 
     @contextmanager
     def _loading(self) -> Iterator[None]:

@@ -100,18 +100,17 @@ class PretrainedCheckpoint(Pretrained):
             )
 
         require_weights(weights, packed, self._files.dtype, self._files.device)
-        model = self._files.model()
-        if packed:
+        if packed and self._files.device.type == "cpu" and self._files.dtype in (torch.float32, "auto"):
+            model, blocks = self._files.unfilled()
             with suppress(WeightIsPackedError):  # its code reads a weight itself
-                packed_as(weights, model, self.tokenization)
+                packed_as(weights, model, self.tokenization, blocks)
                 return oracle(model)
-            del model
-            model = self._files.model()
+            del model, blocks
             if weights != "float32":
                 warnings.warn(
                     f"{name}: its code reads weights itself, so they stay as they are", stacklevel=3
                 )
-        return oracle(model)
+        return oracle(self._files.model())
 
 
 class PretrainedOracle(TextModel):

@@ -1,16 +1,22 @@
 """Which formats a model's weights are packed in: those asked for, or the fastest that keep its laws."""
 
+from __future__ import annotations
+
 import time
 from collections import Counter
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
 from trialogue.models.packed.formats import FORMATS, Product, available, fitting, require_format
-from trialogue.models.packed.linear import Packing, is_plain, pack_linear_layers
+from trialogue.models.packed.linear import Packing, fill, is_plain, pack_linear_layers
 from trialogue.models.tokenization import Tokenization
+
+if TYPE_CHECKING:
+    from trialogue.models.packed.gguf_blocks import Blocks
 
 LAW_DISTANCE = 0.03
 """How far "auto" lets next-token laws be from those of float32: mean total variation."""
@@ -39,21 +45,26 @@ def require_weights(weights: str, packed: bool, dtype: torch.dtype | str, device
         raise InputError("weights", weights, mend)
 
 
-def packed_as(weights: str, model: Any, tokenization: Tokenization) -> None:
+def packed_as(
+    weights: str, model: Any, tokenization: Tokenization, blocks: Mapping[nn.Module, Blocks]
+) -> None:
     """Pack the linear layers of `model` in the format `weights`, or for "auto" in the fastest that keeps its laws.
 
-    Raises `InputError` where no layer can be packed in a format below 32 bits, or memory does not suffice.
+    `blocks` are those of layers that have no weights yet. Raises `InputError` where no layer can be packed in a format
+    below 32 bits, or memory does not suffice.
     """
     head = model.get_output_embeddings()
-    plain = [layer for layer in model.modules() if is_plain(layer)]
+    if weights == "auto" or not available():
+        fill(blocks)
+    plain = [layer for layer in model.modules() if is_plain(layer, blocks)]
     if weights not in ("float32", "auto") and not plain:
         raise InputError("weights", weights, "none of the model's layers can be packed: leave it at float32")
     try:
         if weights == "auto" and plain and available():
-            _pack_fastest(model, head, plain, tokenization)
+            _pack_fastest(model, head, plain, tokenization, blocks)
         else:
             chosen = "float32" if weights == "auto" else weights
-            pack_linear_layers(model, Packing(chosen, chosen), head)
+            pack_linear_layers(model, Packing(chosen, chosen), head, blocks)
     except RuntimeError as error:
         if "allocate memory" not in str(error):
             raise
@@ -61,7 +72,13 @@ def packed_as(weights: str, model: Any, tokenization: Tokenization) -> None:
         raise InputError("weights", weights, mend) from error
 
 
-def _pack_fastest(model: Any, head: Any, plain: list[nn.Linear], tokenization: Tokenization) -> None:
+def _pack_fastest(
+    model: Any,
+    head: Any,
+    plain: list[nn.Linear],
+    tokenization: Tokenization,
+    blocks: Mapping[nn.Module, Blocks],
+) -> None:
     few, many = _seconds(plain, head)
     tokens = torch.tensor(
         [tokenization.encode(_TEXT)[: getattr(model.config, "max_position_embeddings", None)]]
@@ -70,7 +87,7 @@ def _pack_fastest(model: Any, head: Any, plain: list[nn.Linear], tokenization: T
     for name in sorted(few, key=lambda name: few[name]):
         best = min((other for other in many if _extends(name, other)), key=lambda other: many[other])
         worth = many[name] > _WORTH_A_COPY * many[best]
-        restore = pack_linear_layers(model, Packing(name, best if worth else name), head)
+        restore = pack_linear_layers(model, Packing(name, best if worth else name), head, blocks)
         if name == "float32" or law_distance(stored, _laws(model, tokens)) <= LAW_DISTANCE:
             return
         restore()

@@ -85,7 +85,11 @@ def int4_codes(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _int4(weight: Tensor, bias: Tensor | None) -> Product:
-    codes, pairs = int4_codes(weight)
+    return int4_product(*int4_codes(weight), bias)
+
+
+def int4_product(codes: Tensor, pairs: Tensor, bias: Tensor | None) -> Product:
+    """The product of the weight that `codes` and `pairs` (as of `int4_codes`) stand for."""
     packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(codes, 2)
     multiply = torch.ops.aten._weight_int4pack_mm_for_cpu.default
     return _with_bias(lambda states: multiply(states.contiguous(), packed, GROUP_SIZE, pairs), bias)
@@ -97,10 +101,14 @@ def _int8_rounded(weight: Tensor) -> Tensor:
 
 
 def _int4_rounded(weight: Tensor) -> Tensor:
-    codes, pairs = int4_codes(weight)
+    return int4_weight(*int4_codes(weight))
+
+
+def int4_weight(codes: Tensor, pairs: Tensor) -> Tensor:
+    """The weight (out, in) float32 that `codes` and `pairs` (as of `int4_codes`) stand for."""
     scales, offsets = pairs.float().transpose(0, 1).unbind(2)
-    steps = codes.view(len(weight), -1, GROUP_SIZE).float().sub_(8)
-    return steps.mul_(scales[:, :, None]).add_(offsets[:, :, None]).view(weight.shape)
+    steps = codes.view(len(codes), -1, GROUP_SIZE).float().sub_(8)
+    return steps.mul_(scales[:, :, None]).add_(offsets[:, :, None]).view(codes.shape)
 
 
 def _with_bias(product: Product, bias: Tensor | None) -> Product:

@@ -4,17 +4,22 @@ Decoding multiplies few rows by every weight of a model. A product with a weight
 to four fifths of the time that one with a weight as it is stored takes.
 """
 
+from __future__ import annotations
+
 import ctypes
 import mmap
-from collections import Counter
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple, NoReturn, Self, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self, TypeGuard
 
 import torch
 from torch import Tensor, nn
 
-from trialogue.models.packed.formats import available, fitting
+from trialogue.models.packed.formats import available, fitting, int4_product, int4_weight
+
+if TYPE_CHECKING:
+    from trialogue.models.packed.gguf_blocks import Blocks, Taken
 
 
 class WeightIsPackedError(Exception):
@@ -35,29 +40,59 @@ class Packing(NamedTuple):
         return self.few if self.few == self.many else f"{self.few}, {self.many} from {self.many_from} rows on"
 
 
+class _Origin(NamedTuple):
+    """The type of the blocks that a layer's weight was in, and what became of them."""
+
+    kind: str
+    taken: bool
+    mean_error: float
+    most_error: float
+
+    @classmethod
+    def of(cls, blocks: Blocks, taken: Taken | None) -> Self:
+        if taken is None:
+            return cls(blocks.kind.name, False, 0.0, 0.0)
+        return cls(blocks.kind.name, True, taken.mean_error, taken.most_error)
+
+
 class PackedLinear(nn.Module):
     """What `linear` computes up to the rounding of its formats, for inference only; its weight is in another layout.
 
     `formats` are those in use, `states` is the type that it multiplies; states of other types are converted, and its
-    answers converted back. Formats that its shape does not allow are the next wider ones that it does. Raises
-    `WeightIsPackedError` where the weight is read, a gradient is asked for, or the layer is saved, copied or moved to
-    another device or type.
+    answers converted back. Formats that its shape does not allow are the next wider ones that it does. Where the weight
+    lies in the `blocks` of a file, int4 takes codes over as they are if it can; `linear` then needs no weight of its
+    own. Raises `WeightIsPackedError` where the weight is read, a gradient is asked for, or the layer is saved, copied
+    or moved to another device or type.
     """
 
-    def __init__(self, linear: nn.Linear, packing: Packing | None = None) -> None:
+    def __init__(
+        self, linear: nn.Linear, packing: Packing | None = None, blocks: Blocks | None = None
+    ) -> None:
         super().__init__()
         packing = packing or Packing()
         self.in_features, self.out_features, self.bias = linear.in_features, linear.out_features, linear.bias
-        weight, bias = linear.weight.detach(), None if linear.bias is None else linear.bias.detach()
-        few, many = (fitting(name, weight.shape) for name in (packing.few, packing.many))
+        bias = None if linear.bias is None else linear.bias.detach()
+        few, many = (fitting(name, linear.weight.shape) for name in (packing.few, packing.many))
         # The number of rows must not change the type that a caller converts states to.
         self.states = few.states
         self._many_from = packing.many_from
-        self._few = few.lay(weight, bias)
+        taken = blocks.take() if blocks is not None and few.name == "int4" else None
+        if taken is not None:
+            self._few = int4_product(taken.codes, taken.pairs, bias)
+        else:
+            weight = (
+                blocks.weight() if blocks is not None and linear.weight.is_meta else linear.weight.detach()
+            )
+            self._few = few.lay(weight, bias)
         # Both hold the same weights, so that the law does not depend on how many rows are asked about at once.
         shared = many is few or many.states != few.states
-        self._many = self._few if shared else many.lay(few.rounded(weight), bias)
+        if shared:
+            self._many = self._few
+        else:
+            kept = few.rounded(weight) if taken is None else int4_weight(taken.codes, taken.pairs)
+            self._many = many.lay(kept, bias)
         self.formats = (few.name,) if shared else (few.name, many.name)
+        self.origin = None if blocks is None else _Origin.of(blocks, taken)
 
     def multiply(self, states: Tensor) -> Tensor:
         """Map `states` (n, in_features), already of the layer's type, to (n, out_features)."""
@@ -99,16 +134,20 @@ class PackedLinear(nn.Module):
 
 
 def pack_linear_layers(
-    model: nn.Module, packing: Packing | None = None, head: nn.Module | None = None
+    model: nn.Module,
+    packing: Packing | None = None,
+    head: nn.Module | None = None,
+    blocks: Mapping[nn.Module, Blocks] | None = None,
 ) -> Callable[[], None]:
     """Replace the plain linear layers of `model` in float32 on the CPU, where the formats can be had.
 
     It can then be used for nothing but inference; one whose code reads a weight raises `WeightIsPackedError`. The
-    output embeddings `head` are kept in 8 bits where the rest is in 4: what they round no later layer evens out.
-    Weights that lie in a mapped safetensors file leave memory as they are packed, so that the model is there once.
-    Returns what puts the layers back, and holds them as long as it is held.
+    output embeddings `head` are kept in 8 bits where the rest is in 4, unless they are stored so: what they round no
+    later layer evens out. `blocks` are the weights of layers as a GGUF file holds them. Weights that lie in a mapped
+    safetensors file leave memory as they are packed, so that the model is there once. Returns what puts the layers
+    back, and holds them as long as it is held.
     """
-    packing = packing or Packing()
+    packing, blocks = packing or Packing(), blocks or {}
     stored: list[tuple[nn.Module, str, nn.Module]] = []
 
     def restore() -> None:
@@ -121,9 +160,11 @@ def pack_linear_layers(
     packed: dict[nn.Module, PackedLinear] = {}
     for parent in list(model.modules()):
         for name, layer in list(parent._modules.items()):
-            if layer not in packed and is_plain(layer):
-                kept = _wider(packing) if layer is head and packing.few == "int4" else packing
-                packed[layer] = PackedLinear(layer, kept)
+            if layer not in packed and is_plain(layer, blocks):
+                stored_as = blocks.get(layer)
+                rounded = stored_as is None or not stored_as.four_bits
+                wider = layer is head and packing.few == "int4" and rounded
+                packed[layer] = PackedLinear(layer, _wider(packing) if wider else packing, stored_as)
                 _leave(layer.weight, files)
             if layer is not None and layer in packed:
                 stored.append((parent, name, layer))
@@ -136,18 +177,48 @@ def _wider(packing: Packing) -> Packing:
 
 
 def formats_of(model: nn.Module) -> str:
-    """In words, which formats the linear layers of `model` are in, with their shares of the numbers."""
-    shares: Counter[str] = Counter()
+    """In words, which formats the linear layers of `model` are in, with their shares of the numbers.
+
+    Of weights from a GGUF file it says from which type, and whether their codes were taken over or rounded again.
+    """
+    groups: defaultdict[str, list[tuple[int, _Origin | None]]] = defaultdict(list)
     for layer in model.modules():
         if isinstance(layer, PackedLinear):
-            shares[" and ".join(layer.formats)] += layer.in_features * layer.out_features
+            words = " and ".join(layer.formats) + _whence(layer)
+            groups[words].append((layer.in_features * layer.out_features, layer.origin))
         elif isinstance(layer, nn.Linear):
-            shares["as stored"] += layer.weight.numel()
-    return ", ".join(f"{name} ({share / shares.total():.0%})" for name, share in shares.most_common())
+            groups["as stored"].append((layer.weight.numel(), None))
+    shares = {words: sum(numbers for numbers, _ in group) for words, group in groups.items()}
+    total = sum(shares.values())
+    ordered = sorted(groups, key=lambda words: -shares[words])
+    return ", ".join(f"{words} ({shares[words] / total:.0%}{_rounding(groups[words])})" for words in ordered)
 
 
-def is_plain(layer: nn.Module | None) -> TypeGuard[nn.Linear]:
-    """Whether a layer computes what its class says, from float32 numbers in memory of the CPU."""
+def _whence(layer: PackedLinear) -> str:
+    if layer.origin is None:
+        return ""
+    if layer.origin.taken:
+        return f" with the codes of {layer.origin.kind}"
+    exact = layer.formats[0] == "float32"
+    return f" of {layer.origin.kind}" if exact else f" rounded from {layer.origin.kind}"
+
+
+def _rounding(group: list[tuple[int, _Origin | None]]) -> str:
+    """How far bfloat16 is from the scales that were taken over."""
+    taken = [(numbers, origin) for numbers, origin in group if origin is not None and origin.taken]
+    if not taken:
+        return ""
+    mean = sum(numbers * origin.mean_error for numbers, origin in taken) / sum(
+        numbers for numbers, _ in taken
+    )
+    most = max(origin.most_error for _, origin in taken)
+    return f", scales rounded by {mean:.2%} in the mean and {most:.2%} at most"
+
+
+def is_plain(
+    layer: nn.Module | None, blocks: Mapping[nn.Module, Blocks] | None = None
+) -> TypeGuard[nn.Linear]:
+    """Whether a layer computes what its class says, from float32 numbers in memory of the CPU or from `blocks`."""
     # A subclass, a hook, a forward of its own or a tensor of another kind may compute something else.
     if (
         type(layer) is not nn.Linear
@@ -156,9 +227,18 @@ def is_plain(layer: nn.Module | None) -> TypeGuard[nn.Linear]:
         or "forward" in vars(layer)
     ):
         return False
+    if blocks is not None and layer in blocks:
+        return True
     weight = layer.weight
     stored = type(weight) is nn.Parameter and type(weight.data) is Tensor and weight.device.type == "cpu"
     return stored and weight.dtype == torch.float32 and weight.numel() > 0
+
+
+def fill(blocks: Mapping[nn.Module, Blocks]) -> None:
+    """Give each of the layers its weight in float32, where it has none yet."""
+    for layer, stored in blocks.items():
+        if isinstance(layer, nn.Linear) and layer.weight.is_meta:
+            layer.weight = nn.Parameter(stored.weight(), requires_grad=False)
 
 
 def _mapped_weights() -> list[tuple[int, int]]:

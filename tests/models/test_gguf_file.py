@@ -1,0 +1,288 @@
+"""GGUF files read block by block give the model that transformers makes of them, and say what became of its weights."""
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+import torch
+import transformers
+from gguf import GGMLQuantizationType as Kind
+from torch import Tensor
+from torch.nn import functional
+from transformers.models.llama.modeling_llama import LlamaMLP
+
+from models.tiny_gguf import WIDTH, digit_tokenizer, write_gguf
+from trialogue.errors import InputError
+from trialogue.models import gguf_file
+from trialogue.models.gguf_file import GgufFile
+from trialogue.models.packed.formats import FORMATS, available
+from trialogue.models.packed.linear import fill
+from trialogue.models.pretrained import PretrainedOracle, load_pretrained
+
+needs_formats = pytest.mark.skipif(
+    available() != tuple(FORMATS), reason="this machine does not multiply all formats"
+)
+MIXED = {"token_embd": Kind.Q8_0, "ffn_down": Kind.Q5_0, "attn_v": Kind.F16, "attn_output": Kind.Q4_0}
+FILES: dict[str, dict[str, Any]] = {
+    "llama": {},
+    "llama-mixed": {"kinds": MIXED},
+    "llama-untied": {"kinds": {"output.weight": Kind.Q8_0}, "tied": False},
+    "qwen2": {"architecture": "qwen2"},
+    "gemma3": {"architecture": "gemma3", "kinds": MIXED},
+}
+
+
+@pytest.fixture(scope="module", params=list(FILES))
+def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("gguf") / f"{request.param}.gguf"
+    write_gguf(file, **FILES[request.param])
+    return file
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("gguf") / "mixed.gguf"
+    write_gguf(file, MIXED)
+    return file
+
+
+def theirs(path: Path) -> Any:
+    return transformers.AutoModelForCausalLM.from_pretrained(
+        str(path.parent), gguf_file=path.name, dtype=torch.float32
+    ).eval()
+
+
+def ours(path: Path) -> Any:
+    file = GgufFile(path)
+    model, blocks = file.model(file.config())
+    fill(blocks)
+    return model
+
+
+def laws(model: Any) -> Tensor:
+    with torch.inference_mode():
+        return model(input_ids=torch.tensor([[5, 9, 30, 4, 77]])).logits[0].softmax(-1)
+
+
+def test_weights_are_those_of_transformers(path: Path) -> None:
+    assert GgufFile(path).known()
+    model, expected = ours(path), theirs(path)
+    weights = dict(expected.named_parameters())
+    assert {name for name, _ in model.named_parameters()} == set(weights)
+    for name, weight in model.named_parameters():
+        assert torch.equal(weight, weights[name]), name
+    assert torch.equal(laws(model), laws(expected))
+
+
+def test_config_and_tokenizer_are_those_of_transformers(path: Path) -> None:
+    where: dict[str, Any] = {"gguf_file": path.name}
+    config = transformers.AutoConfig.from_pretrained(str(path.parent), **where)
+    assert GgufFile(path).config().to_dict() == config.to_dict()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(str(path.parent), **where)
+    read = load_pretrained(path, device="cpu").tokenization.tokenizer
+    for text in ("if a:\n    b = 12", "<|im_start|>34 56<|im_end|>", "café 東京"):
+        assert read(text)["input_ids"] == tokenizer(text)["input_ids"]
+    assert read.chat_template == tokenizer.chat_template
+    for name in ("bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id"):
+        assert getattr(read, name) == getattr(tokenizer, name)
+
+
+@pytest.mark.parametrize("long", [4, 1024])
+def test_long_lists_are_left_out_but_counted(path: Path, long: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = ours(path)
+    monkeypatch.setattr(gguf_file, "_LONG", long)
+    file = GgufFile(path)
+    assert bool(file._fields["tokenizer.ggml.tokens"].data) == (long > 4)
+    del file._fields[f"{file._architecture}.vocab_size"]
+    assert file.config().vocab_size == len(digit_tokenizer().get_vocab())
+    assert torch.equal(laws(ours(path)), laws(expected))
+
+
+@pytest.mark.parametrize("which", ["queries", "keys", "all", "shifted"])
+def test_rows_in_another_order_are_found(mixed: Path, which: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right, expected = gguf_file._rows_as_rotated, laws(theirs(mixed))
+
+    def wrong(rows: int, heads: int) -> np.ndarray:
+        if which == "shifted":
+            return np.roll(right(rows, heads), 1)
+        kept = {"queries": rows == WIDTH, "keys": rows < WIDTH, "all": True}[which]
+        return np.arange(rows) if kept else right(rows, heads)
+
+    monkeypatch.setattr(gguf_file, "_rows_as_rotated", wrong)
+    assert float((laws(ours(mixed)) - expected).abs().sum(-1).max()) > 0.05
+
+
+def law(oracle: PretrainedOracle) -> Tensor:
+    context, tokens = oracle.open(1, 4), torch.tensor([[5, 9, 30, 4]])
+    with torch.inference_mode():
+        features = context.features(tokens, torch.tensor([0]), torch.tensor([4]), torch.tensor([0]))
+        return context.log_probs(features).exp()[0]
+
+
+@needs_formats
+@pytest.mark.parametrize(
+    ("weights", "says", "most"),
+    [
+        ("float32", ["float32 of Q4_1 (", "float32 of Q8_0 ("], 1e-3),
+        ("bfloat16", ["bfloat16 rounded from Q4_1 ("], 0.1),
+        ("int8", ["int8 rounded from Q4_1 (", "int8 rounded from Q8_0 (", "int8 rounded from F16 ("], 0.2),
+        (
+            "int4",
+            [
+                "int4 with the codes of Q4_1 (",
+                "int4 with the codes of Q4_0 (",
+                "int4 rounded from Q5_0 (",
+                "int8 rounded from Q8_0 (",
+                "%, scales rounded by 0.",
+            ],
+            0.5,
+        ),
+    ],
+)
+def test_mixed_files_keep_their_laws_and_say_how(
+    mixed: Path, weights: str, says: list[str], most: float
+) -> None:
+    oracle = load_pretrained(mixed, device="cpu", weights=weights)
+    for words in says:
+        assert words in oracle.weights
+    with torch.inference_mode():
+        expected = theirs(mixed)(torch.tensor([[5, 9, 30, 4]])).logits[0, -1].softmax(-1)
+    assert float((law(oracle) - expected).abs().sum() / 2) < most
+
+
+@needs_formats
+def test_codes_that_are_taken_over_are_nearer_than_rounded_ones(tmp_path: Path) -> None:
+    """Groups of Q4_0 seldom reach both ends of its codes: rounding their weights again finds others."""
+    file = tmp_path / "q4_0.gguf"
+    write_gguf(file, {"token_embd": Kind.Q8_0, "": Kind.Q4_0})
+    expected = laws(ours(file))
+    taken = load_pretrained(file, device="cpu", weights="int4")
+    model = ours(file)
+    model.save_pretrained(tmp_path / "folder")
+    taken.tokenization.tokenizer.save_pretrained(tmp_path / "folder")
+    rounded = load_pretrained(tmp_path / "folder", device="cpu", weights="int4")
+    assert "with the codes of Q4_0" in taken.weights
+    assert "codes" not in rounded.weights
+    errors = [float((laws(oracle.model) - expected).abs().sum(-1).mean()) for oracle in (taken, rounded)]
+    assert errors[0] < errors[1] / 2
+
+
+@needs_formats
+def test_output_embeddings_in_four_bits_stay_so(tmp_path: Path) -> None:
+    file = tmp_path / "four.gguf"
+    write_gguf(file, unused=-len(digit_tokenizer().get_vocab()) % 16)
+    oracle = load_pretrained(file, device="cpu", weights="int4")
+    assert oracle.weights.startswith("int4 with the codes of Q4_1 (100%")
+    assert " Q4_1 (100%" in load_pretrained(file, device="cpu", weights="auto").weights
+
+
+def test_other_types_and_plain_layers(mixed: Path) -> None:
+    half = load_pretrained(mixed, device="cpu", dtype="bfloat16")
+    assert (half.dtype, half.weights) == (torch.bfloat16, "as stored (100%)")
+    plain = load_pretrained(mixed, device="cpu", packed=False)
+    assert plain.weights == "as stored (100%)"
+    assert torch.equal(laws(plain.model), laws(theirs(mixed)))
+
+
+def test_a_model_whose_code_reads_weights_gets_them(mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def by_hand(self: Any, states: Tensor) -> Tensor:
+        gate, up = (functional.linear(states, layer.weight) for layer in (self.gate_proj, self.up_proj))
+        return functional.linear(self.act_fn(gate) * up, self.down_proj.weight)
+
+    expected = laws(theirs(mixed))
+    monkeypatch.setattr(LlamaMLP, "forward", by_hand)
+    with pytest.warns(UserWarning, match="its code reads weights itself"):
+        oracle = load_pretrained(mixed, device="cpu", weights="int8")
+    assert oracle.weights == "as stored (100%)"
+    assert torch.allclose(laws(oracle.model), expected, atol=1e-5)
+
+
+def test_architectures_that_are_not_known_are_read_by_transformers(
+    mixed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = law(load_pretrained(mixed, device="cpu"))
+    monkeypatch.setattr(gguf_file, "_READ", set())
+    oracle = load_pretrained(mixed, device="cpu")
+    assert oracle.weights == "float32 (100%)"
+    assert torch.allclose(law(oracle), expected, atol=1e-5)
+
+
+def unreadable(path: Path) -> Path:
+    """A file with a tensor in a type that llama.cpp uses between its products only."""
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_tensor(
+        "blk.0.attn_q.weight",
+        np.zeros((16, gguf.GGML_QUANT_SIZES[Kind.Q8_1][1]), np.uint8),
+        raw_dtype=Kind.Q8_1,
+    )
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def of_type(path: Path, kind: int) -> Path:
+    """The file with the type of its one tensor replaced."""
+    data = bytearray(unreadable(path).read_bytes())
+    name = b"blk.0.attn_q.weight"
+    place = data.index(name) + len(name) + 4 + 2 * 8
+    assert struct.unpack_from("<I", data, place) == (Kind.Q8_1,)
+    struct.pack_into("<I", data, place, kind)
+    path.write_bytes(data)
+    return path
+
+
+def cut(path: Path, share: float) -> Path:
+    write_gguf(path)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(share * len(data))])
+    return path
+
+
+def lacking(path: Path) -> Path:
+    writer = gguf.GGUFWriter(path, "llama")
+    for add in (writer.add_context_length, writer.add_embedding_length, writer.add_feed_forward_length):
+        add(64)
+    writer.add_block_count(1)
+    writer.add_head_count(4)
+    writer.add_head_count_kv(4)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(["a", "b", "ab"])
+    writer.add_token_merges(["a b"])
+    writer.add_vocab_size(3)
+    writer.add_tensor("token_embd.weight", np.zeros((3, 64), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (unreadable, r"the type Q8_1 of its tensor blk\.0\.attn_q\.weight: take a file in Q4_K_M"),
+        (lambda path: of_type(path, 99), r"of a type \(99\) that is not known here: upgrade gguf"),
+        (lambda path: cut(path, 0.9), "cannot be read as GGUF"),
+        (lambda path: cut(path, 0.05), "cannot be read as GGUF"),
+        (lambda path: cut(path, 0), "cannot be read as GGUF"),
+        (lacking, r"its checkpoint lacks model\.layers\.0\."),
+    ],
+    ids=[
+        "type without a reader",
+        "type without a name",
+        "cut short",
+        "cut in its vocabulary",
+        "empty",
+        "lacking",
+    ],
+)
+def test_files_that_cannot_be_had_are_one_line(tmp_path: Path, make: Any, says: str) -> None:
+    with pytest.raises(InputError, match=says) as refused:
+        load_pretrained(make(tmp_path / "file.gguf"), device="cpu", weights="int4")
+    assert "\n" not in str(refused.value)
