@@ -241,14 +241,14 @@ class LanguageVerifier(Verifier):
         if prefix.members is None:
             viable = self._viable(key, prefix)
             prefix.members = np.zeros_like(viable)
-            candidates, text = self._closing(key, viable), self._text(key)
-            matcher = self._matcher(key) if len(candidates) else None
-            for token in candidates.tolist():
-                if (
-                    matcher is not None
-                    and matcher.validate_tokens([token, self._eos]) == 2
-                    and self._accepts(text + self._tokenization.bytes([token]))
-                ):
+            candidates = self._closing(key, viable).tolist()
+            matcher = self._matcher(key) if candidates else None
+            if matcher is not None:
+                ends = [token for token in candidates if matcher.validate_tokens([token, self._eos]) == 2]
+                if self.parser is not None:
+                    text = self._text(key)
+                    ends = [token for token in ends if self._accepts(text + self._tokenization.bytes([token]))]
+                for token in ends:
                     prefix.members[token >> 3] |= 1 << (token & 7)
         return prefix.members
 

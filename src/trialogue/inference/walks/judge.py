@@ -39,14 +39,17 @@ class Judge:
         return self._values(self._batch.peek(tokens, rows), torch.arange(len(rows)))
 
     def children(self, rows: Tensor, support: Tensor) -> Tensor:
-        """Values (n, vocab) float64 of all one-token continuations; zero outside `support` (n, vocab) bool."""
+        """Values (n, vocab) of all one-token continuations; zero outside `support` (n, vocab) bool.
+
+        Verdicts of a verifier that answers for all continuations at once are bool, values float64.
+        """
         values, unanswered = self._answered(rows, support)
         if unanswered:
             self._ask(values, rows, values > 0, unanswered)
         return values
 
     def leading_children(self, rows: Tensor, log_laws: Tensor, *, verdicts: bool = False) -> Tensor:
-        """Values (n, vocab) float64 of the one-token continuations that top-k and top-p may keep; of others zero.
+        """`children` (n, vocab) of which some that top-k and top-p cannot keep are zero whatever their values.
 
         They cut `log_laws` (n, vocab) times the values, or with `verdicts` times whether these are positive. A verifier
         that does not answer for all continuations at once is asked in descending order of what they weigh, and only
@@ -101,7 +104,10 @@ class Judge:
         return missing
 
     def _answered(self, rows: Tensor, support: Tensor) -> tuple[Tensor, list[Verifier]]:
-        """Values (n, vocab) by the parts that answer for all continuations at once, and the other parts."""
+        """Values (n, vocab) by the parts that answer for all continuations at once, and the other parts.
+
+        They are bool where all parts answer so, else float64.
+        """
         batch, shape = self._batch, tuple(support.shape)
         values, unanswered = support, []
         for part in self._parts:
@@ -114,7 +120,7 @@ class Judge:
                 values = values & checked if both else torch.where(values > 0, values * checked, 0.0)
         if len(unanswered) < len(self._parts):
             batch.count_verifier_calls(rows)
-        return values.double(), unanswered
+        return values.double() if unanswered else values, unanswered
 
     def _ask(self, values: Tensor, rows: Tensor, which: Tensor, parts: Sequence[Verifier]) -> None:
         """Multiply `values` (n, vocab) of children of `rows` (n,) by those of `parts`, where `which` (n, vocab)."""

@@ -214,6 +214,14 @@ def settle(
 
 
 @compiled
+def mask(log_laws: NDArray[np.floating[Any]], allowed: Flags, out: NDArray[np.floating[Any]]) -> None:
+    """`log_laws` (n, vocab) where `allowed`, -inf elsewhere: `torch.where` takes twenty times as long."""
+    for row in range(log_laws.shape[0]):
+        for token in range(log_laws.shape[1]):
+            out[row, token] = log_laws[row, token] if allowed[row, token] else -np.inf
+
+
+@compiled
 def score(
     scores: NDArray[np.float64],
     source: Ints,
