@@ -25,7 +25,7 @@ from trialogue.inference.verifiers.closing_tokens import ClosingTokens
 from trialogue.inference.verifiers.lark_errors import mend_of_grammar
 from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.inference.verifiers.stopped_language import StoppedLanguage
-from trialogue.inference.verifiers.vocabularies import has_given_up, matcher_of
+from trialogue.inference.verifiers.vocabularies import has_given_up, matcher_of, written
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
 
@@ -106,6 +106,7 @@ class LanguageVerifier(Verifier):
         tokenizer = tokenization.matcher_tokenizer
         self._size, self._eos = tokenizer.vocab_size, tokenizer.eos_token
         self._ends = frozenset(tokenizer.eos_tokens)
+        self._letters = [token for token, own in enumerate(written(tokenization)) if len(own) == 1]
         self._start = matcher_of(tokenizer, self._grammar + _NO_FORCING)
         if self._start.is_error():
             raise self._error(self._start)
@@ -210,7 +211,8 @@ class LanguageVerifier(Verifier):
         if consumed == len(tokens) - 1:
             self._keep(parent, matcher)
             before = self._prefix(parent)
-            if before is not None:
+            # A mask takes ten times as long as to see that some byte is let through.
+            if before is not None and not any(matcher.validate_tokens([token]) for token in self._letters):
                 self._viable(parent, before)
         elif has_given_up(matcher):
             raise self._error(matcher)

@@ -222,6 +222,14 @@ def mask(log_laws: NDArray[np.floating[Any]], allowed: Flags, out: NDArray[np.fl
 
 
 @compiled
+def unscored(scores: NDArray[np.float64], kept: Ints, token: Ints) -> None:
+    """NaN for every `token` (rows,) that is appended behind `kept` tokens, -1 for none, until it is scored."""
+    for row in range(len(token)):
+        if token[row] >= 0:
+            scores[row, kept[row] + 1] = np.nan
+
+
+@compiled
 def score(
     scores: NDArray[np.float64],
     source: Ints,
