@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, non_negative_number, probability, whole_number
-from trialogue.inference.nucleus import nucleus
+from trialogue.inference.nucleus import leading, nucleus
 from trialogue.models.altered import AlteredContext, pass_on
 from trialogue.oracles import Autoregressive, Context, as_oracle
 
-_FIRST = 256
+_FIRST, _FEW = 256, 32
 
 
 class Truncated(Autoregressive):
@@ -95,8 +95,11 @@ class Truncated(Autoregressive):
     def _ranked(self, log_laws: Tensor) -> Tensor:
         """What top-k and top-p keep, renormalised."""
         vocab = log_laws.shape[-1]
-        if vocab > 2 * _FIRST and self.top_k is None and _readable(log_laws):
-            return nucleus(log_laws, self.top_p)
+        if _readable(log_laws):
+            if vocab <= _FEW:
+                return leading(log_laws, self.top_k, self.top_p)
+            if vocab > 2 * _FIRST and self.top_k is None and log_laws.dtype == torch.float32:
+                return nucleus(log_laws, self.top_p)
         if vocab <= 2 * _FIRST:
             return self._cut(log_laws, *_ordered(log_laws))
         # Nearly always what is kept is a small part of a large vocabulary, and sorting all of it costs as much as the
@@ -162,7 +165,7 @@ def _require_one(inner: Truncated, temperature: float, top_p: float, top_k: int 
 
 
 def _readable(log_laws: Tensor) -> bool:
-    return log_laws.device.type == "cpu" and log_laws.dtype == torch.float32
+    return log_laws.device.type == "cpu" and log_laws.dtype in (torch.float32, torch.float64)
 
 
 def _ordered(log_laws: Tensor) -> tuple[Tensor, Tensor]:
