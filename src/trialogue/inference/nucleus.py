@@ -95,7 +95,9 @@ def leading(log_laws: Tensor, top_k: int | None, top_p: float) -> Tensor:
 
 
 @compiled
-def _lead(log_laws: NDArray[np.floating[Any]], most: int, top_p: float, result: NDArray[np.floating[Any]]) -> None:
+def _lead(
+    log_laws: NDArray[np.floating[Any]], most: int, top_p: float, result: NDArray[np.floating[Any]]
+) -> None:
     vocab, number = log_laws.shape[1], result.dtype.type
     order, probs = np.empty(vocab, dtype=np.int64), np.empty(vocab, dtype=result.dtype)
     for row in range(len(log_laws)):

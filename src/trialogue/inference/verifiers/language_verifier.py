@@ -249,7 +249,9 @@ class LanguageVerifier(Verifier):
                 ends = [token for token in candidates if matcher.validate_tokens([token, self._eos]) == 2]
                 if self.parser is not None:
                     text = self._text(key)
-                    ends = [token for token in ends if self._accepts(text + self._tokenization.bytes([token]))]
+                    ends = [
+                        token for token in ends if self._accepts(text + self._tokenization.bytes([token]))
+                    ]
                 for token in ends:
                     prefix.members[token >> 3] |= 1 << (token & 7)
         return prefix.members

@@ -35,7 +35,8 @@ class Outlook(NamedTuple):
     """What is known before tokens are drawn.
 
     `log_value` (rows,) is log V(y), or with a mask log sum over a of p(a|y) V(ya); then also, of the rows asked, which
-    have their `place` (rows,), the `log_law` (n, vocab), which need not be normalised, and the `values` (n, vocab) of the children.
+    have their `place` (rows,), the `log_law` (n, vocab), which need not be normalised, and the `values` (n, vocab) of
+    the children.
     """
 
     log_value: Tensor

@@ -40,7 +40,5 @@ class Scores:
         kept, token = moves.length.numpy(), moves.token.numpy()
         kernels.unscored(values, kept, token)
         for rows, lengths, log_probs in self._answers:
-            kernels.score(
-                values, source, kept, token, rows.numpy(), lengths.numpy(), log_probs.numpy()
-            )
+            kernels.score(values, source, kept, token, rows.numpy(), lengths.numpy(), log_probs.numpy())
         self._answers.clear()
