@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from trialogue.inference.nucleus import nucleus
+from trialogue.inference.nucleus import leading, nucleus
 
-_FIRST = 256
+_FIRST, _FEW = 256, 32
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,11 @@ class Cut:
     def _ranked(self, log_laws: Tensor) -> Tensor:
         """What top-k and top-p keep, renormalised."""
         vocab = log_laws.shape[-1]
-        if vocab > 2 * _FIRST and self.top_k is None and _readable(log_laws):
-            return nucleus(log_laws, self.top_p)
+        if _readable(log_laws):
+            if vocab <= _FEW:
+                return leading(log_laws, self.top_k, self.top_p)
+            if vocab > 2 * _FIRST and self.top_k is None and log_laws.dtype == torch.float32:
+                return nucleus(log_laws, self.top_p)
         if vocab <= 2 * _FIRST:
             return self._sorted(log_laws, *_ordered(log_laws))
         # Nearly always what is kept is a small part of a large vocabulary, and sorting all of it costs as much as the
@@ -75,7 +78,7 @@ class Cut:
 
 
 def _readable(log_laws: Tensor) -> bool:
-    return log_laws.device.type == "cpu" and log_laws.dtype == torch.float32
+    return log_laws.device.type == "cpu" and log_laws.dtype in (torch.float32, torch.float64)
 
 
 def _ordered(log_laws: Tensor) -> tuple[Tensor, Tensor]:

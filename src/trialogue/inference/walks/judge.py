@@ -39,7 +39,10 @@ class Judge:
         return self._values(self._batch.peek(tokens, rows), torch.arange(len(rows)))
 
     def children(self, rows: Tensor, support: Tensor) -> Tensor:
-        """Values (n, vocab) float64 of all one-token continuations; zero outside `support` (n, vocab) bool."""
+        """Values (n, vocab) of all one-token continuations; zero outside `support` (n, vocab) bool.
+
+        Verdicts of a verifier that answers for all continuations at once are bool, values float64.
+        """
         values, unanswered = self._answered(rows, support)
         if unanswered:
             self._ask(values, rows, values > 0, unanswered)
@@ -119,7 +122,10 @@ class Judge:
         return missing
 
     def _answered(self, rows: Tensor, support: Tensor) -> tuple[Tensor, list[Verifier]]:
-        """Values (n, vocab) by the parts that answer for all continuations at once, and the other parts."""
+        """Values (n, vocab) by the parts that answer for all continuations at once, and the other parts.
+
+        They are bool where all parts answer so, else float64.
+        """
         batch, shape = self._batch, tuple(support.shape)
         values, unanswered = support, []
         for part in self._parts:
@@ -132,7 +138,7 @@ class Judge:
                 values = values & checked if both else torch.where(values > 0, values * checked, 0.0)
         if len(unanswered) < len(self._parts):
             batch.count_verifier_calls(rows)
-        return values.double(), unanswered
+        return values.double() if unanswered else values, unanswered
 
     def _ask(self, values: Tensor, rows: Tensor, which: Tensor, parts: Sequence[Verifier]) -> None:
         """Multiply `values` (n, vocab) of children of `rows` (n,) by those of `parts`, where `which` (n, vocab)."""

@@ -14,8 +14,10 @@ from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.walk import (
     NoState,
     Walk,
-    kept_by_cut,
+    cut_law,
+    log_mass,
     log_values_as_given,
+    masked,
     require_support,
 )
 from trialogue.oracles import Decoding
@@ -195,18 +197,22 @@ class TokenwiseRejection(Walk[TokenwiseState]):
             return moves, AcceptedMass(log_weight)
         log_probs = decoding.log_probs(asking, cut=not self.mask_first)
         if self.mask_first:
-            accepted = verifier.leading_children(asking, log_probs, verdicts=True) > 0
+            accepted = verifier.leading_children(asking, log_probs, verdicts=True).bool()
         else:
-            accepted = verifier.children(asking, log_probs > -math.inf) > 0
-        allowed = log_probs.masked_fill(~accepted, -math.inf)
+            accepted = verifier.children(asking, log_probs > -math.inf).bool()
+        allowed = masked(log_probs, accepted)
         open_ = allowed.amax(1) > -math.inf
         require_support(log_probs[~open_])
         moves.done[asking[~open_]] = True
         log_weight = log_weight.index_fill(0, asking[~open_], -math.inf)
-        asking, allowed = asking[open_], allowed[open_]
+        if not bool(open_.all()):
+            asking, allowed = asking[open_], allowed[open_]
         if asking.numel():
             if self.mask_first:
-                allowed = kept_by_cut(decoding, allowed)
-            moves.token[asking] = choose(allowed, asking)
-            log_weight = log_weight.index_add(0, asking, allowed.double().logsumexp(1))
+                law, mass = cut_law(decoding, allowed)
+            else:
+                law = allowed.log_softmax(1)
+                mass = log_mass(allowed, law)
+            moves.token[asking] = choose(law, asking)
+            log_weight = log_weight.index_add(0, asking, mass)
         return moves, AcceptedMass(log_weight)
