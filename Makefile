@@ -1,19 +1,24 @@
 # make demo   run the flagship study and print the published numbers beside ours
 # make test   run the tests
 # make pages  fill the numbers of README and documentation in from results/
+# make test-llama   run the tests of examples/llama_cpp; its first time compiles llama.cpp
 # make lint   check style; make types: check types
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test pages lint types clean
+.PHONY: demo test test-llama pages lint types clean
 
 demo: $(VENV)/installed
 	$(BIN)/trialogue run dyck-backtracking --preset default --workers 2 --results runs
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n 2
+
+test-llama: $(VENV)/installed-test
+	$(INSTALL) examples/llama_cpp
+	$(BIN)/python -m pytest examples/llama_cpp
 
 pages: $(VENV)/installed
 	$(BIN)/trialogue fill docs/templates/README.md.jinja --measured benchmarks/rows --out README.md

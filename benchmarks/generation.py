@@ -1,15 +1,18 @@
 """Verified generation on a real language model, beside what a user would run instead.
 
-SmolLM2-135M-Instruct in float32, 64 new tokens after a prompt of about 21; the contenders take turns, so that a change
-of the machine's speed meets all of them. The limit is a bare loop: the model's pass with the library's own cache, a
-softmax and a draw; it and the library's `generate` run the model as the library loads it, ours the one that
-`load_pretrained` packs. Figures are medians over `--rounds`, in tokens per second of CPU time and of wall time, and the
-ratios are of CPU time. `--genlm` names a Python that has genlm-control, which then takes its turns in a process of its
-own; it draws 8 tokens, as more take minutes, and shorter sequences are in its favour. First comes the peak memory of a
-process each.
+SmolLM2-135M-Instruct, 64 new tokens after a prompt of about 21; the contenders take turns, so that a change of the
+machine's speed meets all of them. A bare loop is the model's pass with the library's own cache, a softmax and a draw;
+it, the library's `generate`, and that with llguidance's mask run the model as the library loads it in float32, ours
+the one that `load_pretrained` packs, in each format of `--weights`. Figures are medians over `--rounds`, in tokens
+(walks: queries, which are never fewer) per second of CPU time and of wall time; the ratios are of CPU time.
+
+`--llama` names a Python that has llama-cpp-python, and `--gguf` the file that it runs, in as many bits as "int4";
+`--genlm` one that has genlm-control, which draws 8 tokens, as more take minutes, and shorter sequences are in its
+favour. Both take their turns in processes of their own. First comes the peak memory of a process each, and last, where
+`--text` names a file, what the formats' laws are worth on its first tokens, llama.cpp's among them.
 
     trialogue models pull smollm2
-    python benchmarks/generation.py --threads 1 [--genlm /path/to/python]
+    python benchmarks/generation.py --llama PYTHON --gguf FILE --text FILE [--genlm PYTHON] [--record]
 """
 
 import argparse
@@ -18,8 +21,10 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,114 +32,39 @@ import torch
 import transformers
 from rich.console import Console
 from rich.table import Table
-from transformers import DynamicCache
+from torch import Tensor
 
+from contenders import NEW_TOKENS, PROMPT, REGEX, SCHEMA, Run, bare, library, ours, walks
+from peer_process import Peer
 from record import Record
-from trialogue.inference import (
-    Ancestral,
-    Backtracking,
-    GrammarVerifier,
-    RandomVerifier,
-    SequentialMonteCarlo,
-    Threshold,
-    TokenwiseRejection,
-    WeightedRejection,
-    generate,
-)
+from trialogue.inference import Ancestral, Backtracking, RandomVerifier, Threshold
+from trialogue.inference.walks.batch.answers import MOST_BYTES
 from trialogue.models.catalogue import folder_of
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
-from trialogue.oracles import Verifier
+from weights import Laws, laws_of, loaded, quality, windows
 
-NEW_TOKENS = 64
 PEER_TOKENS = 8
-PROMPT = "The capital of France is a city that has been known for its art, its food and its history since"
-REGEX = "[^eE]+"
-SCHEMA = {
-    "type": "object",
-    "properties": {"facts": {"type": "array", "items": {"type": "string"}, "minItems": 40}},
-    "required": ["facts"],
-    "additionalProperties": False,
-}
-PEERS = {
+GENLM = {
     "masked, regex": ("masked", "regex"),
     "weighted rejection, regex": ("AWRS", "regex"),
     "masked, JSON schema": ("AWRS", "JSON schema"),
 }
 """What of genlm-control stands beside which of ours; it asks a JSON schema about every token of its own."""
-PEER = Path(__file__).with_name("genlm_peer.py")
+STORED = "as stored"
 
-Run = Callable[[], int]
-"""Generates once and returns the number of tokens drawn."""
-
-
-def bare(oracle: PretrainedOracle, batch: int) -> Run:
-    model, ids = oracle.model, oracle.tokenization.encode(PROMPT)
-
-    def run() -> int:
-        with torch.inference_mode():
-            cache = DynamicCache()
-            answer = model(torch.tensor([ids] * batch), past_key_values=cache, logits_to_keep=1)
-            for _ in range(NEW_TOKENS - 1):
-                token = torch.multinomial(answer.logits[:, -1].softmax(-1), 1)
-                answer = model(token, past_key_values=cache)
-            torch.multinomial(answer.logits[:, -1].softmax(-1), 1)
-        return batch * NEW_TOKENS
-
-    return run
+Timed = Callable[[], tuple[int, float, float]]
+"""Generates once: tokens, CPU seconds, wall seconds."""
 
 
-def library(oracle: PretrainedOracle, batch: int) -> Run:
-    ids = torch.tensor([oracle.tokenization.encode(PROMPT)] * batch)
-    settings = {"do_sample": True, "top_k": 0, "max_new_tokens": NEW_TOKENS, "min_new_tokens": NEW_TOKENS}
-
-    def run() -> int:
-        with torch.inference_mode():
-            oracle.model.generate(ids, attention_mask=torch.ones_like(ids), **settings)
-        return batch * NEW_TOKENS
-
-    return run
+def endless(model: str, weights: str) -> PretrainedOracle:
+    """The oracle in a format, without an end: all contenders draw as many tokens."""
+    oracle = loaded(model, weights)
+    oracle.eos, oracle.model.generation_config.eos_token_id = None, None
+    return oracle
 
 
-def ours(
-    oracle: PretrainedOracle,
-    batch: int,
-    walk: Any,
-    verifier: Callable[[], Verifier] | None = None,
-    ragged: bool = False,
-) -> Run:
-    """A contender of ours; `batch` counts rows, `ragged` cuts a token more off the prompt of every next row."""
-    ids = oracle.tokenization.encode(PROMPT)
-    samples = max(1, batch // walk.rows_per_sample)
-    prompts = [ids[: len(ids) - row] for row in range(samples)] if ragged else [ids] * samples
-
-    def run() -> int:
-        judge = None if verifier is None else verifier()
-        taken = generate(
-            oracle, prompts, walk=walk, verifier=judge, max_new_tokens=NEW_TOKENS, batch_size=batch
-        )
-        return taken.total.queries
-
-    return run
-
-
-class Peer:
-    """genlm-control in a process of its own, which runs when told to and says what it took."""
-
-    def __init__(self, python: str, model: Path, threads: int) -> None:
-        command = [python, str(PEER), str(model), PROMPT, REGEX, json.dumps(SCHEMA)]
-        command += [str(PEER_TOKENS), str(threads)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def measure(self, sampler: str, rule: str, particles: int) -> tuple[int, float, float]:
-        """Tokens drawn, CPU seconds, wall seconds."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print(json.dumps([sampler, rule, particles]), file=self._process.stdin, flush=True)
-        while not (line := self._process.stdout.readline()).startswith("["):
-            if not line:
-                raise SystemExit("genlm-control stopped: see what it printed above")
-        tokens, cpu, wall = json.loads(line)
-        return int(tokens), float(cpu), float(wall)
+def named(contender: str, weights: str) -> str:
+    return contender if weights == "float32" else f"{contender}, {weights}"
 
 
 def timed(run: Run) -> tuple[int, float, float]:
@@ -143,9 +73,7 @@ def timed(run: Run) -> tuple[int, float, float]:
     return tokens, time.process_time() - cpu, time.perf_counter() - wall
 
 
-def measured(
-    contenders: dict[str, Callable[[], tuple[int, float, float]]], rounds: int
-) -> dict[str, list[Any]]:
+def measured(contenders: dict[str, Timed], rounds: int) -> dict[str, list[Any]]:
     """Of every contender, taking turns: (tokens, CPU seconds, wall seconds) of each round after the first."""
     seen: dict[str, list[Any]] = {name: [] for name in contenders}
     for turn in range(rounds + 1):
@@ -157,71 +85,63 @@ def measured(
 
 
 def print_rates(
-    console: Console,
-    title: str,
-    seen: dict[str, list[Any]],
-    base: str,
-    targets: dict[str, str],
-    record: Record,
+    console: Console, title: str, seen: dict[str, list[Any]], base: Callable[[str], list[str]], record: Record
 ) -> dict[str, float]:
-    """Print a line per contender; return their tokens per CPU second."""
-    table = Table("", "tokens/s, CPU", "tokens/s, wall", f"of {base}, CPU", "asked", title=title)
+    """Print a line per contender, with its ratios to those that `base` names; return tokens per CPU second."""
+    table = Table("", "tokens/s, CPU", "tokens/s, wall", "times", title=title)
     rate = {name: statistics.median(tokens / cpu for tokens, cpu, _ in rows) for name, rows in seen.items()}
     for name, rows in seen.items():
         wall = statistics.median(tokens / wall for tokens, _, wall in rows)
-        ratio = rate[name] / rate[base]
         record.add(name, rate[name], what="per CPU second", of=title)
-        table.add_row(name, f"{rate[name]:.1f}", f"{wall:.1f}", f"{ratio:.2f}", targets.get(name, ""))
+        ratios = [f"{rate[name] / rate[other]:.2f} {other}" for other in base(name) if other in rate]
+        table.add_row(name, f"{rate[name]:.1f}", f"{wall:.1f}", "; ".join(ratios))
     console.print(table)
     return rate
 
 
-def grammars(oracle: PretrainedOracle) -> dict[str, Callable[[], Verifier]]:
-    """The two rules; a fresh verifier each time, so that no mask is remembered from another run."""
-    text = oracle.tokenization
-    return {
-        "regex": lambda: GrammarVerifier.regex(REGEX, text),
-        "JSON schema": lambda: GrammarVerifier.json_schema(SCHEMA, text),
-    }
-
-
 def compare(
     console: Console,
-    oracle: PretrainedOracle,
-    stored: PretrainedOracle,
+    oracles: dict[str, PretrainedOracle],
     batch: int,
-    rounds: int,
-    peer: Peer | None,
+    arguments: argparse.Namespace,
+    peers: dict[str, Peer],
     record: Record,
 ) -> None:
-    """Every contender with `oracle`, whose weights are packed, beside what runs on the weights as `stored`."""
-    rules = grammars(oracle)
+    """Every contender at `batch` rows; those of the library on the weights as stored."""
+    stored = oracles[STORED]
     runs = {
         "bare loop": bare(stored, batch),
         "generate": library(stored, batch),
+        "generate with llguidance, regex": library(stored, batch, guided=True),
         "ancestral, packed=False": ours(stored, batch, Ancestral()),
-        "ancestral": ours(oracle, batch, Ancestral()),
     }
-    for name, rule in rules.items():
-        runs[f"masked, {name}"] = ours(oracle, batch, TokenwiseRejection("mask"), rule)
-    runs["weighted rejection, regex"] = ours(oracle, batch, WeightedRejection(), rules["regex"])
-    smc = SequentialMonteCarlo(particles=batch, proposal="rejection")
-    runs["SMC by rejection, regex"] = ours(oracle, batch, smc, rules["regex"])
-    targets = {"ancestral": ">= 0.95", "masked, regex": ">= 0.9", "masked, JSON schema": ">= 0.9"}
-    contenders: dict[str, Callable[[], tuple[int, float, float]]] = {
-        name: (lambda run=run: timed(run)) for name, run in runs.items()
-    }
-    if peer is not None:
-        for pair in PEERS.values():
-            contenders[f"genlm-control {pair[0]}, {pair[1]}"] = lambda p=pair: peer.measure(*p, batch)
-    seen = measured(contenders, rounds)
-    rates = print_rates(
-        console, f"batch {batch}, {NEW_TOKENS} new tokens", seen, "bare loop", targets, record
-    )
-    for own, pair in PEERS.items() if peer is not None else ():
-        times = rates[own] / rates[f"genlm-control {pair[0]}, {pair[1]}"]
-        asked = 10 if batch > 1 else 4
-        console.print(f"{own}: {times:.1f} times genlm-control {pair[0]}, {pair[1]} (asked: {asked})")
+    for weights in arguments.weights:
+        runs |= {named(name, weights): run for name, run in walks(oracles[weights], batch).items()}
+    contenders: dict[str, Timed] = {name: partial(timed, run) for name, run in runs.items()}
+    prompt = stored.tokenization.encode(PROMPT)
+    for name, peer in peers.items():
+        if name == "genlm-control":
+            if batch in (1, max(arguments.batches)):
+                for pair in GENLM.values():
+                    contenders[f"{name} {pair[0]}, {pair[1]}"] = partial(peer.ask, *pair, batch)
+        elif batch == 1 or name == "llama.cpp":
+            # Several sequences in the buffers that it lays out anew are what crashes.
+            contenders[name] = partial(peer.ask, "generate", batch, prompt, NEW_TOKENS, False)
+            contenders[f"{name}, drawing"] = partial(peer.ask, "generate", batch, prompt, NEW_TOKENS, True)
+
+    def base(name: str) -> list[str]:
+        weights = next((weights for weights in arguments.weights if name.endswith(f", {weights}")), "float32")
+        if name in runs and (name == named("ancestral", weights) or "packed" in name):
+            return ["bare loop", "llama.cpp"]
+        return [named("ancestral", weights)] if name in runs and "generate" not in name else ["bare loop"]
+
+    title = f"batch {batch}, {NEW_TOKENS} new tokens"
+    rates = print_rates(console, title, measured(contenders, arguments.rounds), base, record)
+    for own, pair in GENLM.items():
+        theirs = rates.get(f"genlm-control {pair[0]}, {pair[1]}")
+        if theirs is not None and own in rates:
+            record.add(own, rates[own] / theirs, what="times genlm-control", of=title)
+            console.print(f"{own}: {rates[own] / theirs:.1f} times genlm-control {pair[0]}, {pair[1]}")
 
 
 def compare_backtracking(
@@ -231,7 +151,7 @@ def compare_backtracking(
     recomputing = load_pretrained(model, recompute=True)
     recomputing.eos = None
 
-    def verifier() -> Verifier:
+    def verifier() -> Threshold:
         return Threshold(RandomVerifier(1), 0.1)
 
     walk = Backtracking(4, 4)
@@ -240,32 +160,70 @@ def compare_backtracking(
         "backtracking, Q = B = 4": ours(oracle, 16, walk, verifier, ragged=True),
         "backtracking, prefixes recomputed": ours(recomputing, 16, walk, verifier, ragged=True),
     }
-    seen = measured({name: (lambda run=run: timed(run)) for name, run in runs.items()}, rounds)
-    asked = {"backtracking, Q = B = 4": ">= 0.91", "backtracking, prefixes recomputed": "<= 0.33"}
-    print_rates(console, "queries, ragged batch of 16", seen, "ancestral", asked, record)
+    seen = measured({name: partial(timed, run) for name, run in runs.items()}, rounds)
+    rates = print_rates(console, "queries, ragged batch of 16", seen, lambda _: ["ancestral"], record)
+    for name in list(runs)[1:]:
+        record.add(name, rates["ancestral"] / rates[name], what="CPU seconds a query of ancestral's")
 
 
-def print_memory(console: Console, model: str, batch: int, threads: int, record: Record) -> None:
-    """Peak resident memory of a process that does nothing but load the model and generate."""
-    table = Table("", "peak, MiB", "of generate", "asked", title=f"memory, batch {batch}")
-    peaks = {}
-    for name in ("generate", "ancestral"):
-        command = [
-            sys.executable,
-            __file__,
-            "--model",
-            model,
-            "--peak",
-            name,
-            "--batches",
-            str(batch),
-            "--threads",
-            str(threads),
-        ]
-        peaks[name] = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        record.add(name, peaks[name], what="peak MiB")
-        asked = "<= 1.2" if name == "ancestral" else ""
-        table.add_row(name, f"{peaks[name]:.0f}", f"{peaks[name] / peaks['generate']:.2f}", asked)
+def print_memory(console: Console, arguments: argparse.Namespace, record: Record) -> None:
+    """Peak resident memory of processes that do nothing but load the model and generate, at the largest batch."""
+    batch, peaks = max(arguments.batches), {}
+    for weights in ("generate", *arguments.weights):
+        command = [sys.executable, __file__, *sys.argv[1:], "--peak", weights]
+        answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        peaks["generate" if weights == "generate" else named("ancestral", weights)] = float(answer)
+    if arguments.llama:
+        peer = llama_peer(arguments, "plain")
+        peer.ask("generate", batch, list(range(100, 121)), NEW_TOKENS, True)
+        [peaks["llama.cpp"]] = peer.ask("peak")
+        peer.close()
+    table = Table("", "peak, MiB", "of generate", title=f"memory, batch {batch}")
+    for name, peak in peaks.items():
+        record.add(name, peak, what="peak MiB")
+        record.add(name, peak / peaks["generate"], what="peak of generate's")
+        table.add_row(name, f"{peak:.0f}", f"{peak / peaks['generate']:.2f}")
+    record.add("ancestral", MOST_BYTES / 2**20, what="MiB of laws remembered")
+    console.print(table)
+
+
+def llama_peer(arguments: argparse.Namespace, buffers: str) -> Peer:
+    return Peer(arguments.llama, "llama_peer.py", arguments.gguf, arguments.threads, buffers)
+
+
+def laws_of_peer(peer: Peer, folder: Path) -> Laws:
+    """The next-token laws of llama.cpp, which writes them into `folder`."""
+
+    def laws(part: Tensor) -> Tensor:
+        path = folder / "logits"
+        shape = peer.ask("laws", part.tolist(), str(path))
+        size = shape[0] * shape[1]
+        return torch.from_file(str(path), size=size).view(*shape).log_softmax(-1)
+
+    return laws
+
+
+def print_quality(
+    console: Console,
+    oracles: dict[str, PretrainedOracle],
+    peer: Peer | None,
+    arguments: argparse.Namespace,
+    record: Record,
+) -> None:
+    """Perplexity of each format on the first tokens of a text, and how far its laws are from those as stored."""
+    stored = oracles[STORED]
+    parts = windows(stored, arguments.text, arguments.tokens)
+    with tempfile.TemporaryDirectory() as folder:
+        laws = {weights: laws_of(oracles[weights].model) for weights in arguments.weights}
+        if peer is not None:
+            laws["llama.cpp"] = laws_of_peer(peer, Path(folder))
+        found = quality(laws, laws_of(stored.model), parts)
+    table = Table("weights", "perplexity", "total variation", title=f"{sum(map(len, parts))} tokens")
+    for name, (perplexity, distance) in found.items():
+        said = oracles[name].weights if name in oracles else str(arguments.gguf.name)
+        record.add(name, perplexity, what="perplexity")
+        record.add(name, distance, what="total variation")
+        table.add_row(f"{name}: {said}", f"{perplexity:.2f}", f"{distance:.2g}")
     console.print(table)
 
 
@@ -275,40 +233,53 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", default="smollm2", help="short name or folder")
+    parser.add_argument("--weights", nargs="+", default=["float32", "int8", "int4", "auto"])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--batches", type=int, nargs="+", default=[1, 16])
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 4, 16])
+    parser.add_argument("--llama", metavar="PYTHON", help="a Python that has llama-cpp-python")
+    parser.add_argument("--gguf", type=Path, metavar="FILE", help="the model for llama.cpp")
     parser.add_argument("--genlm", metavar="PYTHON", help="a Python that has genlm-control")
+    parser.add_argument("--text", type=Path, help="plain text; without it, quality is not measured")
+    parser.add_argument("--tokens", type=int, default=20_000)
     parser.add_argument("--record", action="store_true", help="write the rows that README quotes")
-    parser.add_argument("--peak", choices=["generate", "ancestral"], help=argparse.SUPPRESS)
+    parser.add_argument("--peak", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.llama and not (arguments.gguf and arguments.gguf.is_file()):
+        parser.error("--llama needs --gguf FILE")
     torch.set_num_threads(arguments.threads)
     transformers.logging.set_verbosity_error()
-
-    def loaded(packed: bool) -> PretrainedOracle:
-        oracle = load_pretrained(arguments.model, packed=packed)
-        # All contenders draw as many tokens.
-        oracle.eos, oracle.model.generation_config.eos_token_id = None, None
-        return oracle
-
     if arguments.peak:
-        batch = arguments.batches[0]
-        alone = arguments.peak == "generate"
-        (library(loaded(False), batch) if alone else ours(loaded(True), batch, Ancestral()))()
+        batch, alone = max(arguments.batches), arguments.peak == "generate"
+        oracle = endless(arguments.model, STORED if alone else arguments.peak)
+        (library(oracle, batch) if alone else ours(oracle, batch, Ancestral()))()
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
         return
-    console, record = Console(), Record("generation")
+    console, record, peers = Console(width=140), Record("generation"), {}
     # While this process is small: a process that it starts begins with its peak.
-    print_memory(console, arguments.model, max(arguments.batches), arguments.threads, record)
-    oracle, stored = loaded(True), loaded(False)
+    print_memory(console, arguments, record)
     folder = folder_of(arguments.model) or Path(arguments.model)
-    peer = Peer(arguments.genlm, folder, arguments.threads) if arguments.genlm else None
+    if arguments.llama:
+        peers["llama.cpp"] = llama_peer(arguments, "plain")
+        peers["llama.cpp, buffers of its own"] = llama_peer(arguments, "extra")
+    if arguments.genlm:
+        rules = REGEX, json.dumps(SCHEMA)
+        peers["genlm-control"] = Peer(
+            arguments.genlm, "genlm_peer.py", folder, PROMPT, *rules, PEER_TOKENS, arguments.threads
+        )
+    formats = dict.fromkeys((STORED, *arguments.weights))
+    oracles = {weights: endless(arguments.model, weights) for weights in formats}
     console.print(f"{arguments.threads} thread(s), medians of {arguments.rounds} rounds")
+    for weights, oracle in oracles.items():
+        console.print(f"{weights}: {oracle.weights}")
     for batch in arguments.batches:
-        compare(console, oracle, stored, batch, arguments.rounds, peer, record)
-    compare_backtracking(console, folder, oracle, arguments.rounds, record)
+        compare(console, oracles, batch, arguments, peers, record)
+    if "float32" in oracles:
+        compare_backtracking(console, folder, oracles["float32"], arguments.rounds, record)
+    if arguments.text:
+        print_quality(console, oracles, peers.get("llama.cpp"), arguments, record)
     if arguments.record:
-        record.write()
+        record.write(keep=lambda row: row.get("what") == "times genlm-control" and not arguments.genlm)
 
 
 if __name__ == "__main__":

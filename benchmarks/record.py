@@ -1,6 +1,7 @@
 """Rows of a benchmark: one number a line, from which README takes what it says about speed."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "rows"
@@ -17,8 +18,11 @@ class Record:
         """Keep one number of a contender, and the setting that it is of."""
         self._rows.append({"contender": contender, **setting, "value": value})
 
-    def write(self) -> None:
-        """Write the rows, each a line of JSON."""
+    def write(self, keep: Callable[[dict[str, object]], bool] = lambda _: False) -> None:
+        """Write the rows, each a line of JSON, and behind them those of the run before that are to `keep`."""
         FOLDER.mkdir(exist_ok=True)
+        if self._path.is_file():
+            lines = self._path.read_text(encoding="utf-8").splitlines()
+            self._rows += filter(keep, map(json.loads, lines))
         self._path.write_text("".join(f"{json.dumps(row)}\n" for row in self._rows), encoding="utf-8")
         print(f"rows: {self._path}")

@@ -16,6 +16,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ FORMATS = ("as stored", "float32", "bfloat16", "int8", "int4", "auto")
 BATCHES = (1, 4, 16)
 STEPS = 48
 WINDOW = 512
+
+Laws = Callable[[Tensor], Tensor]
+"""Log-probabilities (n, vocab) of what follows each of n tokens, from the first of them on."""
 
 
 def loaded(model: str, weights: str) -> PretrainedOracle:
@@ -63,17 +67,23 @@ def windows(oracle: PretrainedOracle, text: Path, count: int) -> list[Tensor]:
     ]
 
 
-def quality(oracle: PretrainedOracle, stored: Any, text: Path, count: int) -> tuple[float, float]:
-    """Perplexity, and the mean total variation to the laws of the model `stored`."""
-    bits, distance, predicted, asked = 0.0, 0.0, 0, 0
+def laws_of(model: Any) -> Laws:
+    """The next-token laws of a model of transformers."""
+    return lambda part: model(input_ids=part[None]).logits[0].float().log_softmax(-1)
+
+
+def quality(laws: dict[str, Laws], stored: Laws, parts: list[Tensor]) -> dict[str, tuple[float, float]]:
+    """By name: perplexity, and the mean total variation to the `stored` laws, over the windows `parts`."""
+    bits, distances = dict.fromkeys(laws, 0.0), dict.fromkeys(laws, 0.0)
     with torch.inference_mode():
-        for part in windows(oracle, text, count):
-            laws = oracle.model(input_ids=part[None]).logits[0].float().log_softmax(-1)
-            expected = stored(input_ids=part[None]).logits[0].softmax(-1)
-            bits -= float(laws[:-1].gather(1, part[1:, None]).double().sum())
-            distance += float((laws.exp() - expected).abs().sum(1).double().sum() / 2)
-            predicted, asked = predicted + len(part) - 1, asked + len(part)
-    return math.exp(bits / predicted), distance / asked
+        for part in parts:
+            expected = stored(part).exp()
+            for name, law in laws.items():
+                answers = law(part)
+                bits[name] -= float(answers[:-1].gather(1, part[1:, None]).double().sum())
+                distances[name] += float((answers.exp() - expected).abs().sum(1).double().sum() / 2)
+    asked = sum(map(len, parts))
+    return {name: (math.exp(bits[name] / (asked - len(parts))), distances[name] / asked) for name in laws}
 
 
 def measured(arguments: argparse.Namespace, weights: str) -> dict[str, Any]:
@@ -86,10 +96,10 @@ def measured(arguments: argparse.Namespace, weights: str) -> dict[str, Any]:
         found[f"batch {rows}"] = rows / least * 1e3
     found["peak MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     if arguments.text is not None:
-        stored = loaded(arguments.model, "as stored").model
-        found["perplexity"], found["total variation"] = quality(
-            oracle, stored, arguments.text, arguments.tokens
-        )
+        stored = laws_of(loaded(arguments.model, "as stored").model)
+        parts = windows(oracle, arguments.text, arguments.tokens)
+        [numbers] = quality({weights: laws_of(oracle.model)}, stored, parts).values()
+        found["perplexity"], found["total variation"] = numbers
     return found
 
 

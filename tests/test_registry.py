@@ -11,7 +11,7 @@ from trialogue.cli import main
 from trialogue.errors import InputError
 from trialogue.generation.verifier_specs import KINDS
 from trialogue.inference import CHAINS, WALKS, Ancestral, Gibbs
-from trialogue.models.networks import NETWORKS
+from trialogue.models.networks import MODELS
 from trialogue.registry import Registry
 from trialogue.testing import check_chain
 
@@ -24,7 +24,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_comes_with_the_package_can_be_imported() -> None:
-    for registry in (WALKS, CHAINS, KINDS, NETWORKS):
+    for registry in (WALKS, CHAINS, KINDS, MODELS):
         assert len(registry) == len(list(registry.values())) > 0
     assert list(WALKS)[:2] == ["ancestral", "rejection"]
     assert (WALKS["ancestral"], CHAINS["gibbs"]) == (Ancestral, Gibbs)
@@ -37,7 +37,7 @@ def test_what_a_package_registers_is_known_by_its_name() -> None:
     assert WALKS.find("plain") is still_life.Plain
     assert CHAINS.find("lazy-gibbs") is still_life.LazyGibbs
     assert KINDS.find("at-most") is still_life.AT_MOST
-    assert NETWORKS.find("linear") is still_life.Linear
+    assert MODELS.find("linear") is still_life.Linear
     assert list(WALKS)[-2:] == ["lost", "plain"]
     assert {"lost", "plain"} <= set(WALKS)
     check_chain(CHAINS["lazy-gibbs"]())

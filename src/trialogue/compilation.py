@@ -19,6 +19,12 @@ def compiled(function: Function) -> Function:
     return kernel
 
 
+def compiled_sums(function: Function) -> Function:
+    """The same for loops that add up: their terms are added in any order, so that they become vector code."""
+    kernel: Function = numba.njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"})(function)
+    return kernel
+
+
 def over_rows(kernel: Callable[..., None], rows: int, width: int, *arguments: object) -> None:
     """Call `kernel(first, last, *arguments)` on blocks that cover `rows` rows of `width` entries of work.
 

@@ -7,6 +7,7 @@ A subclass states what differs; everything else has a default that is safe. Regi
 from trialogue.data.site_tables import SiteTables, Tabulated
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.walk import Walk
+from trialogue.models.opening import Pretrained, TextModel
 from trialogue.oracles import (
     Autoregressive,
     Chain,
@@ -34,11 +35,13 @@ __all__ = [
     "Masked",
     "Moves",
     "PrefixOracle",
+    "Pretrained",
     "Registry",
     "Sequences",
     "SiteTables",
     "StateT",
     "Tabulated",
+    "TextModel",
     "Verifier",
     "Walk",
 ]

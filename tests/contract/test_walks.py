@@ -17,8 +17,8 @@ from trialogue.testing.runs import LONG
 from trialogue.testing.trees import TREES
 from trialogue.testing.walks import WALK_CHECKS
 
-REQUIRED = {"block-best-of-n": {"block_tokens": 2}}
-"""Fields without which a walk cannot be."""
+SETTINGS = {"block-best-of-n": {"block_tokens": 2}, "stationary-value-guided": {"steps": 8}}
+"""Fields without which a walk cannot be, or takes long."""
 
 
 def variants(name: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -31,7 +31,7 @@ def variants(name: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 def build(name: str, **options: str) -> Walk:
     """The walk at its defaults, except that a group has two rows, which an exact law can enumerate."""
-    walk = WALKS[name](**REQUIRED.get(name, {}), **options)
+    walk = WALKS[name](**SETTINGS.get(name, {}), **options)
     size = [field.name for field in fields(walk) if getattr(walk, field.name) == walk.rows_per_sample > 2]
     return replace(walk, **dict.fromkeys(size, 2))
 

@@ -100,7 +100,7 @@ def backtracking(
     stride: int,
     *,
     argmax_redo: bool = True,
-    redo_erased_only: bool = False,
+    redo: str = "stride",
     erase_prompt: bool = False,
     prompt: Prefix = (),
 ) -> tuple[Law, float]:
@@ -122,7 +122,7 @@ def backtracking(
             if left > 0 and not rule(drawn):
                 kept = max(len(drawn) - stride, 0 if erase_prompt else len(prompt))
                 again, redone = drawn[:kept], 0
-                due = len(drawn) - kept if redo_erased_only else stride
+                due = len(drawn) - kept if redo == "erased" else stride
                 while argmax_redo and redone < due and not tree.complete(again):
                     conditional = tree.conditional(again)
                     again, redone = (*again, conditional.index(max(conditional))), redone + 1
@@ -131,6 +131,45 @@ def backtracking(
                 loop(drawn, left, mass * probability, calls + 1)
 
     loop(prompt, quota, 1.0, 0)
+    return dict(law), queries
+
+
+def released_backtracking(
+    tree: RandomTree,
+    rule: Rule,
+    quota: int,
+    stride: int,
+    *,
+    erase_prompt: bool = False,
+    once_per_prefix: bool = False,
+    prompt: Prefix = (),
+) -> tuple[Law, float]:
+    """The loop of the code that was released with the thesis: the law of x o s and the expected calls to O.
+
+    Before each token the verifier is asked about what is there, if any of it may be erased. The token is greedy while
+    its position in the completion lies below the number of tokens erased so far.
+    """
+    law: dict[Prefix, float] = defaultdict(float)
+    queries = 0.0
+
+    def loop(s: Prefix, left: int, erased: int, seen: frozenset[Prefix], mass: float, calls: int) -> None:
+        nonlocal queries
+        if tree.complete(s):
+            law[s] += mass
+            queries += mass * calls
+            return
+        erasable = len(s) if erase_prompt else len(s) - len(prompt)
+        if left and erasable and not (once_per_prefix and s in seen) and not rule(s):
+            back = min(stride, erasable)
+            seen, s, left, erased = seen | {s}, s[: len(s) - back], left - 1, erased + back
+        if len(s) - len(prompt) < erased:
+            conditional = tree.conditional(s)
+            loop((*s, conditional.index(max(conditional))), left, erased, seen, mass, calls + 1)
+        else:
+            for drawn, probability in tree.children(s):
+                loop(drawn, left, erased, seen, mass * probability, calls + 1)
+
+    loop(prompt, quota, 0, frozenset(), 1.0, 0)
     return dict(law), queries
 
 

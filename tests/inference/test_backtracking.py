@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from inference.reference_laws import backtracking, largest_difference
+from inference.reference_laws import backtracking, largest_difference, released_backtracking
 from mutants import walks as mutants
 from trialogue.data.table import Table
 from trialogue.errors import InputError
@@ -15,7 +15,11 @@ from trialogue.testing.trees import TREES, RandomTree
 SETTINGS = [
     {"quota": quota, "stride": stride, "argmax_redo": argmax_redo}
     for quota, stride, argmax_redo in product((0, 1, 2), (1, 2, 7), (True, False))
-] + [{"quota": 2, "stride": stride, "redo_erased_only": True} for stride in (1, 2, 7)]
+] + [{"quota": 2, "stride": stride, "redo": "erased"} for stride in (1, 2, 7)]
+RELEASED = [
+    {"quota": quota, "stride": stride, "erase_prompt": erase_prompt, "once_per_prefix": once_per_prefix}
+    for quota, stride, erase_prompt, once_per_prefix in product((1, 3), (1, 2), (True, False), (True, False))
+]
 
 
 def backtracking_error(walk, tree: RandomTree, prompt=(), **settings) -> float:
@@ -43,6 +47,85 @@ def test_backtracking_from_a_prompt_is_algorithm_1(tree, erase_prompt):
     for stride in (1, 2, 3):
         settings = {"quota": 2, "stride": stride, "erase_prompt": erase_prompt}
         assert backtracking_error(Backtracking, tree, prompt, **settings) < 1e-12
+
+
+def released_error(walk, tree: RandomTree, prompt=(), **settings) -> float:
+    """Distance of the walk from the loop of the released code: its law, and its expected calls to the oracle."""
+    law = exact_law(walk.released(**settings), tree.table(), tree.judges, prompt=prompt)
+    reference, queries = released_backtracking(tree, tree.judges, prompt=prompt, **settings)
+    return max(
+        largest_difference(law.probabilities, reference),
+        abs(law.expected_queries - queries),
+        law.failed,
+        law.never_halts,
+    )
+
+
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_released_backtracking_is_the_released_loop(tree):
+    prompt = next(x for x in tree.nodes() if len(x) == 1 and not tree.complete(x))
+    for settings in RELEASED:
+        assert released_error(Backtracking, tree, **settings) < 1e-12, settings
+        assert released_error(Backtracking, tree, prompt, **settings) < 1e-12, settings
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        mutants.StrideRedoBacktracking,
+        mutants.SampledOnlyBacktracking,
+        mutants.CountingStridesBacktracking,
+        mutants.ForgetfulBacktracking,
+        mutants.AbsoluteRedoBacktracking,
+    ],
+)
+def test_broken_released_backtracking_is_told_apart(mutant):
+    tree = RandomTree(7, vocab=2, horizon=5)
+
+    def error(walk):
+        return max(released_error(walk, tree, (0,), **settings) for settings in RELEASED)
+
+    assert error(Backtracking) < 1e-12
+    assert error(mutant) > 1e-3
+
+
+def fair_law(walk: Backtracking, rejects, length: int, prompt=()):
+    """Exact law and queries on fair coins, of which heads (0) is the greedy one."""
+    coins = Table(lambda prefix: [0.5, 0.5], 2, max_length=length)
+    law = exact_law(walk, coins, lambda prefix: not rejects(prefix), prompt=prompt)
+    return law.probabilities, law.expected_queries
+
+
+def marginal(probabilities, position: int) -> float:
+    """Probability of 1 at `position`."""
+    return sum(p for x, p in probabilities.items() if x[position])
+
+
+def test_released_backtracking_redoes_the_first_positions():
+    # One backtrack of one token at the third position: as printed it is redone greedily, as released drawn anew.
+    for walk, expected in ((Backtracking(1, 1), 0.0), (Backtracking.released(1, 1), 1 / 16)):
+        law, _ = fair_law(walk, lambda prefix: prefix == (1, 1, 1), 4)
+        assert sum(p for x, p in law.items() if x[:3] == (1, 1, 1)) == pytest.approx(expected)
+
+
+def test_released_backtracking_accumulates_and_judges_again():
+    # The second position is rejected twice: drawn anew after the first backtrack, greedy after the second.
+    law, queries = fair_law(Backtracking.released(2, 1), lambda prefix: len(prefix) == 2, 3)
+    assert (marginal(law, 1), queries) == (pytest.approx(0.0), pytest.approx(5.0))
+    # As printed a redone token is not judged, so that one backtrack is all.
+    law, queries = fair_law(Backtracking(2, 1), lambda prefix: len(prefix) == 2, 3)
+    assert (marginal(law, 1), queries) == (pytest.approx(0.0), pytest.approx(4.0))
+    # Once per prefix: where the second draw repeats the first, it stays.
+    once = Backtracking.released(2, 1, once_per_prefix=True)
+    law, queries = fair_law(once, lambda prefix: len(prefix) == 2, 3)
+    assert (marginal(law, 1), queries) == (pytest.approx(0.25), pytest.approx(4.5))
+
+
+def test_released_backtracking_into_the_prompt_covers_twice_what_it_erased():
+    walk = Backtracking.released(1, 2, erase_prompt=True)
+    law, queries = fair_law(walk, lambda prefix: prefix == (1, 1), 5, prompt=(1, 1))
+    assert law == {(0, 0, 0, 0, bit): pytest.approx(0.5) for bit in (0, 1)}
+    assert queries == pytest.approx(5.0)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +215,15 @@ def test_calls_are_the_final_length_plus_stride_per_backtrack():
     assert int(run.queries.max()) <= 12 + quota * stride
 
 
-@pytest.mark.parametrize(("field", "value"), [("quota", -1), ("stride", 0)])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("quota", -1), ("stride", 0), ("redo", "greedy"), ("verified", "none"), ("once_per_prefix", 1)],
+)
 def test_settings_out_of_range_are_named(field, value):
-    with pytest.raises(InputError, match=f"{field}={value}"):
+    with pytest.raises(InputError, match=f"{field}={value!r}"):
         Backtracking(**{field: value})
+
+
+def test_a_redo_that_is_not_done_is_refused():
+    with pytest.raises(InputError, match="redo='erased': nothing is redone with argmax_redo=False"):
+        Backtracking(argmax_redo=False, redo="erased")

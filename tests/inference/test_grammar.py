@@ -388,6 +388,9 @@ def test_a_text_that_is_too_complex_is_an_error_and_no_verdict(monkeypatch, sile
         def try_consume_tokens(self, tokens):
             return 0
 
+        def validate_tokens(self, tokens):
+            return 0
+
         def is_accepting(self):
             return False
 

@@ -114,7 +114,7 @@ def worst(walk, **options) -> float:
 def test_broken_cuts_are_told_apart(walk, mutant, monkeypatch):
     assert worst(walk) < 1e-12
     for module in (rejection, sequential_monte_carlo):
-        monkeypatch.setattr(module, "kept_by_cut", mutant)
+        monkeypatch.setattr(module, "cut_law", mutant)
     assert worst(walk) > 1e-3
 
 

@@ -18,7 +18,7 @@ class LoneConfig:
 
 def test_a_class_is_found_by_its_name_and_a_name_by_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        networks, "NETWORKS", Registry("trialogue.models", "network", {"transformer": Transformer})
+        networks, "MODELS", Registry("trialogue.models", "network", {"transformer": Transformer})
     )
 
     @register_network("lone", LoneConfig)

@@ -36,16 +36,16 @@ class LastPartJudge(Judge):
 class HopefulJudge(Judge):
     """Takes what is kept if all others are accepted for what is kept."""
 
-    def _missing(self, known, hoped, judged):
-        kept = self._batch.cut(torch.where(judged, known, hoped)) > -math.inf
+    def _missing(self, known, hoped, judged, cut):
+        kept = cut(torch.where(judged, known, hoped)) > -math.inf
         return (kept & ~judged).sum(1)
 
 
 class ContentJudge(Judge):
     """Is content with the first that are accepted."""
 
-    def _missing(self, known, hoped, judged):
-        missing = super()._missing(known, hoped, judged)
+    def _missing(self, known, hoped, judged, cut):
+        missing = super()._missing(known, hoped, judged, cut)
         accepted = (judged & (known > -math.inf)).any(1)
         return missing.masked_fill(accepted, 0)
 
@@ -53,5 +53,5 @@ class ContentJudge(Judge):
 class BoundlessJudge(Judge):
     """Takes 1 for the greatest value."""
 
-    def _missing(self, known, hoped, judged):
-        return super()._missing(known, hoped - math.log(3.0), judged)
+    def _missing(self, known, hoped, judged, cut):
+        return super()._missing(known, hoped - math.log(3.0), judged, cut)

@@ -23,7 +23,7 @@ def altered(
         )
         lines = re.findall(r"^from trialogue\.compilation import .*\bcompiled\b.*$", source, re.MULTILINE)
         assert len(lines) == 1
-        source = source.replace(lines[0], f"{lines[0]}\n{decorator}")
+        source = source.replace(lines[0], f"{lines[0]}\n{decorator}\ncompiled_sums = compiled")
     names: dict[str, Any] = {"__name__": f"altered.{module.__name__}"}
     exec(compile(source, module.__name__, "exec"), names)
     return names

@@ -53,15 +53,17 @@ class UntemperedLaws(Truncated):
 
 
 def forgotten_mass(decoding, log_laws):
-    """`kept_by_cut` that renormalises what is kept: the weight forgets how much that was."""
-    return decoding.cut(log_laws)
+    """`cut_law` that forgets how much the mass of what is kept was."""
+    return decoding.cut(log_laws), log_laws.new_zeros(len(log_laws), dtype=torch.float64)
 
 
 def nothing_cut(decoding, log_laws):
-    """`kept_by_cut` that keeps what top-k and top-p cut off."""
-    return log_laws
+    """`cut_law` that keeps what top-k and top-p cut off."""
+    return log_laws.log_softmax(1), log_laws.logsumexp(1).double()
 
 
 def cut_twice(decoding, log_laws):
-    """`kept_by_cut` that cuts what it has cut."""
-    return decoding.cut(decoding.cut(log_laws)) + log_laws.logsumexp(1, keepdim=True)
+    """`cut_law` that cuts what it has cut."""
+    law = decoding.cut(decoding.cut(log_laws))
+    place = law.argmax(1, keepdim=True)
+    return law, (log_laws - law).gather(1, place)[:, 0].double()

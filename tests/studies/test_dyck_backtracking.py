@@ -14,7 +14,7 @@ from trialogue.ledger import Result, load_rows
 from trialogue.ledger.runs.execution import execute
 from trialogue.studies.dyck_backtracking import STUDY
 from trialogue.studies.dyck_backtracking.config import PRESETS, Config
-from trialogue.studies.dyck_backtracking.measure import _rejected_prefixes
+from trialogue.studies.dyck_backtracking.traces import rejected_prefixes
 
 MINIATURE = dataclasses.replace(
     PRESETS["smoke"],
@@ -66,7 +66,7 @@ def test_rejected_prefixes_are_where_the_verifier_said_no() -> None:
         fair, prompts, walk=Backtracking(3, 2, erase_prompt=True), verifier=law, num_samples=20, trace=True
     )
     tokens = prompts[0].repeat_interleave(20, 0)
-    rejected, rejected_lengths = _rejected_prefixes(samples, tokens)
+    rejected, rejected_lengths = rejected_prefixes(samples, tokens)
     assert len(rejected) > 20
     viable = law.is_prefix(rejected, rejected_lengths)
     assert not bool(viable.any())

@@ -1,8 +1,11 @@
 from .dyck.kernels import DyckError as DyckError
 from .dyck.language import Dyck as Dyck
 from .dyck.language import DyckErrors as DyckErrors
+from .hidden_string import HiddenString as HiddenString
+from .hidden_string import SubsetSum as SubsetSum
 from .ising.grid import ising_grid as ising_grid
 from .ising.model import Ising as Ising
+from .many_body.model import ManyBody as ManyBody
 from .pattern_corpus import PatternCorpus as PatternCorpus
 from .pattern_corpus import maximal_length_patterns as maximal_length_patterns
 from .potts.chain import PottsChain as PottsChain

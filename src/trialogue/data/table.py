@@ -1,6 +1,8 @@
 """Any small oracle, written down: a function of the prefix, or an array with one axis per position."""
 
+import dis
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,8 +19,9 @@ class Table(PrefixOracle):
 
     `law` is either a function from a prefix (tuple of ints) to `vocab_size` probabilities, or an array of shape
     (vocab, ..., vocab) holding the joint probabilities of sequences of that many tokens, from which the
-    conditionals follow. A function is called once per prefix. `eos` names the token that ends a sequence, and
-    `max_length` the longest one: for an array at most, and by default, its number of axes.
+    conditionals follow. A function is called once per prefix, or, with `memory`, once per what the last so many tokens
+    of a prefix are, of which it is told. One whose code never reads its argument remembers none. `eos` names the token
+    that ends a sequence, and `max_length` the longest one: for an array at most, and by default, its number of axes.
 
     Raises `InputError` where a law is not `vocab_size` non-negative numbers of positive finite sum, or the function
     raises; laws are normalised.
@@ -31,14 +34,23 @@ class Table(PrefixOracle):
         *,
         eos: int | None = None,
         max_length: int | None = None,
+        memory: int | None = None,
     ) -> None:
+        self._told = None if memory is None else whole_number("memory", memory, 0)
+        self.memory = self._told
         if callable(law):
+            if memory is None and not _reads_its_argument(law):
+                self.memory = 0
             mend = "give the number of tokens the function answers for"
             self._law: Callable[[tuple[int, ...]], Sequence[float]] = law
             self.vocab_size = whole_number("vocab_size", vocab_size, 1, mend=mend)
             self.max_length = None if max_length is None else whole_number("max_length", max_length, 0)
         else:
             joint = _joint_law(law)
+            if memory is not None:
+                raise InputError(
+                    "memory", memory, "leave it out for an array, which has a law of whole sequences"
+                )
             if vocab_size is not None:
                 mend = f"the array has {joint.shape[0]} tokens: leave it out"
                 whole_number("vocab_size", vocab_size, joint.shape[0], joint.shape[0], mend)
@@ -53,6 +65,13 @@ class Table(PrefixOracle):
             eos = whole_number("eos", eos, 0, self.vocab_size - 1, mend)
         self.eos = eos
         self._rows: dict[tuple[int, ...], Tensor] = {}
+
+    def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor | None:
+        """The `memory` latest tokens (n, memory) int64, -1 before the first; None where that is unknown."""
+        if self.memory is None:
+            return None
+        places = lengths[:, None] - self.memory + torch.arange(self.memory)
+        return tokens.gather(1, places.clamp_min(0)).masked_fill(places < 0, -1)
 
     def _log_probs(self, prefix: tuple[int, ...]) -> Tensor:
         if prefix not in self._rows:
@@ -73,10 +92,23 @@ class Table(PrefixOracle):
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Log-probabilities (n, vocab) float64 after the first `lengths` (n,) of `tokens` (n, capacity)."""
-        prefixes = [
-            tuple(row[:length]) for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True)
-        ]
+        latest = None if self._told is None else self.sufficient(tokens, lengths)
+        if latest is None:
+            rows = zip(tokens.tolist(), lengths.tolist(), strict=True)
+            prefixes = [tuple(row[:length]) for row, length in rows]
+        else:
+            prefixes = [tuple(token for token in row if token >= 0) for row in latest.tolist()]
         return torch.stack([self._log_probs(prefix) for prefix in prefixes])
+
+
+def _reads_its_argument(function: Callable[..., Any]) -> bool:
+    """Whether what `function` answers may depend on its one argument, as far as can be told from its code."""
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_argcount != 1 or {"locals", "vars", "eval", "exec"} & set(code.co_names):
+        return True
+    # Some instructions of later versions of Python name several variables.
+    named = [instruction.argval for instruction in dis.get_instructions(code)]
+    return any(code.co_varnames[0] in (each if isinstance(each, tuple) else (each,)) for each in named)
 
 
 def _joint_law(law: ArrayLike) -> NDArray[np.float64]:

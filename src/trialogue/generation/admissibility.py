@@ -13,7 +13,7 @@ from trialogue.generation.verifier_specs import Built
 from trialogue.inference import values
 from trialogue.inference.verifiers.language_verifier import LanguageVerifier
 from trialogue.inference.walks.values import first_tokens
-from trialogue.models.pretrained import PretrainedCheckpoint
+from trialogue.models.opening import Pretrained
 from trialogue.oracles import Autoregressive, Context, PrefixOracle, Verifier
 
 
@@ -26,7 +26,7 @@ class UnreadOracle(PrefixOracle):
 
     prompts_go_on = True
 
-    def __init__(self, checkpoint: PretrainedCheckpoint) -> None:
+    def __init__(self, checkpoint: Pretrained) -> None:
         self.tokenization = checkpoint.tokenization
         self.vocab_size, self.eos = checkpoint.tokenization.vocab_size, checkpoint.tokenization.eos
         self.max_length = checkpoint.max_length
@@ -44,7 +44,7 @@ class UnreadOracle(PrefixOracle):
 
 
 def encoded(
-    checkpoint: PretrainedCheckpoint, settings: Settings, warn: Callable[[str], None] | None
+    checkpoint: Pretrained, settings: Settings, warn: Callable[[str], None] | None
 ) -> list[list[int]]:
     """The token ids of each prompt.
 

@@ -14,7 +14,7 @@ from trialogue.generation.streaming import LiveText, printable
 from trialogue.generation.tries import Tries
 from trialogue.generation.verifier_specs import Built
 from trialogue.inference import Samples
-from trialogue.models.pretrained import PretrainedOracle
+from trialogue.models.opening import TextModel
 
 _ELSEWHERE = "write to a file with --out FILE"
 
@@ -88,7 +88,7 @@ class Recorder:
     def __init__(
         self,
         settings: Settings,
-        oracle: PretrainedOracle,
+        oracle: TextModel,
         pending: Sequence[Key],
         starts: Sequence[int],
         built: Sequence[Built],

@@ -9,7 +9,7 @@ from trialogue.generation.verifier_specs import Built
 from trialogue.inference import Samples
 from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.inference.walks import reasons
-from trialogue.models.pretrained import PretrainedOracle
+from trialogue.models.opening import TextModel
 
 COSTS = ("queries", "distinct_queries", "forward_passes", "positions", "verifier_calls")
 
@@ -17,7 +17,7 @@ COSTS = ("queries", "distinct_queries", "forward_passes", "positions", "verifier
 def records_of(
     samples: Samples,
     keys: Sequence[tuple[int, int]],
-    oracle: PretrainedOracle,
+    oracle: TextModel,
     built: Sequence[Built],
     *,
     settings: Settings,

@@ -22,7 +22,7 @@ from trialogue.inference import Product, generate, truncated
 from trialogue.inference.importance import effective_sample_size
 from trialogue.inference.walks.batch import DEFAULT_MEMORY
 from trialogue.inference.walks.engine import rows_at_once
-from trialogue.models.pretrained import PretrainedCheckpoint, PretrainedOracle
+from trialogue.models.opening import TextModel, open_pretrained
 from trialogue.models.tokenization import Tokenization
 from trialogue.start_up import uncollected
 
@@ -122,10 +122,10 @@ def run(
 
 def _loaded(
     settings: Settings, warn: Callable[[str], None] | None
-) -> tuple[PretrainedOracle, list[list[int]], list[Built]]:
+) -> tuple[TextModel, list[list[int]], list[Built]]:
     """Model, prompts in tokens, and verifiers; what is wrong with the last two is told before weights are read."""
     inputs, machine, walk = settings.inputs, settings.machine, settings.walk
-    checkpoint = PretrainedCheckpoint(
+    checkpoint = open_pretrained(
         str(inputs.model),
         device=machine.device,
         dtype=machine.dtype,
@@ -158,7 +158,7 @@ def _loaded(
 
 def _draw(
     settings: Settings,
-    oracle: PretrainedOracle,
+    oracle: TextModel,
     prompts: Sequence[Sequence[int]],
     built: Sequence[Built],
     keys: Sequence[Key],

@@ -46,8 +46,8 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Sampling:
-    """How samples are drawn."""
+class Drawing:
+    """How tokens are drawn."""
 
     walk: Annotated[str, arg(metavar="WALK")] = "ancestral"
     """How to draw, one of those below; `--walk WALK --help` lists its own options too."""
@@ -60,6 +60,29 @@ class Sampling:
     min_p: Annotated[float, arg(metavar="P")] = 0.0
     """Keep the tokens that are at least P times as probable as the most probable one. What these three keep is cut off
     before a rule is asked, but after a mask (--method mask, --proposal mask), unless --no-mask-first."""
+
+    def __post_init__(self) -> None:
+        non_negative_number("temperature", self.temperature)
+        probability("top_p", self.top_p, zero=False)
+        probability("min_p", self.min_p)
+        if self.top_k is not None:
+            whole_number("top_k", self.top_k, 1, mend="keep at least 1 token, or leave it out for all")
+
+    @property
+    def truncation(self) -> dict[str, Any]:
+        """What `trialogue.inference.truncated` is told."""
+        return {name: getattr(self, name) for name in ("temperature", "top_p", "top_k", "min_p")}
+
+    @property
+    def cuts(self) -> bool:
+        """Whether tokens are cut off."""
+        return self.temperature == 0 or self.top_k is not None or self.top_p != 1 or self.min_p != 0
+
+
+@dataclass(frozen=True)
+class Sampling(Drawing):
+    """How samples are drawn."""
+
     stop: Annotated[tuple[str, ...], arg(metavar="TEXT")] = ()
     r"""A text that completes a sample, and may come again; \n and \t are understood. Rules judge the text before it
     (functions of tokens are given the stop too)."""
@@ -85,9 +108,7 @@ class Sampling:
     def __post_init__(self) -> None:
         whole_number("n", self.n, 1)
         whole_number("seed", self.seed, 0)
-        non_negative_number("temperature", self.temperature)
-        probability("top_p", self.top_p, zero=False)
-        probability("min_p", self.min_p)
+        super().__post_init__()
         _require_positive(self, "until", "max_tries", "max_new_tokens", "max_queries", "max_steps")
         if self.until is None and self.max_tries is not None:
             raise InputError(
@@ -98,18 +119,6 @@ class Sampling:
         if self.max_tries is not None and self.max_tries < self.wanted:
             mend = f"use at least {self.wanted}, the number that --until wants accepted"
             raise InputError("max_tries", self.max_tries, mend)
-        if self.top_k is not None:
-            whole_number("top_k", self.top_k, 1, mend="keep at least 1 token, or leave it out for all")
-
-    @property
-    def truncation(self) -> dict[str, Any]:
-        """What `trialogue.inference.truncated` is told."""
-        return {name: getattr(self, name) for name in ("temperature", "top_p", "top_k", "min_p")}
-
-    @property
-    def cuts(self) -> bool:
-        """Whether tokens are cut off."""
-        return self.temperature == 0 or self.top_k is not None or self.top_p != 1 or self.min_p != 0
 
     @property
     def longest(self) -> int:

@@ -25,7 +25,7 @@ from trialogue.registry import Registry
 
 if TYPE_CHECKING:
     from trialogue.generation.values import Graded
-    from trialogue.models.pretrained import PretrainedOracle
+    from trialogue.models.opening import TextModel
     from trialogue.models.tokenization import Tokenization
     from trialogue.oracles import Verifier
 
@@ -136,7 +136,7 @@ class Wanted(NamedTuple):
     rule: Rule
     tokenization: "Tokenization"
     verdicts: bool
-    fits: list[Callable[["PretrainedOracle"], None]]
+    fits: list[Callable[["TextModel"], None]]
 
 
 class Built(NamedTuple):
@@ -146,9 +146,9 @@ class Built(NamedTuple):
     verifier: "Verifier"
     graded: "Graded | None"
     threshold: float | None
-    fits: tuple[Callable[["PretrainedOracle"], None], ...]
+    fits: tuple[Callable[["TextModel"], None], ...]
 
-    def require_fit(self, oracle: "PretrainedOracle") -> None:
+    def require_fit(self, oracle: "TextModel") -> None:
         """Raise `InputError` where the verifier is for another model than `oracle`."""
         for fit in self.fits:
             fit(oracle)

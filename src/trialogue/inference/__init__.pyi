@@ -6,6 +6,7 @@ from .chains.gibbs import AdaptiveBlockDynamics as AdaptiveBlockDynamics
 from .chains.gibbs import BlockDynamics as BlockDynamics
 from .chains.gibbs import BlockGibbs as BlockGibbs
 from .chains.gibbs import Gibbs as Gibbs
+from .chains.masked_metropolis import MaskedMetropolis as MaskedMetropolis
 from .chains.metropolis import Metropolis as Metropolis
 from .chains.parallel import ChainRule as ChainRule
 from .chains.parallel import IndependentParallel as IndependentParallel
@@ -24,6 +25,7 @@ from .verifiers import GrammarVerifier as GrammarVerifier
 from .verifiers import ProbeVerifier as ProbeVerifier
 from .verifiers import Product as Product
 from .verifiers import RandomVerifier as RandomVerifier
+from .verifiers import TableValues as TableValues
 from .verifiers import TextVerifier as TextVerifier
 from .verifiers import Threshold as Threshold
 from .verifiers import as_verifier as as_verifier
@@ -33,11 +35,14 @@ from .walks.backtracking import Backtracking as Backtracking
 from .walks.best_of_n import BestOfN as BestOfN
 from .walks.block_best_of_n import BlockBestOfN as BlockBestOfN
 from .walks.engine import generate as generate
+from .walks.rejection import OutcomeRejection as OutcomeRejection
 from .walks.rejection import Rejection as Rejection
 from .walks.rejection import TokenwiseRejection as TokenwiseRejection
 from .walks.samples import Samples as Samples
 from .walks.samples import Trace as Trace
 from .walks.sequential_monte_carlo import SequentialMonteCarlo as SequentialMonteCarlo
+from .walks.value_guided import ActionLevel as ActionLevel
+from .walks.value_guided import StationaryValueGuided as StationaryValueGuided
 from .walks.value_guided import ValueGuided as ValueGuided
 from .walks.values import values as values
 from .walks.walk import Walk as Walk

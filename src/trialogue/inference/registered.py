@@ -18,13 +18,16 @@ WALKS: "Registry[type[Walk[Any]]]" = Registry(
     {
         "ancestral": "trialogue.inference.walks.ancestral:Ancestral",
         "rejection": "trialogue.inference.walks.rejection:Rejection",
+        "outcome-rejection": "trialogue.inference.walks.rejection:OutcomeRejection",
         "best-of-n": "trialogue.inference.walks.best_of_n:BestOfN",
         "block-best-of-n": "trialogue.inference.walks.block_best_of_n:BlockBestOfN",
         "tokenwise-rejection": "trialogue.inference.walks.rejection:TokenwiseRejection",
         "backtracking": "trialogue.inference.walks.backtracking:Backtracking",
         "smc": "trialogue.inference.walks.sequential_monte_carlo:SequentialMonteCarlo",
         "weighted-rejection": "trialogue.inference.walks.weighted_rejection:WeightedRejection",
+        "action-level": "trialogue.inference.walks.value_guided:ActionLevel",
         "value-guided": "trialogue.inference.walks.value_guided:ValueGuided",
+        "stationary-value-guided": "trialogue.inference.walks.value_guided:StationaryValueGuided",
     },
 )
 """Every walk by its name on the command line."""
@@ -39,6 +42,7 @@ CHAINS: "Registry[type[Chain[Any]]]" = Registry(
         "adaptive-block-dynamics": "trialogue.inference.chains.gibbs:AdaptiveBlockDynamics",
         "independent-parallel": "trialogue.inference.chains.parallel:IndependentParallel",
         "metropolis": "trialogue.inference.chains.metropolis:Metropolis",
+        "masked-metropolis": "trialogue.inference.chains.masked_metropolis:MaskedMetropolis",
     },
 )
 """Every chain by its name."""

@@ -1,17 +1,14 @@
 """Truncation of an oracle: temperature, top-k, top-p and min-p, for every walk alike."""
 
-import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, non_negative_number, probability, whole_number
-from trialogue.inference.nucleus import nucleus
+from trialogue.inference.cut import Cut
 from trialogue.models.altered import AlteredContext, pass_on
 from trialogue.oracles import Autoregressive, Context, as_oracle
-
-_FIRST = 256
 
 
 class Truncated(Autoregressive):
@@ -63,8 +60,12 @@ class Truncated(Autoregressive):
         pass_on(base, self)
         self.temperature, self.top_p, self.min_p = temperature, top_p, min_p
         self.top_k = 1 if temperature == 0 else top_k
-        self.cuts = self.top_k is not None or top_p != 1 or min_p != 0
-        self._reach = torch.tensor(top_p, dtype=torch.float64)  # a tensor compares twice as fast as a number
+        self._cut = Cut(self.top_k, top_p, min_p)
+        self.cuts = not self._cut.nothing
+
+    def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor | None:
+        """As for `base`."""
+        return self.base.sufficient(tokens, lengths)
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
         """Return the oracle's own context, its answers truncated."""
@@ -86,47 +87,7 @@ class Truncated(Autoregressive):
 
     def cut(self, log_laws: Tensor) -> Tensor:
         """What top-k, top-p and min-p keep of `log_laws` (n, vocab), renormalised; the laws need not be normalised."""
-        kept = self._ranked(log_laws) if self.top_k is not None or self.top_p != 1 else log_laws
-        if self.min_p:
-            least = kept.amax(-1, keepdim=True) + math.log(self.min_p)
-            kept = kept.masked_fill(kept < least, -math.inf)
-        return kept if kept is not log_laws and not self.min_p else kept.log_softmax(-1)
-
-    def _ranked(self, log_laws: Tensor) -> Tensor:
-        """What top-k and top-p keep, renormalised."""
-        vocab = log_laws.shape[-1]
-        if vocab > 2 * _FIRST and self.top_k is None and _readable(log_laws):
-            return nucleus(log_laws, self.top_p)
-        if vocab <= 2 * _FIRST:
-            return self._cut(log_laws, *_ordered(log_laws))
-        # Nearly always what is kept is a small part of a large vocabulary, and sorting all of it costs as much as the
-        # model's own pass.
-        top, order = log_laws.topk(_FIRST, sorted=False)
-        order, by_index = order.sort()
-        top, by_value = _ordered(top.gather(-1, by_index))
-        order = order.gather(-1, by_value)
-        rest = log_laws.scatter(-1, order, -math.inf).logsumexp(-1, keepdim=True)
-        cut = self._kept(torch.cat((top, rest), -1))[..., :_FIRST]
-        # Among tokens that tie with the last one looked at, some may be missing.
-        unsure = torch.isfinite(cut[..., -1]) | (cut.isfinite() & (top == top[..., -1:])).any(-1)
-        result = torch.full_like(log_laws, -math.inf).scatter_(-1, order, cut.log_softmax(-1))
-        if bool(unsure.any()):
-            result[unsure] = self._cut(log_laws[unsure], *_ordered(log_laws[unsure]))
-        return result
-
-    def _kept(self, ordered: Tensor) -> Tensor:
-        """`ordered` (n, k), most probable first, with what is cut off at -inf."""
-        if self.top_k is not None:
-            ordered = ordered.clone()
-            ordered[:, self.top_k :] = -math.inf
-        if self.top_p != 1:
-            probs = ordered.softmax(-1)
-            before = probs.cumsum(-1) - probs
-            ordered = ordered.masked_fill(before >= self._reach, -math.inf)
-        return ordered
-
-    def _cut(self, log_laws: Tensor, ordered: Tensor, order: Tensor) -> Tensor:
-        return torch.empty_like(log_laws).scatter_(1, order, self._kept(ordered).log_softmax(-1))
+        return self._cut(log_laws)
 
 
 class _TruncatedContext(AlteredContext):
@@ -159,16 +120,6 @@ def _require_one(inner: Truncated, temperature: float, top_p: float, top_k: int 
         if given != default:
             mend = "the oracle is cut by top_p or min_p already: truncate once, with all settings together"
             raise InputError(name, given, mend)
-
-
-def _readable(log_laws: Tensor) -> bool:
-    return log_laws.device.type == "cpu" and log_laws.dtype == torch.float32
-
-
-def _ordered(log_laws: Tensor) -> tuple[Tensor, Tensor]:
-    """Most probable first, and where they were; a stable sort, so that the lowest index wins among ties."""
-    ordered, order = log_laws.sort(dim=-1, descending=True, stable=True)
-    return ordered, order
 
 
 def truncated(

@@ -25,7 +25,7 @@ class MaskedNetwork(Masked):
 
     @abstractmethod
     def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Log-probabilities (q, vocab) of the tokens at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in one pass.
+        """Logits (q, vocab) of the tokens at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in one pass.
 
         Raises `InputError` for sequences that the network cannot read.
         """
@@ -48,16 +48,20 @@ class MaskedNetwork(Masked):
         for part in self._parts(len(tokens)):
             rows, sites = masked[part].nonzero().unbind(1)
             if len(rows):
-                laws[part][rows, sites] = self._answered(inputs[part], rows, sites)
+                laws[part][rows, sites] = self._answered(inputs[part], rows, sites).log_softmax(-1)
         return laws
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
         """log p(x_i | all others) (rows, N, vocab) of every site i, each masked in a copy of its own."""
-        laws = self._point_masses(tokens)
+        return self.site_logits(tokens).log_softmax(-1)
+
+    def site_logits(self, tokens: Tensor) -> Tensor:
+        """Logits (rows, N, vocab) of every site i, each masked in a copy of its own."""
+        logits = self._point_masses(tokens)
         rows, sites = self.free(tokens).nonzero().unbind(1)
         for part in self._parts(len(rows)):
-            laws[rows[part], sites[part]] = self._masked_alone(tokens[rows[part]], sites[part])
-        return laws
+            logits[rows[part], sites[part]] = self._masked_alone(tokens[rows[part]], sites[part])
+        return logits
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
         """log p(x_i | all others) (rows, vocab) of one site i = `sites` (rows,) of each row."""
@@ -65,7 +69,7 @@ class MaskedNetwork(Masked):
         laws = self._point_masses(tokens[every, sites])
         rows = self.free(tokens)[every, sites].nonzero()[:, 0]
         for part in self._parts(len(rows)):
-            laws[rows[part]] = self._masked_alone(tokens[rows[part]], sites[rows[part]])
+            laws[rows[part]] = self._masked_alone(tokens[rows[part]], sites[rows[part]]).log_softmax(-1)
         return laws
 
     def _masked_alone(self, tokens: Tensor, sites: Tensor) -> Tensor:
@@ -76,7 +80,7 @@ class MaskedNetwork(Masked):
 
     def _answered(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
         with torch.no_grad():
-            return self.answers(inputs, rows, sites).to(inputs.device)
+            return self.answers(inputs, rows, sites).to(inputs.device, self.dtype)
 
     def _point_masses(self, tokens: Tensor) -> Tensor:
         """Laws (..., vocab) that give probability one to `tokens` (...)."""
@@ -113,11 +117,10 @@ class MaskedTransformer(MaskedNetwork):
         self.dtype = torch.promote_types(model.head.weight.dtype, torch.float32)
 
     def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Log-probabilities (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N)."""
-        logits = masked_logits(
+        """Logits (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N)."""
+        return masked_logits(
             self.model, inputs.to(self._device), rows.to(self._device), sites.to(self._device)
         )
-        return logits.log_softmax(-1, dtype=self.dtype)
 
 
 def masked_logits(model: Transformer, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:

@@ -27,10 +27,19 @@ class Registration(NamedTuple):
     config: type[Any]
 
 
-NETWORKS: Registry[type[nn.Module]] = Registry(
-    "trialogue.models", "network", {"transformer": "trialogue.models.transformer:Transformer"}
+MODELS: Registry[type[Any]] = Registry(
+    "trialogue.models",
+    "kind of model",
+    {
+        "transformer": "trialogue.models.transformer:Transformer",
+        "factored-attention": "trialogue.models.factored:FactoredAttention",
+        "hugging-face": "trialogue.models.pretrained:PretrainedCheckpoint",
+    },
 )
-"""Every network by its name; installed packages register theirs by entry points, whose values are classes."""
+"""Networks and kinds of pretrained models by name; installed packages register theirs, classes, by entry points.
+
+A network is decorated with `register_network`, a kind of pretrained model is a subclass of `models.opening.Pretrained`.
+"""
 
 _REGISTRATIONS: dict[type[nn.Module], Registration] = {}
 
@@ -42,10 +51,10 @@ def register_network(name: str, config: type[Any]) -> Callable[[type[NetworkT]],
     """
 
     def register(network: type[NetworkT]) -> type[NetworkT]:
-        taken = NETWORKS.place(name)
+        taken = MODELS.place(name)
         if taken not in (None, place_of(network)):
             raise InputError("name", name, f"{taken} is registered under it: choose another")
-        NETWORKS[name], _REGISTRATIONS[network] = network, Registration(name, network, config)
+        MODELS[name], _REGISTRATIONS[network] = network, Registration(name, network, config)
         return network
 
     return register
@@ -53,7 +62,7 @@ def register_network(name: str, config: type[Any]) -> Callable[[type[NetworkT]],
 
 def registered(name: str) -> Registration:
     """The network of this name; raises `InputError` where there is none."""
-    return registration_of(NETWORKS.find(name))
+    return registration_of(MODELS.find(name))
 
 
 def registration_of(network: type[nn.Module]) -> Registration:

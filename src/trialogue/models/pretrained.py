@@ -18,12 +18,13 @@ from trialogue.errors import InputError, whole_number
 from trialogue.models.cache_check import CHECKED_LENGTH, cache_error, tolerance
 from trialogue.models.checkpoint_loading import Checkpoint, first_line
 from trialogue.models.decoder_pass import DecoderPass
+from trialogue.models.opening import Pretrained, TextModel
 from trialogue.models.packed.choice import packed_as, require_weights
 from trialogue.models.packed.linear import WeightIsPackedError, formats_of
 from trialogue.models.position_cache import PositionCache
 from trialogue.models.pretrained_contexts import CachedContext, RecomputedContext
 from trialogue.models.tokenization import Tokenization
-from trialogue.oracles import Autoregressive, Context
+from trialogue.oracles import Context
 
 _BATCH_SIZE = 16
 _CHECKED_WINDOW = 64
@@ -62,7 +63,7 @@ def load_pretrained(
     return checkpoint.load(recompute=recompute, batch_size=batch_size, packed=packed, weights=weights)
 
 
-class PretrainedCheckpoint:
+class PretrainedCheckpoint(Pretrained):
     """The model `name` before its weights are read: what its config and its tokenizer tell. Arguments and errors are
     those of `load_pretrained`.
 
@@ -112,7 +113,7 @@ class PretrainedCheckpoint:
         return oracle(self._files.model())
 
 
-class PretrainedOracle(Autoregressive):
+class PretrainedOracle(TextModel):
     """The causal Hugging Face model `model` with its `tokenizer` as a `trialogue.oracles.Autoregressive`.
 
     Prefixes are token ids as the tokenizer gives them: nothing is put before them, so a prompt holds at least one

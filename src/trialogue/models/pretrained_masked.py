@@ -88,12 +88,12 @@ class PretrainedMasked(MaskedNetwork):
         return ~torch.isin(tokens, self.frame.to(tokens.device))
 
     def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Log-probabilities (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N); padding is not read."""
+        """Logits (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N); padding is not read."""
         self._require_room(inputs.shape[1])
         inputs, rows, sites = (part.to(self._device) for part in (inputs, rows, sites))
         real = torch.ones_like(inputs) if self._padding is None else (inputs != self._padding).long()
-        logits: Tensor = self.model(input_ids=inputs, attention_mask=real).logits[rows, sites].to(self.dtype)
-        return logits.index_fill_(1, self._silent, -torch.inf).log_softmax(-1)
+        logits: Tensor = self.model(input_ids=inputs, attention_mask=real).logits[rows, sites]
+        return logits.index_fill_(1, self._silent, -torch.inf)
 
     def _require_room(self, length: int) -> None:
         if self.max_length is not None and length > self.max_length:

@@ -110,6 +110,15 @@ class Autoregressive(ABC):
     tokenization: Tokenizing | None = None
     """What turns texts into tokens and back, where the tokens are those of texts"""
 
+    def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor | None:
+        """A sufficient statistic (n, k) int64 of the first `lengths` (n,) of `tokens` (n, capacity).
+
+        Whatever follows has one law after prefixes of one length of which it is equal. None, the default, where only
+        the whole prefix is known to be sufficient.
+        """
+        del tokens, lengths
+        return None
+
     @abstractmethod
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
         """Make room for `rows` sequences of up to `capacity` tokens, recording the hidden states of `layers`."""
@@ -243,6 +252,15 @@ class Verifier(ABC):
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
         """Values (n, vocab) of all one-token continuations; None, the default, where only `values` can tell."""
+        del decoding, rows
+        return None
+
+    def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
+        """Rows (n, k) int64, equal only where the sequences in `rows` (n,) have equal values, whatever is appended.
+
+        They name the residual languages; sequences of one length, prompt length and limit are compared. None, the
+        default, where only equal sequences are known to be alike.
+        """
         del decoding, rows
         return None
 

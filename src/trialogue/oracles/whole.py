@@ -74,6 +74,13 @@ class Masked(SequenceModel):
         laws = [self.site_log_weights(tokens, torch.full_like(tokens[:, 0], site)) for site in every_site]
         return torch.stack(laws, 1)
 
+    def site_logits(self, tokens: Tensor) -> Tensor:
+        """What `site_log_probs` normalises (rows, N, vocab), as the model gives it; by default it is normalised.
+
+        Models that differ in a constant of each site have one law and different logits: a choice of gauge.
+        """
+        return self.site_log_probs(tokens)
+
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
         """log p(x_i | all others) (rows, vocab) of one site of each row; by default one question with its mask."""
         masked = torch.zeros_like(tokens, dtype=torch.bool).scatter_(1, sites[:, None], True)
@@ -157,6 +164,7 @@ _STATED = (
     "device",
     *_ROLES,
     "site_log_probs",
+    "site_logits",
     "site_log_weights",
     "block_log_weights",
 )

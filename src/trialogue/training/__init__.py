@@ -19,6 +19,8 @@ of updates while a training runs: `Scheduled` tells a function, `Checkpoints` ke
     train(model, batches, config, loss=masked_token_loss, observer=[kept, told])
     first = kept.load(kept.steps()[0], Transformer)
 
+A `StoppingRule` ends a training before its last step: `train(..., until=rule)`.
+
 `save_model` and `load_model` write and read a network whose class is registered (`trialogue.models.register_network`).
 A `Recipe` says all that decides a network's weights, and `trained` trains it once:
 
@@ -45,7 +47,14 @@ from trialogue.training.masking import (
     masked_token_loss,
 )
 from trialogue.training.objectives import next_token_loss
-from trialogue.training.observers import Observer, Scheduled, Update, linear_steps, log_steps
+from trialogue.training.observers import (
+    Observer,
+    Scheduled,
+    StoppingRule,
+    Update,
+    linear_steps,
+    log_steps,
+)
 from trialogue.training.optimizers import OptimizerFactory
 from trialogue.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
 from trialogue.training.recipes import Recipe, Trained, trained
@@ -65,6 +74,7 @@ __all__ = [
     "Recipe",
     "Replacement",
     "Scheduled",
+    "StoppingRule",
     "Trained",
     "TrainingConfig",
     "TrainingResult",

@@ -19,7 +19,7 @@ from trialogue.randomness import seed_of
 from trialogue.training.config import TrainingConfig
 from trialogue.training.interrupts import deferred_interrupt
 from trialogue.training.objectives import next_token_loss
-from trialogue.training.observers import Observer, Update
+from trialogue.training.observers import Observer, StoppingRule, Update
 from trialogue.training.optimizers import OptimizerFactory, described, optimizer_of
 from trialogue.training.progress import Progress
 from trialogue.training.training_state import TrainingState, restore_training, save_training
@@ -31,7 +31,7 @@ class TrainingResult(NamedTuple):
     """What `train` returns. Speed is that of this call, whose first step is `first_step`; 0 if nothing was left."""
 
     model: nn.Module  # in eval mode, with the averaged weights where there are any
-    losses: Tensor  # (steps,) float32
+    losses: Tensor  # (steps,) float32, of those steps that were done
     first_step: int
     tokens_per_second: float
 
@@ -47,6 +47,7 @@ def train(
     loss: Callable[..., Tensor] = next_token_loss,
     optimizer: OptimizerFactory | None = None,
     observer: Observer | Sequence[Observer] = (),
+    until: StoppingRule | None = None,
 ) -> TrainingResult:
     """Train `model` in place on `loss(model, *batch)`, resuming from `checkpoint_dir` where a run was cut short.
 
@@ -56,7 +57,8 @@ def train(
 
     `optimizer` makes one of the parameters, in place of the one that `config` names; each of its groups keeps its own
     learning rate as the largest of the schedule. `observer`, one or several, is told of the updates that it wants,
-    in the main process.
+    in the main process. `until` ends the training at the first update at which it says so, and `config.steps` at the
+    latest; every process asks it.
 
     Raises `InputError` for a checkpoint that is damaged or of another run, a wrong batch, an optimizer that cannot be
     used, or a loss that is not finite.
@@ -83,25 +85,31 @@ def train(
         if path is not None and main:
             save_training(state, done, run, path)
 
-    def observe() -> None:
-        told = [each for each in observers if main and each.wants(done)]
-        if told:
-            last = losses[done - 1].clone() if done else losses.new_tensor(math.nan)
-            rate = float(torch_optimizer.param_groups[0]["lr"]) if done else 0.0
-            with _as_returned(model, parameters, averages):
-                for each in told:
-                    each.updated(Update(done, model, last, rate))
-            objective.train()
-            torch_optimizer.zero_grad(set_to_none=True)
+    def observe(told: Sequence[Observer]) -> bool:
+        """Tell the observers; whether `until` ends the training here."""
+        told = [each for each in told if main and each.wants(done)]
+        asked = until if until is not None and done and until.wants(done) else None
+        if not told and asked is None:
+            return False
+        last = losses[done - 1].clone() if done else losses.new_tensor(math.nan)
+        rate = float(torch_optimizer.param_groups[0]["lr"]) if done else 0.0
+        with _as_returned(model, parameters, averages):
+            update = Update(done, model, last, rate)
+            ended = asked is not None and asked.reached(update)
+            for each in told:
+                each.updated(update)
+        objective.train()
+        torch_optimizer.zero_grad(set_to_none=True)
+        return ended
 
     generators = [device] if device.type == "cuda" else []  # the caller's are left as they were
     shown = Progress(first, config.steps, progress and main, tensorboard_dir if main else None)
     with shown, torch.random.fork_rng(generators), deferred_interrupt() as interrupted:
         whole = True  # whether the state is one between two steps, which may be saved
         try:
-            if not done:
-                observe()
-            while done < config.steps:
+            # A resumed run tells of no step before it; it may have been cut short right after its last one.
+            ended = observe([] if done else observers)
+            while done < config.steps and not ended:
                 batch = _share(batches(done), config.batch_size, accelerator)
                 _seed(config.seed, done, accelerator)
                 with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
@@ -120,11 +128,11 @@ def train(
                 value = value.detach()
                 losses[done] = accelerator.reduce(value, "mean") if accelerator.num_processes > 1 else value
                 done += 1
-                # A step counts as done when it has been told of: a resumed run tells of no step before it.
-                observe()
+                # A step counts as done when it has been told of.
+                ended = observe(observers)
                 whole = True
                 shown.stepped(batch[0].numel() * accelerator.num_processes)
-                if done % config.log_every == 0 or done == config.steps:
+                if done % config.log_every == 0 or done == config.steps or ended:
                     last = _finite(losses[done - 1].item(), done, config)
                     shown.show(done, last, float(torch_optimizer.param_groups[0]["lr"]), norm)
                 if interrupted():
@@ -141,7 +149,7 @@ def train(
     with torch.no_grad():
         for parameter, average in zip(parameters, averages, strict=bool(averages)):
             parameter.copy_(average)
-    return TrainingResult(model.eval(), losses.cpu(), first, speed)
+    return TrainingResult(model.eval(), losses[:done].cpu(), first, speed)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Who follows a training: observers, and the steps at which they are told."""
+"""Who follows a training: observers, the steps at which they are told, and rules that end it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container
@@ -36,6 +36,25 @@ class Observer(ABC):
 
         Gradients are recorded only within `torch.enable_grad()`. What it draws from torch's generator changes nothing
         of the training. A run that resumes tells of the updates behind its checkpoint once more.
+        """
+
+
+class StoppingRule(ABC):
+    """When a training has come to its end before its last step: a function of where it stands.
+
+    One that is a frozen dataclass can be part of a `Recipe`.
+    """
+
+    def wants(self, step: int) -> bool:
+        """Whether it is asked after `step` updates, 1 to all: always, unless a rule differs."""
+        del step
+        return True
+
+    @abstractmethod
+    def reached(self, update: Update) -> bool:
+        """Whether this is the end; it must depend on the update alone, so that a resumed run ends where it would have.
+
+        What holds for an observer holds here: `update.model` must keep its weights, and gradients are not recorded.
         """
 
 

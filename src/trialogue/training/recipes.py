@@ -26,6 +26,7 @@ from trialogue.training.config import TrainingConfig
 from trialogue.training.description import describe
 from trialogue.training.loop import Batch, train
 from trialogue.training.objectives import next_token_loss
+from trialogue.training.observers import StoppingRule
 from trialogue.training.optimizers import OptimizerFactory
 from trialogue.training.tensor_files import read_tensors, write_tensors
 
@@ -37,7 +38,8 @@ class Recipe(Generic[NetworkT]):
     """All that decides the weights of a trained network: equal recipes give equal ones.
 
     `network` is a registered class and `config` its config; `data(step)` gives the batches of `train`. `seed` names
-    the initial weights, by default by the seed of `training`. The networks after the steps `checkpoints` are kept.
+    the initial weights, by default by the seed of `training`. The networks after the steps `checkpoints` are kept;
+    `until` may end the training before its last step.
 
     Functions are described by their names and by the arguments that `functools.partial`, or the dataclass whose method
     they are, gives them: what a function does is not seen. Raises `InputError` for a network that is not registered, a
@@ -52,6 +54,7 @@ class Recipe(Generic[NetworkT]):
     optimizer: OptimizerFactory | None = None
     seed: int | None = None
     checkpoints: tuple[int, ...] = ()
+    until: StoppingRule | None = None
 
     def __post_init__(self) -> None:
         wanted = registration_of(self.network).config
@@ -76,6 +79,7 @@ class Recipe(Generic[NetworkT]):
             "optimizer": describe("optimizer", self.optimizer),
             "seed": self.initial_seed,
             "checkpoints": sorted(self.checkpoints),
+            **({} if self.until is None else {"until": describe("until", self.until)}),
         }
 
     @cached_property
@@ -89,7 +93,7 @@ class Recipe(Generic[NetworkT]):
 
 
 class Trained(NamedTuple, Generic[NetworkT]):
-    """What came of a recipe: the network in eval mode, the losses (steps,) float32, and the networks on the way."""
+    """What came of a recipe: the network in eval mode, losses (steps done,) float32, and the networks on the way."""
 
     network: NetworkT
     losses: Tensor
@@ -121,6 +125,7 @@ def trained(
             loss=recipe.loss,
             optimizer=recipe.optimizer,
             observer=checkpoints,
+            until=recipe.until,
         )
         write_tensors(losses, _KIND, {"losses": result.losses}, {})
         # Last: where it is, all is.

@@ -205,6 +205,24 @@ class Dyck(PrefixOracle, Verifier):
         over_rows(match, *tokens.shape, tokens.numpy(), partner.numpy())
         return partner.to(x.device)
 
+    def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """Types (n, width) int64 of the open brackets, outermost first, and -1 behind them; -2 after an error."""
+        dead = self._scan(tokens, lengths).errors.position >= 0
+        return self._open_types(tokens, lengths).masked_fill(dead[:, None], -2)
+
+    def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        """Types (n, capacity) int64 of the open brackets as for `sufficient`; -2 of what no string begins with."""
+        open_types = self._open_types(decoding.tokens[rows], decoding.lengths[rows])
+        return open_types.masked_fill((self.values(decoding, rows) == 0)[:, None], -2)
+
+    def _open_types(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        counted = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+        # An opening bracket closes nothing; rows with other tokens have an error.
+        brackets = tokens.where(counted & (tokens < self.vocab_size), 0)
+        stays_open = counted & (brackets % 2 == 0) & (self.matching(brackets) < 0)
+        order = stays_open.byte().argsort(dim=1, descending=True, stable=True)
+        return (brackets // 2).masked_fill(~stays_open, -1).gather(1, order)
+
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """1 or 0 (n,) float64: a complete row is a string of the law, another row can become one.
 

@@ -2,6 +2,8 @@ from .chains import Ergodicity as Ergodicity
 from .chains import chain_ergodicity as chain_ergodicity
 from .chains import chain_transitions as chain_transitions
 from .chains import ergodicity as ergodicity
+from .prefix_trees import PrefixTree as PrefixTree
+from .prefix_trees import prefix_tree as prefix_tree
 from .transitions import transition_matrix as transition_matrix
 from .walks import Law as Law
 from .walks import exact_law as exact_law

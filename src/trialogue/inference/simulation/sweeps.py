@@ -2,16 +2,18 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
 
 from trialogue.arrays import checked_device
+from trialogue.data import ManyBody
 from trialogue.data.site_tables import Tabulated, checked_start, tabulated
 from trialogue.errors import InputError, one_of, whole_number
 from trialogue.inference.simulation.chromatic import Chromatic
 from trialogue.inference.simulation.heat_bath import HeatBath
+from trialogue.inference.simulation.many_body import ManyBodyHeatBath
 from trialogue.inference.simulation.multispin import Multispin
 
 
@@ -28,29 +30,31 @@ class Simulation(Protocol):
         ...
 
 
-METHODS: dict[str, Callable[[Any, int, int, Tensor | None], Simulation]] = {
+METHODS: dict[str, Callable[..., Simulation]] = {
     "heat-bath": HeatBath,
     "multispin": Multispin,
     "chromatic": Chromatic,
+    "many-body": ManyBodyHeatBath,
 }
 """Ways of running sweeps, by name; each is `METHODS[name](model, chains, seed, tokens)`."""
 
 
 def run_sweeps(
-    model: Tabulated,
+    model: Tabulated | ManyBody,
     *,
     sweeps: int,
     chains: int | None = None,
     start: Tensor | None = None,
     seed: int = 0,
-    method: Literal["heat-bath", "multispin", "chromatic"] | None = None,
+    method: Literal["heat-bath", "multispin", "chromatic", "many-body"] | None = None,
     device: torch.device | str | None = None,
 ) -> Tensor:
     """Tokens (chains, N) int64 of independent chains after so many sweeps of the heat bath, every site once in each.
 
     `model` is any that says its conditional laws as tables (`Tabulated`): an `Ising` model, a Potts chain
-    (`PottsChain.at(length, temperature)`), or tables such as `window_tables(energy, sites)`. Chains start at `start`
-    (chains, N), or `chains` of them at independent uniform tokens. Chain c depends on `seed`, its start and c, neither
+    (`PottsChain.at(length, temperature)`), or tables such as `window_tables(energy, sites)`; or a `ManyBody` law,
+    which has a compiled heat bath of its own, "many-body", on the CPU. Chains start at `start` (chains, N), or `chains`
+    of them at independent uniform tokens. Chain c depends on `seed`, its start and c, neither
     on how many chains there are nor on the threads (`torch.get_num_threads()`).
 
     On the CPU, "heat-bath" is compiled and visits the sites in order, and is what runs by default; "multispin" packs 64
@@ -65,7 +69,10 @@ def run_sweeps(
     """
     if method is not None:
         one_of("method", method, METHODS)
-    sites, vocab = tabulated(model).sites, model.vocab_size
+    many_body = isinstance(model, ManyBody)
+    if many_body and method is None:
+        method = "many-body"
+    sites, vocab = (model if many_body else tabulated(model)).sites, model.vocab_size
     if (start is None) == (chains is None):
         raise InputError(
             "chains", chains, "give either a number of chains or a start, one row for each chain"
@@ -81,7 +88,7 @@ def run_sweeps(
         raise InputError("method", method, f'it runs on the CPU: on {device} use "chromatic"')
     number = whole_number("chains", chains, 1) if start is None else len(start)
     start = None if start is None else start.to(device)
-    make = partial(Chromatic, device=device) if method == "chromatic" else METHODS[method]
+    make = partial(METHODS[method], device=device) if method == "chromatic" else METHODS[method]
     simulation = make(model, number, whole_number("seed", seed, 0), start)
     simulation.advance(whole_number("sweeps", sweeps, 1))
     return simulation.tokens

@@ -9,3 +9,4 @@ from .probe import ProbeVerifier as ProbeVerifier
 from .python_file import pydantic_verifier as pydantic_verifier
 from .python_file import python_verifier as python_verifier
 from .random import RandomVerifier as RandomVerifier
+from .values import TableValues as TableValues

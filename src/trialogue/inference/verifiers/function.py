@@ -225,6 +225,10 @@ class Threshold(Verifier):
         values = self._verifier.children(decoding, rows)
         return None if values is None else self._verdicts(values)
 
+    def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
+        """As `verifier` tells them."""
+        return self._verifier.residuals(decoding, rows)
+
     def _verdicts(self, values: Tensor) -> Tensor:
         # A NaN is neither above nor below: pass it on, to be reported.
         return torch.where(values.isnan(), values, (values >= self._threshold).to(values.dtype))

@@ -25,7 +25,7 @@ from trialogue.inference.verifiers.closing_tokens import ClosingTokens
 from trialogue.inference.verifiers.lark_errors import mend_of_grammar
 from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.inference.verifiers.stopped_language import StoppedLanguage
-from trialogue.inference.verifiers.vocabularies import has_given_up, matcher_of
+from trialogue.inference.verifiers.vocabularies import has_given_up, matcher_of, written
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
 
@@ -106,6 +106,7 @@ class LanguageVerifier(Verifier):
         tokenizer = tokenization.matcher_tokenizer
         self._size, self._eos = tokenizer.vocab_size, tokenizer.eos_token
         self._ends = frozenset(tokenizer.eos_tokens)
+        self._letters = [token for token, own in enumerate(written(tokenization)) if len(own) == 1]
         self._start = matcher_of(tokenizer, self._grammar + _NO_FORCING)
         if self._start.is_error():
             raise self._error(self._start)
@@ -210,7 +211,8 @@ class LanguageVerifier(Verifier):
         if consumed == len(tokens) - 1:
             self._keep(parent, matcher)
             before = self._prefix(parent)
-            if before is not None:
+            # A mask takes ten times as long as to see that some byte is let through.
+            if before is not None and not any(matcher.validate_tokens([token]) for token in self._letters):
                 self._viable(parent, before)
         elif has_given_up(matcher):
             raise self._error(matcher)
@@ -241,14 +243,16 @@ class LanguageVerifier(Verifier):
         if prefix.members is None:
             viable = self._viable(key, prefix)
             prefix.members = np.zeros_like(viable)
-            candidates, text = self._closing(key, viable), self._text(key)
-            matcher = self._matcher(key) if len(candidates) else None
-            for token in candidates.tolist():
-                if (
-                    matcher is not None
-                    and matcher.validate_tokens([token, self._eos]) == 2
-                    and self._accepts(text + self._tokenization.bytes([token]))
-                ):
+            candidates = self._closing(key, viable).tolist()
+            matcher = self._matcher(key) if candidates else None
+            if matcher is not None:
+                ends = [token for token in candidates if matcher.validate_tokens([token, self._eos]) == 2]
+                if self.parser is not None:
+                    text = self._text(key)
+                    ends = [
+                        token for token in ends if self._accepts(text + self._tokenization.bytes([token]))
+                    ]
+                for token in ends:
                     prefix.members[token >> 3] |= 1 << (token & 7)
         return prefix.members
 

@@ -1,7 +1,7 @@
 """The verifier as walks see it: asked once per node, counted, and held to its contract."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.inference.verifiers.combination import factors
 from trialogue.inference.verifiers.function import as_verifier
-from trialogue.inference.walks.batch import View
+from trialogue.inference.walks.batch import Children, View
 from trialogue.oracles import Verifier
 
 # Children that nothing is evaluated for take their tokens and nodes only.
@@ -39,20 +39,39 @@ class Judge:
         return self._values(self._batch.peek(tokens, rows), torch.arange(len(rows)))
 
     def children(self, rows: Tensor, support: Tensor) -> Tensor:
-        """Values (n, vocab) float64 of all one-token continuations; zero outside `support` (n, vocab) bool."""
+        """Values (n, vocab) of all one-token continuations; zero outside `support` (n, vocab) bool.
+
+        Verdicts of a verifier that answers for all continuations at once are bool, values float64.
+        """
         values, unanswered = self._answered(rows, support)
         if unanswered:
             self._ask(values, rows, values > 0, unanswered)
         return values
 
-    def leading_children(self, rows: Tensor, log_laws: Tensor, *, verdicts: bool = False) -> Tensor:
-        """Values (n, vocab) float64 of the one-token continuations that top-k and top-p may keep; of others zero.
+    def weighed_children(self, rows: Tensor, weigh: Callable[[Tensor], Tensor]) -> Children:
+        """Children of `rows` (n,) with their weights, of wide vocabularies remembered per node and without the others.
 
-        They cut `log_laws` (n, vocab) times the values, or with `verdicts` times whether these are positive. A verifier
-        that does not answer for all continuations at once is asked in descending order of what they weigh, and only
-        until what is kept is the same whatever it would say of the others; all are asked about where its values have no
-        greatest.
+        `weigh` gives the log-weights (m, vocab) float64 of all children of `rows[i]` for some i (m,): a function of the
+        node that is one and the same in all of a run.
         """
+        return self._batch.knowledge.weighed.of(self._batch.nodes(rows), weigh)
+
+    def leading_children(
+        self,
+        rows: Tensor,
+        log_laws: Tensor,
+        *,
+        verdicts: bool = False,
+        cut: Callable[[Tensor], Tensor] | None = None,
+    ) -> Tensor:
+        """Values (n, vocab) float64 of the one-token continuations that `cut` may keep; of others zero.
+
+        By default that is what top-k and top-p keep. It cuts `log_laws` (n, vocab) times the values, or with `verdicts`
+        times whether these are positive, and keeps none in place of another that weighs more. A verifier that does not
+        answer for all continuations at once is asked in descending order of what they weigh, and only until what is
+        kept is the same whatever it would say of the others; all are asked about where its values have no greatest.
+        """
+        cut = self._batch.cut if cut is None else cut
         values, unanswered = self._answered(rows, log_laws > -math.inf)
         most = 1.0 if verdicts else math.prod(part.most for part in unanswered)
         if not unanswered:
@@ -71,7 +90,7 @@ class Judge:
         asked = torch.zeros_like(rows)
         while len(asking):
             judged = rank[asking] < asked[asking, None]
-            missing = self._missing(weighed(asking), prior[asking] + math.log(most), judged)
+            missing = self._missing(weighed(asking), prior[asking] + math.log(most), judged, cut)
             asking, judged, missing = asking[missing > 0], judged[missing > 0], missing[missing > 0]
             asked[asking] += missing.maximum(asked[asking] // _GROWTH)
             fresh = (rank[asking] < asked[asking, None]) & ~judged & (prior[asking] > -math.inf)
@@ -83,25 +102,30 @@ class Judge:
             )
         return values.masked_fill_(rank >= asked[:, None], 0.0)
 
-    def _missing(self, known: Tensor, hoped: Tensor, judged: Tensor) -> Tensor:
-        """How many continuations (n,) must at least be judged before it is certain which ones are kept; 0 where it is.
+    def _missing(
+        self, known: Tensor, hoped: Tensor, judged: Tensor, cut: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        """How many continuations (n,) must at least be judged before it is certain what `cut` keeps; 0 where it is.
 
         `known` (n, vocab) are the log-weights of those that are `judged`, `hoped` the greatest that they all may have.
         """
         best = torch.where(judged, known, hoped)
         possible = (best.amax(1) > -math.inf).nonzero()[:, 0]
         missing = torch.zeros(len(best), dtype=torch.int64)
-        kept = self._batch.cut(best[possible]) > -math.inf
+        kept = cut(best[possible]) > -math.inf
         missing[possible] = (kept & ~judged[possible]).sum(1)
         # Nothing more is kept at best; but what is, may be more than without the mass of what is not judged.
         settled = missing[possible] == 0
         rows, kept = possible[settled], kept[settled]
         worst = known[rows].masked_fill(~judged[rows], -math.inf)
-        missing[rows] = ((self._batch.cut(worst) > -math.inf) != kept).any(1).long()
+        missing[rows] = ((cut(worst) > -math.inf) != kept).any(1).long()
         return missing
 
     def _answered(self, rows: Tensor, support: Tensor) -> tuple[Tensor, list[Verifier]]:
-        """Values (n, vocab) by the parts that answer for all continuations at once, and the other parts."""
+        """Values (n, vocab) by the parts that answer for all continuations at once, and the other parts.
+
+        They are bool where all parts answer so, else float64.
+        """
         batch, shape = self._batch, tuple(support.shape)
         values, unanswered = support, []
         for part in self._parts:
@@ -114,7 +138,7 @@ class Judge:
                 values = values & checked if both else torch.where(values > 0, values * checked, 0.0)
         if len(unanswered) < len(self._parts):
             batch.count_verifier_calls(rows)
-        return values.double(), unanswered
+        return values.double() if unanswered else values, unanswered
 
     def _ask(self, values: Tensor, rows: Tensor, which: Tensor, parts: Sequence[Verifier]) -> None:
         """Multiply `values` (n, vocab) of children of `rows` (n,) by those of `parts`, where `which` (n, vocab)."""

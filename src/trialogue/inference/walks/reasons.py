@@ -22,6 +22,8 @@ def failure(
     """
     if refusal is not None:
         return f"the text is whole and not valid: {refusal}"
+    if walk.failure:
+        return walk.failure
     if walk.rows_per_sample > 1:
         return f"all {walk.rows_per_sample} rows were rejected"
     reason = "no token allowed"

@@ -1,20 +1,23 @@
-"""Rejection sampling (thesis Definition 3.1.4) and tokenwise rejection sampling (Definition 3.1.5)."""
+"""Rejection sampling (thesis Definition 3.1.4), by values too, and tokenwise rejection (Definition 3.1.5)."""
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from trialogue.errors import one_of, truth_value
+from trialogue.errors import InputError, one_of, positive_number, truth_value, whole_number
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.walk import (
     NoState,
     Walk,
-    kept_by_cut,
+    cut_law,
+    log_mass,
     log_values_as_given,
+    masked,
     require_support,
 )
 from trialogue.oracles import Decoding
@@ -22,10 +25,9 @@ from trialogue.randomness import Choose
 
 
 @dataclass(frozen=True)
-class Rejection(Walk[NoState]):
-    """Draw whole completions until the verifier accepts one: exactly the oracle's law restricted to the rule."""
+class _Redrawing(Walk[NoState]):
+    """Draw whole completions until one is accepted."""
 
-    uses = "verdicts"
     judges = "outputs"
 
     def step(
@@ -35,7 +37,7 @@ class Rejection(Walk[NoState]):
         moves = Moves.stay(decoding)
         complete = decoding.complete.nonzero()[:, 0]
         if complete.numel():
-            accepted = verifier.values(complete) > 0
+            accepted = self._accepted(complete, verifier.values(complete), choose)
             # A prompt that is complete as it stands has no other completion.
             moves.done[complete] = accepted | (decoding.lengths[complete] == decoding.start[complete])
             moves.length[complete] = torch.where(accepted, moves.length[complete], decoding.start[complete])
@@ -46,6 +48,45 @@ class Rejection(Walk[NoState]):
             )
         return moves, state
 
+    @abstractmethod
+    def _accepted(self, rows: Tensor, values: Tensor, choose: Choose) -> Tensor:
+        """Which (n,) of the complete `rows` (n,) are accepted, by their `values` (n,)."""
+
+
+@dataclass(frozen=True)
+class Rejection(_Redrawing):
+    """Draw whole completions until the verifier accepts one: exactly the oracle's law restricted to the rule."""
+
+    uses = "verdicts"
+
+    def _accepted(self, rows: Tensor, values: Tensor, choose: Choose) -> Tensor:
+        del rows, choose
+        return values > 0
+
+
+@dataclass(frozen=True)
+class OutcomeRejection(_Redrawing):
+    """Draw whole completions x until one is accepted, with probability V(x) / `most`: exactly p(x) V(x), normalised.
+
+    `most` is the greatest value that a complete sequence can have: the fewer queries, the less it exceeds that. With
+    0/1 values it is `Rejection`. Raises `InputError` where a value is above `most`.
+    """
+
+    most: float = 1.0
+    uses = "weights"
+
+    def __post_init__(self) -> None:
+        positive_number("most", self.most)
+
+    def _accepted(self, rows: Tensor, values: Tensor, choose: Choose) -> Tensor:
+        greatest = float(values.max())
+        if greatest > self.most:
+            raise InputError(
+                "most", self.most, f"a complete sequence has the value {greatest:g}: allow as much"
+            )
+        share = values / self.most
+        return choose(torch.stack((1 - share, share), 1).log(), rows) == 1
+
 
 class AcceptedMass(NamedTuple):
     """Logarithm of the product of the oracle's mass on accepted tokens (rows,): target over proposal."""
@@ -53,14 +94,24 @@ class AcceptedMass(NamedTuple):
     log_weight: Tensor
 
 
+class Rejected(NamedTuple):
+    """How many draws in a row (rows,) int64 were rejected where each row stands."""
+
+    rejections: Tensor
+
+
+TokenwiseState = NoState | AcceptedMass | Rejected
+
+
 @dataclass(frozen=True)
-class TokenwiseRejection(Walk[NoState | AcceptedMass]):
+class TokenwiseRejection(Walk[TokenwiseState]):
     """Draw each token until the verifier accepts the prefix it makes.
 
     `method="redraw"` asks the oracle once per draw, as the definition counts; `method="mask"` asks once per
     position, and the verifier for all children: the same law of outputs, and the log-weight of each sample with
     respect to the restricted law. With a mask a row none of whose children is accepted fails; redrawing there
-    never halts, so runs are bounded by `max_queries` or `max_steps`.
+    never halts, so runs are bounded by `max_queries` or `max_steps`, and by `max_rejections`: a row that many of whose
+    draws were rejected at one position fails.
 
     A mask does not commute with top-k and top-p. With `mask_first`, as constrained decoding is run, the mask comes
     first: what they keep of p_T V is drawn from, p_T the law at temperature T, and the log-weight is that of the mass
@@ -71,11 +122,17 @@ class TokenwiseRejection(Walk[NoState | AcceptedMass]):
 
     method: Literal["redraw", "mask"] = "redraw"
     mask_first: bool = True
+    max_rejections: int | None = None
     uses = "verdicts"
 
     def __post_init__(self) -> None:
         one_of("method", self.method, ("redraw", "mask"), "use 'redraw' or 'mask'")
         truth_value("mask_first", self.mask_first)
+        if self.max_rejections is not None:
+            whole_number("max_rejections", self.max_rejections, 1)
+            if self.method == "mask":
+                mend = "a mask rejects nothing that was drawn: leave it out, or use method='redraw'"
+                raise InputError("max_rejections", self.max_rejections, mend)
 
     @property
     def masks_first(self) -> bool:
@@ -92,15 +149,22 @@ class TokenwiseRejection(Walk[NoState | AcceptedMass]):
         """With a mask no token is drawn that is not kept."""
         return self.method != "mask"
 
-    def init(self, decoding: Decoding) -> NoState | AcceptedMass:
-        """Start with weight one where the method knows the weight."""
-        if not self.weighted:
-            return NoState()
-        return AcceptedMass(torch.zeros(len(decoding.lengths), dtype=torch.float64))
+    @property
+    def failure(self) -> str:
+        """With `max_rejections`, that so many draws were rejected."""
+        if self.max_rejections is None:
+            return ""
+        return f"max_rejections={self.max_rejections} draws in a row were rejected at one position"
+
+    def init(self, decoding: Decoding) -> TokenwiseState:
+        """Start with weight one where the method knows the weight, and without rejections where these are bounded."""
+        if self.weighted:
+            return AcceptedMass(torch.zeros(len(decoding.lengths), dtype=torch.float64))
+        return NoState() if self.max_rejections is None else Rejected(torch.zeros_like(decoding.lengths))
 
     def step(
-        self, decoding: Decoding, state: NoState | AcceptedMass, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, NoState | AcceptedMass]:
+        self, decoding: Decoding, state: TokenwiseState, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, TokenwiseState]:
         """Append one token, in place of the last one where that was rejected."""
         if isinstance(state, AcceptedMass):
             return self._mask(decoding, state, verifier, choose)
@@ -111,6 +175,9 @@ class TokenwiseRejection(Walk[NoState | AcceptedMass]):
             accepted[judged] = verifier.values(judged) > 0
         moves.length.sub_((~accepted).long())
         done = decoding.complete & accepted
+        if isinstance(state, Rejected) and self.max_rejections is not None:
+            state = Rejected(torch.where(accepted, 0, state.rejections + 1))
+            done |= state.rejections >= self.max_rejections
         asking = (~done).nonzero()[:, 0]
         if asking.numel():
             moves.token.index_copy_(
@@ -130,18 +197,22 @@ class TokenwiseRejection(Walk[NoState | AcceptedMass]):
             return moves, AcceptedMass(log_weight)
         log_probs = decoding.log_probs(asking, cut=not self.mask_first)
         if self.mask_first:
-            accepted = verifier.leading_children(asking, log_probs, verdicts=True) > 0
+            accepted = verifier.leading_children(asking, log_probs, verdicts=True).bool()
         else:
-            accepted = verifier.children(asking, log_probs > -math.inf) > 0
-        allowed = log_probs.masked_fill(~accepted, -math.inf)
+            accepted = verifier.children(asking, log_probs > -math.inf).bool()
+        allowed = masked(log_probs, accepted)
         open_ = allowed.amax(1) > -math.inf
         require_support(log_probs[~open_])
         moves.done[asking[~open_]] = True
         log_weight = log_weight.index_fill(0, asking[~open_], -math.inf)
-        asking, allowed = asking[open_], allowed[open_]
+        if not bool(open_.all()):
+            asking, allowed = asking[open_], allowed[open_]
         if asking.numel():
             if self.mask_first:
-                allowed = kept_by_cut(decoding, allowed)
-            moves.token[asking] = choose(allowed, asking)
-            log_weight = log_weight.index_add(0, asking, allowed.double().logsumexp(1))
+                law, mass = cut_law(decoding, allowed)
+            else:
+                law = allowed.log_softmax(1)
+                mass = log_mass(allowed, law)
+            moves.token[asking] = choose(law, asking)
+            log_weight = log_weight.index_add(0, asking, mass)
         return moves, AcceptedMass(log_weight)

@@ -10,7 +10,7 @@ from torch import Tensor
 from trialogue.errors import one_of, probability, truth_value, whole_number
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.walk import Walk, kept_by_cut, log_values_as_given, require_support
+from trialogue.inference.walks.walk import Walk, cut_law, log_values_as_given, require_support
 from trialogue.inference.walks.weighted_rejection import draw_accepted
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
@@ -35,7 +35,8 @@ class Outlook(NamedTuple):
     """What is known before tokens are drawn.
 
     `log_value` (rows,) is log V(y), or with a mask log sum over a of p(a|y) V(ya); then also, of the rows asked, which
-    have their `place` (rows,), the unnormalised `log_law` (n, vocab) and the `values` (n, vocab) of the children.
+    have their `place` (rows,), the `log_law` (n, vocab), which need not be normalised, and the `values` (n, vocab) of
+    the children.
     """
 
     log_value: Tensor
@@ -147,8 +148,10 @@ class SequentialMonteCarlo(Walk[Particles]):
                 log_law = log_probs + values.log()
                 if self.mask_first:
                     open_ = (log_law.amax(1) > -math.inf).nonzero()[:, 0]
-                    log_law[open_] = kept_by_cut(decoding, log_law[open_])
-                log_value[asking] = log_law.logsumexp(1)
+                    log_value[asking] = -math.inf
+                    log_law[open_], log_value[asking[open_]] = cut_law(decoding, log_law[open_])
+                else:
+                    log_value[asking] = log_law.logsumexp(1)
                 require_support(log_probs[log_value[asking] == -math.inf])
                 place[asking] = torch.arange(len(asking))
         rows = weighed.nonzero()[:, 0]

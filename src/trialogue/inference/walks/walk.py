@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
+from trialogue.inference.walks.batch import kernels
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.oracles import Autoregressive, Decoding, StateT, Tokenizing
@@ -72,6 +73,11 @@ class Walk(ABC, Generic[StateT]):
     def keeps_prompts(self) -> bool:
         """Whether samples begin with their prompts: no walk goes back into those, unless it says so."""
         return True
+
+    @property
+    def failure(self) -> str:
+        """Why a sample fails, in words; by default none, which is that no token was left that it may take."""
+        return ""
 
     def init(self, decoding: Decoding) -> StateT:
         """The state of rows that stand at their prompts: a NamedTuple of tensors (rows, ...), by default without any.
@@ -152,9 +158,28 @@ def log_values_as_given(decoding: Decoding, verifier: Judge) -> Tensor:
     return log_values
 
 
-def kept_by_cut(decoding: Decoding, log_laws: Tensor) -> Tensor:
-    """`log_laws` (n, vocab), which need not be normalised, where top-k and top-p keep them, and -inf elsewhere."""
-    return log_laws.masked_fill(decoding.cut(log_laws) == -torch.inf, -torch.inf)
+def masked(log_laws: Tensor, allowed: Tensor) -> Tensor:
+    """`log_laws` (n, vocab) on the CPU where `allowed` (n, vocab) bool, and -inf elsewhere."""
+    result = torch.empty_like(log_laws, memory_format=torch.contiguous_format)
+    kernels.mask(log_laws.numpy(), allowed.numpy(), result.numpy())
+    return result
+
+
+def cut_law(decoding: Decoding, log_laws: Tensor) -> tuple[Tensor, Tensor]:
+    """What top-k and top-p keep of `log_laws` (n, vocab), renormalised, and the log-masses (n,) float64 of that.
+
+    The laws need not be normalised; each has a token of positive weight.
+    """
+    law = decoding.cut(log_laws)
+    return law, log_mass(log_laws, law)
+
+
+def log_mass(log_laws: Tensor, law: Tensor) -> Tensor:
+    """Log-masses (n,) float64 by which `log_laws` (n, vocab) were divided to make `law` (n, vocab) of their likeliest.
+
+    Read off the likeliest token, which every cut keeps: summing over all takes a hundred times as long.
+    """
+    return log_laws.amax(1).double() - law.amax(1)
 
 
 def require_support(log_probs: Tensor) -> None:

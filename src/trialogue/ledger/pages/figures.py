@@ -3,7 +3,7 @@
 import io
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pandas import Series
@@ -87,15 +87,23 @@ def spread(
 
 def svg(figure: Figure, rows: Rows) -> str:
     """The text of an SVG file of `rows`: equal rows, equal bytes, whatever the user's settings."""
+    return rendered(lambda: figure.draw(rows), "svg", figure.name).decode()
+
+
+def rendered(
+    draw: "Callable[[], matplotlib.figure.Figure]", form: Literal["svg", "png"], name: str = ""
+) -> bytes:
+    """The content of an image file: what `draw` makes with the style set around it; equal drawings, equal bytes.
+
+    `name` keeps the names inside an SVG apart from those of others on a page.
+    """
     import matplotlib
     from cycler import cycler
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(
-            STYLE | {"axes.prop_cycle": cycler(color=COLORS), "svg.hashsalt": figure.name}
-        )
-        buffer = io.StringIO()
-        drawn = figure.draw(rows)
-        drawn.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
+        matplotlib.rcParams.update(STYLE | {"axes.prop_cycle": cycler(color=COLORS), "svg.hashsalt": name})
+        buffer = io.BytesIO()
+        metadata = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
+        draw().savefig(buffer, format=form, bbox_inches="tight", metadata=metadata, dpi=150)
     return buffer.getvalue()

@@ -20,6 +20,7 @@ from trialogue.errors import InputError
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.judge import Judge
 from trialogue.oracles import Autoregressive, Decoding, PrefixOracle, Verifier, padded
+from trialogue.theory.value_guided import Conductances
 
 _ROWS = 16
 
@@ -135,39 +136,17 @@ def explore(
 def first_leaf(tree: TokenTree) -> tuple[dict[tuple[int, ...], float], float]:
     """The law of the first leaf of the value-guided walk whose values are 1 where the rule allows, and its queries.
 
-    The walk is reversible: an edge that ends in prefix y conducts p(y). The law of the first leaf is how a current that
-    enters at the root and leaves at the leaves divides, and the visits of a prefix before are its potential times the
-    sum of its conductances. What was left unexplored counts as not allowed; `queries` is the expected number.
+    What was left unexplored counts as not allowed; the second number is the expected one of queries of a walk that
+    remembers nothing.
     """
-    edges: dict[tuple[int, ...], dict[tuple[int, ...], float]] = {}
-    leading: dict[tuple[int, ...], float] = {}  # conductance from a prefix to all leaves below it
-    through: dict[tuple[int, ...], float] = {}  # the same from its parent, the edge between them in series
-    for prefix in sorted(tree.nodes, key=len, reverse=True):
-        edges[prefix] = {}
-        for token, log_p, _ in tree.nodes[prefix].continuations():
-            child = (*prefix, token)
-            if child in tree.leaves:
-                through[child] = math.exp(log_p)
-            elif child in tree.nodes:  # a dead end carries nothing, but is visited
-                through[child] = 1 / (math.exp(-log_p) + 1 / leading[child]) if leading[child] > 0 else 0.0
-            else:
-                continue
-            edges[prefix][child] = math.exp(log_p)
-        leading[prefix] = math.fsum(through[child] for child in edges[prefix])
-    current: dict[tuple[int, ...], float] = {(): 1.0}
-    potential: dict[tuple[int, ...], float] = {(): 1 / leading[()]}
-    queries = 0.0
-    for prefix in sorted(tree.nodes, key=len):
-        if prefix not in current:
-            continue
-        up = math.exp(tree.nodes[prefix].log_p) if prefix else 0.0
-        queries += potential[prefix] * (up + math.fsum(edges[prefix].values()))
-        for child, conductance in edges[prefix].items():
-            current[child] = (
-                current[prefix] * through[child] / leading[prefix] if leading[prefix] > 0 else 0.0
-            )
-            potential[child] = potential[prefix] - current[child] / conductance
-    return {leaf: current[leaf] for leaf in tree.leaves if leaf in current}, queries
+    order = sorted([*tree.nodes, *tree.leaves], key=len)
+    place = {prefix: index for index, prefix in enumerate(order)}
+    parent = np.array([place.get(prefix[:-1], -1) if prefix else -1 for prefix in order])
+    log_p = np.array([tree.leaves[x][0] if x in tree.leaves else tree.nodes[x].log_p for x in order])
+    leaf = np.array([prefix in tree.leaves for prefix in order])
+    network = Conductances(parent, np.exp(log_p), leaf)
+    law = {prefix: float(network.first_leaf[place[prefix]]) for prefix in tree.leaves}
+    return law, math.fsum(network.visits)
 
 
 class _Frontier:

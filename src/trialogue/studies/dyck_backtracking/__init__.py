@@ -16,8 +16,9 @@ prompts, so that it may learn more than correctness.
 from trialogue.ledger import Study
 from trialogue.studies.dyck_backtracking.claims import CLAIMS, NUMBERS
 from trialogue.studies.dyck_backtracking.config import PRESETS
+from trialogue.studies.dyck_backtracking.figures import FIGURES
 from trialogue.studies.dyck_backtracking.measure import parts
-from trialogue.studies.dyck_backtracking.pages import FIGURES, TABLES
+from trialogue.studies.dyck_backtracking.tables import TABLES
 
 STUDY = Study(
     module=__name__,

@@ -1,6 +1,6 @@
 """Settings of the study: the law of the strings, the model and its training, the probe, and what is completed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from annotated_types import Ge
@@ -16,6 +16,10 @@ from trialogue.training.config import TrainingConfig
 STRIDES_FORCED = (1, 2, 4, 8)
 QUOTAS, STRIDES = (1, 2, 4), (2, 4, 6)
 TOP_PS = (0.9, 1.0)
+CLUSTERS = (2, 8)
+BATCHES = {1: 100, 32: 500, 1024: 2000}
+"""Rows that move at once where seconds are measured, and the prompts that are then completed."""
+CANDIDATES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +113,27 @@ class Config(Settings):
         return self.ood_law().sample_prompts(n, self.prompt_lengths, seed_of(seed, "prompts", role))
 
 
+@dataclass(frozen=True, kw_only=True)
+class UntilConverged(Config):
+    """Settings of a run whose models are trained until they predict strings of their own; `steps` is the most."""
+
+    converged_accuracy: Share = 0.9995
+    """Share of the closing brackets of the validation strings at which a training ends."""
+    validation_strings: Count = 2048
+    """Strings of the training law, of a stream of their own, that each look asks for."""
+    look_every: Count = 250
+    """Steps from one look to the next."""
+
+
+_NIGHT = UntilConverged(
+    seeds=tuple(range(40)),
+    steps=12_000,
+    schedule="constant",
+    ema="power",
+    max_prompts=2_000_000,
+    unseen_prompts=4000,
+)
+
 PRESETS = {
     "smoke": Config(
         seeds=(0, 1),
@@ -123,9 +148,9 @@ PRESETS = {
         draws=2,
         diversity_prompts=10,
     ),
-    "pilot": Config(seeds=tuple(range(100, 105))),
+    "pilot": replace(_NIGHT, seeds=tuple(range(100, 106))),
     "default": Config(),
-    "night": Config(seeds=tuple(range(40)), unseen_prompts=10_000, draws=5),
+    "night": _NIGHT,
     "paper": Config(
         layers=6,
         heads=8,

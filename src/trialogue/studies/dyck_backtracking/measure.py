@@ -2,36 +2,44 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
 from sklearn.manifold import TSNE
-from torch import Tensor
 
-from trialogue.data import Dyck, DyckError
 from trialogue.inference import Ancestral, Backtracking, Samples, generate, truncated
 from trialogue.inference.verifiers.function import Threshold
 from trialogue.inference.verifiers.random import RandomVerifier
 from trialogue.inference.walks.walk import Walk
 from trialogue.ledger import Part
-from trialogue.models.transformer import Transformer
-from trialogue.oracles import Autoregressive, Verifier, next_log_probs, padded
-from trialogue.randomness import seed_of
-from trialogue.studies.dyck_backtracking.config import QUOTAS, STRIDES, STRIDES_FORCED, TOP_PS, Config
+from trialogue.oracles import Autoregressive, Verifier
+from trialogue.randomness import numpy_generator, seed_of
+from trialogue.studies.dyck_backtracking.config import (
+    CLUSTERS,
+    QUOTAS,
+    STRIDES,
+    STRIDES_FORCED,
+    TOP_PS,
+    Config,
+)
 from trialogue.studies.dyck_backtracking.models import (
     collected_errors,
     end_of_sequence,
+    predicted,
     probe_examples,
     probe_verifier,
     trained_model,
+    training_of,
 )
+from trialogue.studies.dyck_backtracking.speed import measure_speed
+from trialogue.studies.dyck_backtracking.traces import rejected_prefixes, remaining_errors
 from trialogue.training.probes import ProbeConfig, train_probe
-
-BRACKETS = "[]()"
 
 
 def parts(config: Config) -> list[Part]:
@@ -45,21 +53,14 @@ def parts(config: Config) -> list[Part]:
 
 def measure_training(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Train a model; its loss against the entropy of the law, and the accuracy of its closing brackets."""
-    law = config.law()
-    model = trained_model(config, seed, artifacts)
-    for name, data in (("in-distribution", law), ("out-of-distribution", config.ood_law())):
-        tokens = data.sample(4096, seed_of(seed, "held out", name))
-        with torch.inference_mode():
-            inputs = torch.cat((torch.full((len(tokens), 1), model.bos), tokens), 1)
-            log_probs = model(inputs.to(model.head.weight.device)).log_softmax(-1).cpu()
-        targets = torch.cat((tokens, torch.full((len(tokens), 1), model.eos)), 1)
-        loss = -log_probs.gather(2, targets[:, :, None]).double().mean()
-        closing = (targets % 2 == 1) & (targets < law.vocab_size)
+    model, losses, _ = training_of(config, seed, artifacts)
+    for name, data in (("in-distribution", config.law()), ("out-of-distribution", config.ood_law())):
+        strings = data.sample(4096, seed_of(seed, "held out", name))
         yield {
             "data": name,
-            "loss": float(loss),
-            "entropy": float(-data.log_prob(tokens).mean() / targets.shape[1]),
-            "closing_accuracy": float((log_probs.argmax(2) == targets)[closing].double().mean()),
+            "steps": len(losses),
+            **predicted(model, strings)._asdict(),
+            "entropy": float(-data.log_prob(strings).mean() / (config.length + 1)),
         }
 
 
@@ -82,6 +83,17 @@ def measure_probe(config: Config, seed: int, artifacts: Path) -> Iterator[dict[s
             yield {"x": x, "y": y, "correct": bool(label)}
 
 
+def measure_clusters(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+    """How far clusters of the probe's examples, found without their labels, hold one label (Figure 3.1)."""
+    model, errors = trained_model(config, seed, artifacts), collected_errors(config, seed, artifacts)
+    states, labels = (each.numpy() for each in probe_examples(config, model, errors))
+    shuffled = numpy_generator(seed, "shuffled labels").permutation(labels)
+    for clusters in CLUSTERS:
+        found = KMeans(clusters, n_init=10, random_state=seed).fit_predict(states)
+        purity, shuffled_purity = _purity(found, labels), _purity(found, shuffled)
+        yield {"clusters": clusters, "purity": purity, "shuffled_purity": shuffled_purity}
+
+
 def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Tables 3.1, 3.2 and 3.4: completing the prefixes that made the model err."""
     model, errors = trained_model(config, seed, artifacts), collected_errors(config, seed, artifacts)
@@ -96,12 +108,22 @@ def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dic
         samples = completed(nucleus, (redone.tokens, redone.lengths))
         yield {"walk": "forced", "stride": stride, **_score(config, samples)}
     verifier = Threshold(probe_verifier(config, seed, artifacts), config.threshold)
+    at_first_quota: dict[tuple[str, int], list[tuple[int, ...]]] = {}
     for quota, stride in itertools.product(QUOTAS, STRIDES):
         place = {"quota": quota, "stride": stride}
-        walk = Backtracking(quota, stride, erase_prompt=True)
-        samples = completed(nucleus, (tokens, lengths), walk=walk, verifier=verifier)
-        yield {"walk": "backtracking", **place, **_score(config, samples)}
-        prefixes = _rejected_prefixes(samples, tokens)
+        walks = {
+            "backtracking": Backtracking(quota, stride, erase_prompt=True),
+            "released": Backtracking.released(quota, stride, erase_prompt=True),
+            "released, once": Backtracking.released(quota, stride, erase_prompt=True, once_per_prefix=True),
+        }
+        for name, walk in walks.items():
+            samples = completed(nucleus, (tokens, lengths), walk=walk, verifier=verifier)
+            outputs = samples.sequences()
+            first = at_first_quota.setdefault((name, stride), outputs)
+            same = sum(map(operator.eq, outputs, first)) / len(outputs)
+            yield {"walk": name, **place, **_score(config, samples), "same_as_at_first_quota": same}
+            if name == "backtracking":
+                prefixes = rejected_prefixes(samples, tokens)
         backtracks = len(prefixes[1])
         for name, oracle in (("nucleus", nucleus), ("greedy", greedy)):
             row = _score(config, completed(oracle, prefixes)) if backtracks else {"accuracy": math.nan}
@@ -122,7 +144,9 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[
         "random, low threshold": (algorithm, Threshold(RandomVerifier(seed), config.low_threshold)),
         "exact": (algorithm, config.law()),
         "trained, no argmax": (Backtracking(4, 4, argmax_redo=False), trained),
-        "trained, redo what was erased": (Backtracking(4, 4, redo_erased_only=True), trained),
+        "trained, redo what was erased": (Backtracking(4, 4, redo="erased"), trained),
+        "trained, as released": (Backtracking.released(4, 4), trained),
+        "trained, as released, once": (Backtracking.released(4, 4, once_per_prefix=True), trained),
     }
     for repetition, top_p in itertools.product(range(config.draws), TOP_PS):
         completed = _completing(seed, f"unseen {repetition}")
@@ -138,7 +162,7 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[
                 "microseconds_per_query": 1e6 * samples.total.seconds / int(samples.queries.sum()),
             }
             if (top_p, name) == (0.9, "trained"):
-                for row in _remaining_errors(config.law(), model, samples, algorithm.quota):
+                for row in remaining_errors(config.law(), model, samples, algorithm.quota):
                     yield {"kind": "remaining error", "verifier": name, "repetition": repetition, **row}
     samples = _completing(seed, "greedy")(truncated(model, temperature=0), prompts)
     mean_queries = float(samples.queries.double().mean())
@@ -170,9 +194,11 @@ def measure_diversity(config: Config, seed: int, artifacts: Path) -> Iterator[di
 STAGES = {
     "training": measure_training,
     "probe": measure_probe,
+    "clusters": measure_clusters,
     "inducing": measure_inducing,
     "unseen": measure_unseen,
     "diversity": measure_diversity,
+    "speed": measure_speed,
 }
 
 
@@ -188,49 +214,7 @@ def _score(config: Config, samples: Samples) -> dict[str, float]:
     return {"accuracy": float(valid.double().mean()), "errors": int((~valid).sum()), "n": len(valid)}
 
 
-def _rejected_prefixes(samples: Samples, tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """Every prefix at which a sample went back: tokens (n, capacity), lengths (n,).
-
-    Replays the trace from the prompts `tokens` (samples, width).
-    """
-    assert samples.trace is not None
-    trace = samples.trace
-    current = torch.zeros_like(samples.tokens)
-    current[:, : tokens.shape[1]] = tokens[:, : current.shape[1]]
-    rejected: list[list[int]] = []
-    columns = (trace.sample, trace.length, trace.kept, trace.token)
-    for sample, length, kept, token in zip(*(column.tolist() for column in columns), strict=True):
-        if kept < length:
-            rejected.append(current[sample, :length].tolist())
-        if token >= 0:
-            current[sample, kept] = token
-    return padded(rejected, current.shape[1])
-
-
-def _remaining_errors(
-    law: Dyck, model: Transformer, samples: Samples, quota: int
-) -> Iterator[dict[str, Any]]:
-    """One row per error that is left: its kind, its probability, and the quota that was left."""
-    assert samples.trace is not None
-    position, kind = law.errors(samples.tokens, samples.lengths, end_of_sequence(law))
-    rows = ((position >= 0) & (position < samples.lengths)).nonzero()[:, 0]
-    went_back = samples.trace.sample[samples.trace.kept < samples.trace.length]
-    backtracks = torch.bincount(went_back, minlength=len(samples.lengths))
-    stop = position[rows]
-    probs = next_log_probs(model, samples.tokens[rows], stop).double().exp()
-    tokens = samples.tokens[rows, stop]
-    best = probs.max(1)
-    for index, row in enumerate(rows.tolist()):
-        yield {
-            "error": DyckError(int(kind[row])).name,
-            "prefix": _text(samples.tokens[row, : int(stop[index])].tolist()),
-            "token": _text([int(tokens[index])]),
-            "token_prob": float(probs[index, tokens[index]]),
-            "best": _text([int(best.indices[index])]),
-            "best_prob": float(best.values[index]),
-            "quota_left": quota - int(backtracks[row]),
-        }
-
-
-def _text(tokens: Sequence[int]) -> str:
-    return "".join(BRACKETS[token] if token < len(BRACKETS) else "⟨eos⟩" for token in tokens)
+def _purity(found: NDArray[np.integer[Any]], labels: NDArray[np.integer[Any]]) -> float:
+    """Share of the examples (n,) that have the label (n,), 0 or 1, of most of their cluster."""
+    ones, sizes = np.bincount(found, labels), np.bincount(found)
+    return float(np.maximum(ones, sizes - ones).sum() / len(labels))

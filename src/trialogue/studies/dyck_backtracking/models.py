@@ -1,5 +1,6 @@
 """What the parts of a run share: models, the errors that they make, and probes."""
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -15,9 +16,10 @@ from trialogue.models.probe import hidden_states
 from trialogue.models.transformer import Transformer
 from trialogue.randomness import seed_of
 from trialogue.storage import atomic_write
-from trialogue.studies.dyck_backtracking.config import Config
+from trialogue.studies.dyck_backtracking.config import Config, UntilConverged
+from trialogue.training.observers import StoppingRule, Update
 from trialogue.training.probes import ProbeConfig, train_probe
-from trialogue.training.recipes import Recipe, trained
+from trialogue.training.recipes import Recipe, Trained, trained
 
 
 class Errors(NamedTuple):
@@ -30,6 +32,57 @@ class Errors(NamedTuple):
     prompts_tried: Tensor  # (): prompts completed until so many errors were found
 
 
+class Prediction(NamedTuple):
+    """How well a model predicts strings."""
+
+    loss: float  # nats a token, the end of sequence among them
+    closing_accuracy: float  # share of the closing brackets that are its most probable token
+
+
+class Strings(NamedTuple):
+    """Parameters of the law that models learn, which say what a training sees whatever else a run measures."""
+
+    length: int
+    p: float
+    q: float
+
+    def drawn(self, n: int, seed: int) -> Tensor:
+        """Strings (n, length)."""
+        return Dyck(self.length, (self.p, 1 - self.p), self.q).sample(n, seed)
+
+
+@dataclass(frozen=True)
+class Converged(StoppingRule):
+    """The averaged weights predict enough of the closing brackets of strings of its own, the same at every look."""
+
+    strings: Strings
+    count: int
+    accuracy: float
+    look_every: int
+    seed: int
+
+    def wants(self, step: int) -> bool:
+        """Every `look_every` steps."""
+        return step % self.look_every == 0
+
+    def reached(self, update: Update) -> bool:
+        """Whether so large a share of them is the model's most probable token."""
+        assert isinstance(update.model, Transformer)
+        strings = self.strings.drawn(self.count, seed_of(self.seed, "validation"))
+        return predicted(update.model, strings).closing_accuracy >= self.accuracy
+
+
+def predicted(model: Transformer, strings: Tensor) -> Prediction:
+    """How well `model` predicts bracket strings (n, length), whose closing brackets are the odd tokens."""
+    with torch.inference_mode():
+        inputs = torch.cat((torch.full((len(strings), 1), model.bos), strings), 1)
+        log_probs = model(inputs.to(model.head.weight.device)).log_softmax(-1).cpu()
+    targets = torch.cat((strings, torch.full((len(strings), 1), model.eos)), 1)
+    loss = -log_probs.gather(2, targets[:, :, None]).double().mean()
+    closing = (targets % 2 == 1) & (targets < model.eos)
+    return Prediction(float(loss), float((log_probs.argmax(2) == targets)[closing].double().mean()))
+
+
 def end_of_sequence(law: Dyck) -> int:
     """The token with which the models end a string."""
     return law.vocab_size
@@ -37,13 +90,24 @@ def end_of_sequence(law: Dyck) -> int:
 
 def trained_model(config: Config, seed: int, artifacts: Path) -> Transformer:
     """The trained model, from `artifacts` if it is there."""
-    recipe = Recipe(Transformer, config.model(), partial(_strings, config, seed), config.training(seed))
-    return trained(recipe, artifacts).network
+    return training_of(config, seed, artifacts).network
 
 
-def _strings(config: Config, seed: int, step: int) -> Tensor:
-    """The batch of a step."""
-    return config.law().sample(config.batch_size, seed_of(seed, "batch", step))
+def training_of(config: Config, seed: int, artifacts: Path) -> Trained[Transformer]:
+    """The trained model and its losses, one for each step that was done, from `artifacts` if they are there."""
+    strings = Strings(config.length, config.p, config.q)
+    until = (
+        Converged(strings, config.validation_strings, config.converged_accuracy, config.look_every, seed)
+        if isinstance(config, UntilConverged)
+        else None
+    )
+    data = partial(_batch, strings, config.batch_size, seed)
+    recipe = Recipe(Transformer, config.model(), data, config.training(seed), until=until)
+    return trained(recipe, artifacts)
+
+
+def _batch(strings: Strings, size: int, seed: int, step: int) -> Tensor:
+    return strings.drawn(size, seed_of(seed, "batch", step))
 
 
 def collected_errors(config: Config, seed: int, artifacts: Path) -> Errors:

@@ -20,6 +20,19 @@ def learned(rows: Rows, column: str, data: str) -> "Series[float]":
 
 
 @trainings
+def prepared(rows: Rows) -> Counts:
+    """Whether a training meets the precondition: more than 99.9 % of closing brackets in distribution."""
+    reached = learned("closing_accuracy", "in-distribution")(rows) > 0.999
+    return Counts(reached.astype(int), reached.astype(int) * 0 + 1)
+
+
+@trainings
+def clustered(rows: Rows, clusters: int, column: str = "purity") -> "Series[float]":
+    """Share of the probe's examples that have the label of most of their cluster (`purity`, `shuffled_purity`)."""
+    return rows.where("clusters", clusters=clusters).groupby("seed")[column].mean()
+
+
+@trainings
 def probe(rows: Rows, over_splits: str = "mean") -> "Series[float]":
     """Validation accuracy of the probe: its mean over splits, or "std", its standard deviation."""
     return rows["probe"].groupby("seed").validation_accuracy.agg(over_splits)
@@ -35,13 +48,41 @@ def inducing(rows: Rows, /, walk: str, column: str = "accuracy", **values: objec
 def unseen(rows: Rows, verifier: str, top_p: float, column: str = "errors") -> "Series[float]":
     """A number of one decoding of the unseen prompts, mean over draws; `per_10000` are errors in 10,000 prompts."""
     table = rows.where("unseen", verifier=verifier, top_p=top_p)
-    return table.assign(per_10000=1e4 * table.errors / table.n).groupby("seed")[column].mean()
+    table = table.assign(
+        per_10000=1e4 * table.errors / table.n, queries_until_correct=table.queries / table.accuracy
+    )
+    return table.groupby("seed")[column].mean()
 
 
 def errors_ratio(first: str, second: str, top_p: float, of_first: float | None = None) -> Quantity:
     """Errors with the first verifier over those with the second; half an error is added to each, as none may be."""
     top_p_of_first = top_p if of_first is None else of_first
     return (unseen(first, top_p_of_first) + 0.5) / (unseen(second, top_p) + 0.5)
+
+
+def queries_ratio(top_p: float) -> Quantity:
+    """Queries of Algorithm 1 over those without a verifier."""
+    return unseen("trained", top_p, "queries") / unseen("none", top_p, "queries")
+
+
+def queries_ratio_until_correct(top_p: float) -> Quantity:
+    """The same of queries over accuracy: how many it takes until a completion is correct, where each is a new try."""
+    return unseen("trained", top_p, "queries_until_correct") / unseen("none", top_p, "queries_until_correct")
+
+
+def gain(top_p: float) -> Quantity:
+    """Accuracy on unseen prompts with Algorithm 1 minus that without a verifier."""
+    return unseen("trained", top_p, "accuracy") - unseen("none", top_p, "accuracy")
+
+
+@trainings
+def speed(rows: Rows, decoding: str, batch: int, column: str = "seconds") -> "Series[float]":
+    """A number of one decoding with so many rows at once: processor seconds or queries of a prompt, or both as one."""
+    table = rows.where("speed", decoding=decoding, batch=batch)
+    table = table.assign(
+        milliseconds=1e3 * table.seconds, microseconds_per_query=1e6 * table.seconds / table.queries
+    )
+    return table.groupby("seed")[column].mean()
 
 
 def removed(top_p: float) -> Quantity:

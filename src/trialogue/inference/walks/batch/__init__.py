@@ -2,5 +2,6 @@
 
 from trialogue.inference.walks.batch.batch import DEFAULT_MEMORY, Batch, View
 from trialogue.inference.walks.batch.rows import SequenceStop, Stop, says
+from trialogue.inference.walks.batch.weighed import Children
 
-__all__ = ["DEFAULT_MEMORY", "Batch", "SequenceStop", "Stop", "View", "says"]
+__all__ = ["DEFAULT_MEMORY", "Batch", "Children", "SequenceStop", "Stop", "View", "says"]

@@ -184,7 +184,7 @@ class Batch(View):
         if new is not None:
             for answers in self.knowledge.answers.values():
                 answers.renumber(new)
-            for part in (self.knowledge.memory, self._rows, self._evaluations):
+            for part in (self.knowledge.memory, self.knowledge.weighed, self._rows, self._evaluations):
                 part.renumber(new)
 
     def apply(self, moves: Moves) -> None:

@@ -214,6 +214,22 @@ def settle(
 
 
 @compiled
+def mask(log_laws: NDArray[np.floating[Any]], allowed: Flags, out: NDArray[np.floating[Any]]) -> None:
+    """`log_laws` (n, vocab) where `allowed`, -inf elsewhere: `torch.where` takes twenty times as long."""
+    for row in range(log_laws.shape[0]):
+        for token in range(log_laws.shape[1]):
+            out[row, token] = log_laws[row, token] if allowed[row, token] else -np.inf
+
+
+@compiled
+def unscored(scores: NDArray[np.float64], kept: Ints, token: Ints) -> None:
+    """NaN for every `token` (rows,) that is appended behind `kept` tokens, -1 for none, until it is scored."""
+    for row in range(len(token)):
+        if token[row] >= 0:
+            scores[row, kept[row] + 1] = np.nan
+
+
+@compiled
 def score(
     scores: NDArray[np.float64],
     source: Ints,

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from trialogue.inference.walks.batch.answers import Answers
 from trialogue.inference.walks.batch.tree import Memory, NodeTable, PrefixTree
+from trialogue.inference.walks.batch.weighed import WeighedChildren
 
 
 class Meter:
@@ -50,13 +51,14 @@ class Bill:
 class Knowledge:
     """What one run shares over all its rows: the tree, what is remembered of its nodes, and who was asked.
 
-    `answers` are remembered by whether top-k and top-p have cut them.
+    `answers` are remembered by whether top-k and top-p have cut them; `weighed` are children as the walk weighs them.
     """
 
     def __init__(self, vocab_size: int, memory: int) -> None:
         self.tree = PrefixTree(vocab_size)
         self.memory = Memory(self.tree, memory)
         self.answers = {cut: Answers(self.tree, memory) for cut in (True, False)}
+        self.weighed = WeighedChildren(vocab_size)
         self.leaders = NodeTable(self.tree, -1, torch.int64)
         self.asked = NodeTable(self.tree, False, torch.bool)
         self.verified = NodeTable(self.tree, float("nan"), torch.float64)

@@ -1,7 +1,5 @@
 """Log-probabilities of completions, accumulated as rows grow."""
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -38,16 +36,9 @@ class Scores:
 
     def apply(self, moves: Moves) -> None:
         """Score what the rows append, which continue from their sources already."""
-        grown = (moves.token >= 0).nonzero()[:, 0]
-        self.values[grown, moves.length[grown] + 1] = math.nan
+        values, source = self.values.numpy(), moves.source.numpy()
+        kept, token = moves.length.numpy(), moves.token.numpy()
+        kernels.unscored(values, kept, token)
         for rows, lengths, log_probs in self._answers:
-            kernels.score(
-                self.values.numpy(),
-                moves.source.numpy(),
-                moves.length.numpy(),
-                moves.token.numpy(),
-                rows.numpy(),
-                lengths.numpy(),
-                log_probs.numpy(),
-            )
+            kernels.score(values, source, kept, token, rows.numpy(), lengths.numpy(), log_probs.numpy())
         self._answers.clear()

@@ -158,7 +158,7 @@ class Memory:
     """
 
     def __init__(self, tree: PrefixTree, limit: int, most_bytes: int = MOST_BYTES) -> None:
-        self.nodes, self.free = np.full(limit, -1, dtype=np.int64), 0
+        self.nodes, self.free, self._limit = np.empty(0, dtype=np.int64), 0, limit
         self.place_of = NodeTable(tree, -1, torch.int64)
         self._most_bytes = most_bytes
         self._features: Tensor | None = None
@@ -176,7 +176,7 @@ class Memory:
         """Make sure that what is like `features` (n, features) has places: as many as the bytes allow."""
         if self._features is None:
             places = max(1, self._most_bytes // max(1, features.shape[1] * features.element_size()))
-            self.nodes = self.nodes[:places].copy()
+            self.nodes = np.full(min(places, self._limit), -1, dtype=np.int64)
             self._features = features.new_empty(0, features.shape[1])
 
     def store(self, places: Tensor, kept: int, features: Tensor) -> None:

@@ -1,27 +1,40 @@
-"""Tables and figures of the study: its quantities beside the numbers of the thesis."""
+"""Tables of the study: its quantities beside the numbers of the thesis."""
 
-from matplotlib.figure import Figure as Drawing
+from collections.abc import Callable
+
 from pandas import DataFrame
 
-from trialogue.ledger import Figure, ResultTable, Rows
-from trialogue.ledger.pages.figures import BAD, GOOD, OURS, PUBLISHED, QUIET, panels, spread
-from trialogue.studies.dyck_backtracking.config import STRIDES, STRIDES_FORCED, TOP_PS
+from trialogue.ledger import Quantity, ResultTable, Rows
+from trialogue.ledger.pages.tables import Cells
+from trialogue.studies.dyck_backtracking.config import (
+    BATCHES,
+    CANDIDATES,
+    CLUSTERS,
+    STRIDES_FORCED,
+    TOP_PS,
+)
 from trialogue.studies.dyck_backtracking.quantities import (
     ALGORITHM,
     LOW,
     SAMPLING,
     THESIS,
+    clustered,
     diversity,
+    gain,
     inducing,
     learned,
+    prepared,
     probe,
+    queries_ratio,
+    queries_ratio_until_correct,
     remaining,
     share_of_remaining,
+    speed,
     unseen,
 )
 
 _SPREAD = "± one standard deviation over trainings"
-_GRID = {
+GRID = {
     (1, 2): (0.421, 163, 0.313, 0.344),
     (1, 4): (0.500, 163, 0.337, 0.319),
     (1, 6): (0.604, 163, 0.331, 0.288),
@@ -38,14 +51,14 @@ _LEARNED = {
     "loss (nats a token)": "loss",
     "entropy of the law": "entropy",
 }
-_FORCED = {1: 0.366, 2: 0.438, 4: 0.591, 8: 0.790}
-_NUCLEUS, _GREEDY = 0.331, 0.334
+FORCED = {1: 0.366, 2: 0.438, 4: 0.591, 8: 0.790}
+NUCLEUS, _GREEDY = 0.331, 0.334
 _CELLS_WITHOUT = {
     "nucleus 0.9": {"accuracy": inducing("nucleus")},
     "greedy": {"accuracy": inducing("greedy")},
 }
-_WITHOUT = {"nucleus 0.9": {"accuracy": _NUCLEUS}, "greedy": {"accuracy": _GREEDY}}
-_VERIFIERS = {
+_WITHOUT = {"nucleus 0.9": {"accuracy": NUCLEUS}, "greedy": {"accuracy": _GREEDY}}
+VERIFIERS = {
     "none": "no verifier",
     "trained": "trained",
     "trained, low threshold": "trained, low threshold",
@@ -54,12 +67,14 @@ _VERIFIERS = {
     "exact": "exact",
     "trained, no argmax": "trained, no argmax redo",
     "trained, redo what was erased": "trained, redoing only what was erased",
+    "trained, as released": "trained, as released",
+    "trained, as released, once": "trained, as released, once per prefix",
 }
-_DECODINGS = {
-    f"top-p {top_p}, {label}": (verifier, top_p) for top_p in TOP_PS for verifier, label in _VERIFIERS.items()
+DECODINGS = {
+    f"top-p {top_p}, {label}": (verifier, top_p) for top_p in TOP_PS for verifier, label in VERIFIERS.items()
 } | {"greedy, no verifier": ("greedy", 0.0)}
 """Verifier and top-p by label."""
-_ERRORS = {
+ERRORS = {
     "top-p 0.9, no verifier": 240.0,
     "top-p 0.9, trained": 179.4,
     "top-p 0.9, trained, no argmax redo": 245.8,
@@ -67,6 +82,35 @@ _ERRORS = {
     "top-p 1.0, trained": 200.0,
 }
 """Tables 3.3 and 3.16: errors in 10,000 prompts."""
+_TIMED = ("none", "trained", "trained, as released", "exact", "best of n")
+_SENTENCES: tuple[tuple[str, Callable[[float], Quantity], str, str], ...] = (
+    (
+        "reduces query complexity",
+        queries_ratio,
+        "queries, over those without a verifier",
+        "summary-queries",
+    ),
+    (
+        "reduces query complexity, to a correct completion",
+        queries_ratio_until_correct,
+        "queries over accuracy, over the same without a verifier",
+        "summary-queries-until-correct",
+    ),
+    ("improves accuracy", gain, "accuracy, less that without a verifier", "summary-accuracy"),
+)
+"""Sentence, quantity by top-p, what it is read as, and the claims about it, which end in the name of the top-p."""
+_ERRORS_AND_QUERIES: Cells = {
+    f"{sentence}, top-p {top_p}": {"measured": quantity(top_p), "read as": reading, "claims": claims}
+    for sentence, quantity, reading, claims in _SENTENCES
+    for top_p in TOP_PS
+}
+_DIVERSITY: Cells = {
+    "does not hurt diversity, top-p 1.0": {
+        "measured": diversity(ALGORITHM) / diversity(SAMPLING),
+        "read as": "distinct completions, over those of sampling",
+        "claims": "diversity-kept",
+    }
+}
 
 
 def _cell(quota: int, stride: int) -> str:
@@ -91,6 +135,7 @@ TABLES = (
                 data: {head: learned(column, data) for head, column in _LEARNED.items()}
                 for data in ("in-distribution", "out-of-distribution")
             },
+            "trainings above 0.999 in distribution": {"share": prepared()},
             "probe, validation": {"accuracy": probe()},
             "probe, spread over splits": {"accuracy": probe("std")},
         },
@@ -102,23 +147,44 @@ TABLES = (
         note=f"{_SPREAD}; what the thesis calls a standard error of 0.039 can only be a standard deviation",
     ),
     ResultTable(
+        title="Clusters of the hidden states of erroneous and correct prefixes",
+        source=f"{THESIS}, Figure 3.1",
+        cells={
+            f"{count} clusters": {
+                "purity": clustered(count),
+                "purity with shuffled labels": clustered(count, "shuffled_purity"),
+            }
+            for count in CLUSTERS
+        },
+        note=f"k-means without the labels; {_SPREAD}",
+    ),
+    ResultTable(
         title="Table 3.1. One forced backtrack at error-inducing prefixes",
         source=f"{THESIS}, Table 3.1",
         cells=_CELLS_WITHOUT
         | {f"B = {stride}": {"accuracy": inducing("forced", stride=stride)} for stride in STRIDES_FORCED},
-        published=_WITHOUT | {f"B = {stride}": {"accuracy": value} for stride, value in _FORCED.items()},
+        published=_WITHOUT | {f"B = {stride}": {"accuracy": value} for stride, value in FORCED.items()},
         note=_SPREAD,
     ),
     ResultTable(
         title="Table 3.2. Algorithm 1 with the trained verifier at error-inducing prefixes",
         source=f"{THESIS}, Table 3.2",
         cells={
-            _cell(quota, stride): {"accuracy": inducing("backtracking", quota=quota, stride=stride)}
-            for quota, stride in _GRID
+            _cell(quota, stride): {
+                "accuracy": inducing("backtracking", quota=quota, stride=stride),
+                "as released": inducing("released", quota=quota, stride=stride),
+                "as released, once per prefix": inducing("released, once", quota=quota, stride=stride),
+                "same as at Q = 1": inducing(
+                    "backtracking", "same_as_at_first_quota", quota=quota, stride=stride
+                ),
+            }
+            for quota, stride in GRID
         }
         | _CELLS_WITHOUT,
-        published={_cell(*place): {"accuracy": value} for place, (value, *_) in _GRID.items()} | _WITHOUT,
-        note=_SPREAD,
+        published={_cell(*place): {"accuracy": value} for place, (value, *_) in GRID.items()} | _WITHOUT,
+        note=f"{_SPREAD}; as printed, a further backtrack erases what was redone but for its first token and redoes it "
+        "greedily again: it extends the same greedy path by one token; the last column is the share of completions "
+        "that are those at Q = 1",
     ),
     ResultTable(
         title="Tables 3.3 and 3.16. Errors on unseen prompts, with all controls (Q = B = 4)",
@@ -128,9 +194,9 @@ TABLES = (
                 "errors in 10,000": unseen(*decoding, "per_10000"),
                 "queries a prompt": unseen(*decoding, "queries"),
             }
-            for label, decoding in _DECODINGS.items()
+            for label, decoding in DECODINGS.items()
         },
-        published={label: {"errors in 10,000": errors} for label, errors in _ERRORS.items()},
+        published={label: {"errors in 10,000": errors} for label, errors in ERRORS.items()},
         note=f"{_SPREAD}; thresholds 0.5 and 0.1; greedy decoding, random and exact verifiers, and the other reading "
         "of the redo are controls that the thesis does not have",
     ),
@@ -144,11 +210,11 @@ TABLES = (
                 "argmax": inducing("greedy at backtracks", quota=quota, stride=stride),
                 "with Algorithm 1": inducing("backtracking", quota=quota, stride=stride),
             }
-            for quota, stride in _GRID
+            for quota, stride in GRID
         },
         published={
             _cell(*place): {"backtracks": count, "nucleus 0.9": nucleus, "argmax": argmax}
-            for place, (_, count, nucleus, argmax) in _GRID.items()
+            for place, (_, count, nucleus, argmax) in GRID.items()
         },
         note=_SPREAD,
     ),
@@ -192,80 +258,26 @@ TABLES = (
         note="the thesis prints standard deviations as standard errors, and its means do not fit prompts of 25 to "
         "31 tokens: the law itself gives fewer distinct completions",
     ),
-)
-
-
-def _draw_strides(rows: Rows) -> Drawing:
-    drawing, (left, right) = panels(2, sharey=True)
-    forced = [inducing("forced", stride=stride) for stride in STRIDES_FORCED]
-    spread(left, STRIDES_FORCED, forced, rows, color=OURS, label="ours")
-    left.plot(list(_FORCED), list(_FORCED.values()), "s--", color=PUBLISHED, label="thesis")
-    left.axhline(inducing("nucleus")(rows).mean(), color=OURS, lw=1, ls=":", label="ours, no backtrack")
-    left.axhline(_NUCLEUS, color=PUBLISHED, lw=1, ls=":", label="thesis, no backtrack")
-    left.set(xlabel="stride B of one forced backtrack", ylabel="accuracy", xticks=STRIDES_FORCED)
-    left.set_title("Table 3.1")
-    left.legend()
-    for shade, quota in ((0.35, 1), (0.65, 2), (1.0, 4)):
-        cells = [inducing("backtracking", quota=quota, stride=stride) for stride in STRIDES]
-        spread(right, STRIDES, cells, rows, color=OURS, alpha=shade, label=f"ours, Q = {quota}")
-        published = [_GRID[quota, stride][0] for stride in STRIDES]
-        right.plot(STRIDES, published, "s--", color=PUBLISHED, alpha=shade, label=f"thesis, Q = {quota}")
-    right.set(xlabel="stride B, trained verifier", xticks=STRIDES, title="Table 3.2")
-    right.legend(ncols=2)
-    return drawing
-
-
-def _draw_cost(rows: Rows) -> Drawing:
-    """One line per decoding: errors on the left, queries on the right, one mark per top-p."""
-    first, *others = _VERIFIERS.values()
-    labels = [first, "greedy", *others]
-    drawing, (errors, queries) = panels(2, sharey=True, width_ratios=(3, 2))
-    for top_p, color in zip(TOP_PS, (OURS, BAD), strict=True):
-        for place, label in enumerate(labels):
-            name, shade = f"top-p {top_p}, {label}", color
-            if label == "greedy":
-                name, shade = "greedy, no verifier", GOOD
-            for axes, column in ((errors, "per_10000"), (queries, "queries")):
-                axes.plot(unseen(*_DECODINGS[name], column)(rows).mean(), place, "o", color=shade)
-            if name in _ERRORS:
-                errors.plot(_ERRORS[name], place, "x", color=color, ms=8)
-    for color, label in ((OURS, "top-p 0.9"), (BAD, "top-p 1.0"), (GOOD, "greedy"), ("#444444", "thesis")):
-        errors.plot([], [], "x" if label == "thesis" else "o", color=color, label=label)
-    errors.set(xlabel="errors in 10,000 prompts", xlim=(0, None))
-    errors.set(yticks=range(len(labels)), yticklabels=labels)
-    errors.invert_yaxis()
-    errors.legend(loc="lower left")
-    queries.set(xlabel="queries a prompt", xlim=(0, None))
-    return drawing
-
-
-def _draw_plane(rows: Rows) -> Drawing:
-    drawing, [axes] = panels(height=4.2)
-    points = rows["probe"].dropna(subset="x")
-    for correct, color, label in ((True, QUIET, "correct"), (False, BAD, "erroneous")):
-        of_label = points[points.correct.astype(bool) == correct]
-        axes.plot(of_label.x, of_label.y, ".", ms=4, color=color, label=label)
-    axes.set(xticks=[], yticks=[], xlabel="t-SNE of the last hidden state")
-    axes.legend()
-    return drawing
-
-
-FIGURES = (
-    Figure(
-        name="strides",
-        caption="Accuracy at error-inducing prefixes against the stride, beside the published numbers. Bars: one "
-        "standard deviation over trainings.",
-        draw=_draw_strides,
+    ResultTable(
+        title="Queries and seconds, by decoding and rows at once (top-p 0.9)",
+        source="Thesis section 3.4.1",
+        cells={
+            f"{decoding}, {batch} at once": {
+                "queries a prompt": speed(decoding, batch, "queries"),
+                "milliseconds a prompt": speed(decoding, batch, "milliseconds"),
+                "microseconds a query": speed(decoding, batch, "microseconds_per_query"),
+                "rank correlation": speed(decoding, batch, "rank_correlation"),
+            }
+            for decoding in _TIMED
+            for batch in BATCHES
+        },
+        note=f"processor time of one thread; {CANDIDATES} candidates of best of n move together, so that 1 at once is "
+        f"one prompt at a time; rank correlation of a completion's queries with its wall time; {_SPREAD}",
     ),
-    Figure(
-        name="errors-and-queries",
-        caption="What each decoding of unseen prompts gets wrong, and what it asks for: means over trainings, crosses "
-        "where the thesis prints a number. Greedy decoding needs no verifier at all.",
-        draw=_draw_cost,
-    ),
-    Figure(
-        name="hidden-states",
-        caption="Figure 3.1: last hidden states of erroneous and correct prefixes, first training.",
-        draw=_draw_plane,
+    ResultTable(
+        title="The sentences of the summaries",
+        source="Thesis sections 3.2 and 3.7",
+        cells={**_ERRORS_AND_QUERIES, **_DIVERSITY},
+        note=_SPREAD,
     ),
 )

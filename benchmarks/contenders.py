@@ -1,0 +1,114 @@
+"""What `generation.py` sets side by side: the library's loops, llguidance's mask in one of them, and walks of ours."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import transformers
+from llguidance import regex_to_lark
+from llguidance.hf import from_tokenizer
+from transformers import DynamicCache
+
+from constrained import EVERY_TOKENIZATION, Guidance
+from trialogue.inference import (
+    Ancestral,
+    GrammarVerifier,
+    SequentialMonteCarlo,
+    TokenwiseRejection,
+    WeightedRejection,
+    generate,
+)
+from trialogue.models.pretrained import PretrainedOracle
+from trialogue.oracles import Verifier
+
+NEW_TOKENS = 64
+PROMPT = "The capital of France is a city that has been known for its art, its food and its history since"
+REGEX = "[^eE]+"
+SCHEMA = {
+    "type": "object",
+    "properties": {"facts": {"type": "array", "items": {"type": "string"}, "minItems": 40}},
+    "required": ["facts"],
+    "additionalProperties": False,
+}
+
+Run = Callable[[], int]
+"""Generates once and returns the number of tokens drawn."""
+
+
+def bare(oracle: PretrainedOracle, batch: int) -> Run:
+    model, ids = oracle.model, oracle.tokenization.encode(PROMPT)
+
+    def run() -> int:
+        with torch.inference_mode():
+            cache = DynamicCache()
+            answer = model(torch.tensor([ids] * batch), past_key_values=cache, logits_to_keep=1)
+            for _ in range(NEW_TOKENS - 1):
+                token = torch.multinomial(answer.logits[:, -1].softmax(-1), 1)
+                answer = model(token, past_key_values=cache)
+            torch.multinomial(answer.logits[:, -1].softmax(-1), 1)
+        return batch * NEW_TOKENS
+
+    return run
+
+
+def library(oracle: PretrainedOracle, batch: int, guided: bool = False) -> Run:
+    """The library's `generate`; `guided` by llguidance's mask for `REGEX`."""
+    ids = torch.tensor([oracle.tokenization.encode(PROMPT)] * batch)
+    settings = {"do_sample": True, "top_k": 0, "max_new_tokens": NEW_TOKENS, "min_new_tokens": NEW_TOKENS}
+    tokenizer = from_tokenizer(oracle.tokenization.tokenizer) if guided else None
+    grammar = f"start: /{regex_to_lark(REGEX, '')}/\n{EVERY_TOKENIZATION}"
+
+    def run() -> int:
+        processors = transformers.LogitsProcessorList()
+        if tokenizer is not None:
+            processors.append(Guidance(tokenizer, grammar, batch, ids.shape[1]))
+        with torch.inference_mode():
+            sequences = oracle.model.generate(
+                ids, attention_mask=torch.ones_like(ids), logits_processor=processors, **settings
+            )
+        return int(sequences[:, ids.shape[1] :].numel())
+
+    return run
+
+
+def ours(
+    oracle: PretrainedOracle,
+    batch: int,
+    walk: Any,
+    verifier: Callable[[], Verifier] | None = None,
+    ragged: bool = False,
+) -> Run:
+    """A walk, whose queries are counted; `batch` counts rows, `ragged` cuts a token more off every next prompt."""
+    ids = oracle.tokenization.encode(PROMPT)
+    samples = max(1, batch // walk.rows_per_sample)
+    prompts = [ids[: len(ids) - row] for row in range(samples)] if ragged else [ids] * samples
+
+    def run() -> int:
+        judge = None if verifier is None else verifier()
+        taken = generate(
+            oracle, prompts, walk=walk, verifier=judge, max_new_tokens=NEW_TOKENS, batch_size=batch
+        )
+        return taken.total.queries
+
+    return run
+
+
+def grammars(oracle: PretrainedOracle) -> dict[str, Callable[[], Verifier]]:
+    """The two rules; a fresh verifier each time, so that no mask is remembered from another run."""
+    text = oracle.tokenization
+    return {
+        "regex": lambda: GrammarVerifier.regex(REGEX, text),
+        "JSON schema": lambda: GrammarVerifier.json_schema(SCHEMA, text),
+    }
+
+
+def walks(oracle: PretrainedOracle, batch: int) -> dict[str, Run]:
+    """By name: ancestral sampling, and what obeys a rule."""
+    rules = grammars(oracle)
+    runs = {"ancestral": ours(oracle, batch, Ancestral())}
+    for name, rule in rules.items():
+        runs[f"masked, {name}"] = ours(oracle, batch, TokenwiseRejection("mask"), rule)
+    runs["weighted rejection, regex"] = ours(oracle, batch, WeightedRejection(), rules["regex"])
+    smc = SequentialMonteCarlo(particles=batch, proposal="rejection")
+    runs["SMC by rejection, regex"] = ours(oracle, batch, smc, rules["regex"])
+    return runs

@@ -1,0 +1,281 @@
+"""The oracle keeps its contract, and its laws are those of transformers on the same file.
+
+PYTHONPATH=src python -m pytest examples/llama_cpp     # in an environment with llama-cpp-python
+"""
+
+import gc
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+from llama_oracle import GGUF, LlamaContext, LlamaOracle
+from tiny_gguf import CONTEXT, MARKS, write_tiny
+
+from trialogue.cli import main
+from trialogue.errors import InputError
+from trialogue.inference import (
+    Ancestral,
+    Backtracking,
+    GrammarVerifier,
+    RandomVerifier,
+    SequentialMonteCarlo,
+    Threshold,
+    TokenwiseRejection,
+    ValueGuided,
+    WeightedRejection,
+    generate,
+)
+from trialogue.inference.walks.walk import Walk
+from trialogue.models.networks import MODELS
+from trialogue.models.pretrained import PretrainedOracle, load_pretrained
+from trialogue.oracles import next_log_probs
+from trialogue.testing import check_oracle
+
+EXACT = 1e-3
+"""Logarithms of probabilities in single precision, of a model that is far from flat"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("gguf") / "tiny.gguf")
+
+
+@pytest.fixture(scope="module")
+def oracle(file: Path) -> LlamaOracle:
+    return GGUF(file).load()
+
+
+@pytest.fixture(scope="module")
+def reference(file: Path) -> PretrainedOracle:
+    return load_pretrained(file, device="cpu", packed=False)
+
+
+def sequences(oracle: LlamaOracle, rows: int, length: int) -> torch.Tensor:
+    steps = torch.arange(rows * length).view(rows, length)
+    return len(MARKS) + (steps * 7919 + 3) % (oracle.vocab_size - len(MARKS))
+
+
+def test_laws_are_those_of_transformers(oracle: LlamaOracle, reference: PretrainedOracle) -> None:
+    tokens, lengths = sequences(oracle, 12, 30), torch.arange(1, 25, 2)
+    laws = next_log_probs(oracle, tokens, lengths).exp()
+    expected = next_log_probs(reference, tokens, lengths).exp()
+    # Two tokens end a text here, of which transformers is told one.
+    assert oracle.other_ends == [3]
+    expected[:, 2] += expected[:, 3]
+    expected[:, 3] = 0
+    assert float((laws - expected).abs().max()) < 1e-5
+    assert float(expected.max()) > 0.05
+
+
+def test_the_contract_is_kept(oracle: LlamaOracle) -> None:
+    check_oracle(oracle, capacity=16, tolerance=EXACT, steps=20, seeds=(0,))
+
+
+class Uncut(LlamaContext):
+    """Leaves what a row held before, for its next tokens to be appended to."""
+
+    def _cut(self, row: int, length: int) -> None:
+        if length == 0:
+            super()._cut(row, length)
+
+
+class Uncopied(LlamaContext):
+    """Believes that it has copied."""
+
+    def copy(self, source: torch.Tensor, rows: torch.Tensor, start: int, stop: int) -> None:
+        for row in rows.tolist():
+            self._held[row] = max(self._held[row], stop)
+
+
+class SelfCopied(LlamaContext):
+    """Copies row after row, from rows that were overwritten before."""
+
+    def copy(self, source: torch.Tensor, rows: torch.Tensor, start: int, stop: int) -> None:
+        for one in range(len(rows)):
+            super().copy(source[one : one + 1], rows[one : one + 1], start, stop)
+
+
+class Unforked(LlamaContext):
+    """Believes that its children have what it has."""
+
+    def fork(self, rows: torch.Tensor, stop: int) -> LlamaContext:
+        child = Unforked(self._oracle, len(rows), max(stop, *self._held))
+        child._held = [self._held[row] for row in rows.tolist()]
+        return child
+
+
+@pytest.mark.parametrize("broken", [Uncut, Uncopied, Unforked])
+def test_the_contract_tells_a_broken_context(
+    broken: type, oracle: LlamaOracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llama_oracle.LlamaContext", broken)
+    with pytest.raises((AssertionError, InputError)):
+        check_oracle(oracle, capacity=16, tolerance=EXACT, steps=25, seeds=(0,))
+
+
+@pytest.mark.parametrize("context", [LlamaContext, SelfCopied])
+def test_rows_that_change_places(oracle: LlamaOracle, context: type) -> None:
+    tokens, rows = sequences(oracle, 3, 8), torch.arange(3)
+    held, lengths = context(oracle, 3, 8), torch.tensor([5, 7, 6])
+    held.features(tokens, torch.zeros(3, dtype=torch.int64), lengths, rows)
+    held.copy(torch.tensor([1, 2, 0]), rows, 0, 7)
+    moved = tokens[[1, 2, 0]]
+    answers = held.log_probs(held.features(moved, torch.full((3,), 5), torch.full((3,), 5), rows))
+    expected = next_log_probs(oracle, moved, torch.full((3,), 5))
+    right = torch.allclose(answers, expected, atol=EXACT)
+    assert right is (context is LlamaContext)
+
+
+def test_what_lies_behind_a_rewind_is_evaluated_again(oracle: LlamaOracle) -> None:
+    tokens, row = sequences(oracle, 2, 8), torch.tensor([0])
+    context = oracle.open(1, 8)
+    for stop in (8, 3):
+        context.features(tokens[:1], torch.tensor([0]), torch.tensor([stop]), row)
+    answers = context.log_probs(context.features(tokens[:1], torch.tensor([8]), torch.tensor([8]), row))
+    expected = next_log_probs(oracle, tokens[:1])
+    assert torch.allclose(answers, expected, atol=EXACT)
+    assert context.passes == 3
+
+
+def digits(oracle: LlamaOracle) -> GrammarVerifier:
+    return GrammarVerifier.regex("[12]{1,4}", oracle.tokenization)
+
+
+@pytest.mark.parametrize(
+    "walk",
+    [
+        TokenwiseRejection("mask"),
+        TokenwiseRejection(),
+        WeightedRejection(),
+        SequentialMonteCarlo(particles=4, proposal="mask"),
+        ValueGuided(),
+    ],
+    ids=repr,
+)
+def test_walks_obey_a_grammar(oracle: LlamaOracle, walk: Walk) -> None:
+    samples = generate(
+        oracle, ["the cat"] * 3, walk=walk, verifier=digits(oracle), max_new_tokens=5, seed=1, max_steps=400
+    )
+    assert samples.accepted.any()
+    for text, accepted in zip(samples.texts(), samples.accepted.tolist(), strict=True):
+        assert not accepted or (text and not set(text) - set("12"))
+
+
+def test_walks_draw_what_they_draw_from_transformers(
+    oracle: LlamaOracle, reference: PretrainedOracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(oracle, "other_ends", [])
+    drawn = [
+        generate(
+            model,
+            [[5, 6, 7], [8], [9, 10]],
+            walk=walk,
+            verifier=verifier,
+            max_new_tokens=12,
+            seed=3,
+        ).completions()
+        for walk, verifier in (
+            (Ancestral(), None),
+            (Backtracking(2, 3), Threshold(RandomVerifier(1), 0.3)),
+        )
+        for model in (oracle, reference)
+    ]
+    assert drawn[0] == drawn[1]
+    assert drawn[2] == drawn[3]
+    assert drawn[0] != drawn[2]
+
+
+def test_texts_and_tokens(oracle: LlamaOracle, reference: PretrainedOracle) -> None:
+    own, theirs = oracle.tokenization, reference.tokenization
+    for text in ("the cat sat 12", "café 東京 😀\n\n", "<s>user</s>", " "):
+        assert own.encode(text) == theirs.encode(text)
+        assert own.bytes(own.encode(text)) == text.replace("<s>", "").replace("</s>", "").encode()
+    spellings = {token: own.bytes([token]) for token in range(own.vocab_size)}
+    assert {token for token, spelling in spellings.items() if spelling != theirs.bytes([token])} == {
+        # llguidance, which reads the other vocabulary, marks special tokens by the byte that no text has.
+        token
+        for token, spelling in spellings.items()
+        if spelling == b"\xff"
+    }
+    assert len(set(spellings.values())) == own.vocab_size - len(MARKS) + 1
+    assert own.text(own.chat("hi")) == "user: hiassistant: "
+    assert own.tokens_containing("cat").tolist() == theirs.tokens_containing("cat").tolist()
+    assert own.special == set(range(len(MARKS)))
+
+
+def test_the_command_finds_it_by_its_entry_point(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tomllib.loads(Path(__file__).with_name("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    [(name, place)] = project["entry-points"]["trialogue.models"].items()
+    monkeypatch.setitem(MODELS, name, place)
+    words = [
+        "generate",
+        "--model",
+        f"{name}:{file}",
+        "--prompt",
+        "the cat",
+        "--n",
+        "3",
+        "--max-new-tokens",
+        "4",
+    ]
+    assert (
+        main([*words, "--walk", "tokenwise-rejection", "--method", "mask", "--verifier", "regex:[12]+"]) == 0
+    )
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [set(line["text"]) - set("12") for line in lines] == [set()] * 3
+    for more, told in (
+        (("--weights", "int8"), "weights='int8': leave it out"),
+        (("--device", "cpu"), "device='cpu': leave it out"),
+        (("--recompute",), "recompute='True': leave it out"),
+        (("--max-new-tokens", str(CONTEXT)), "max_new_tokens=64: the model's context holds 64 tokens"),
+        (("--model", f"{name}:nowhere.gguf"), "model='nowhere.gguf': there is no such file"),
+        (("--model", f"{name}s:{file}"), "did you mean llama-cpp?"),
+        (("--model", f"transformer:{file}"), "transformer is a network"),
+    ):
+        assert main([*words, *more]) == 2
+        said = capsys.readouterr().err
+        assert told in said
+        assert said.count("\n") == 1
+
+
+def test_files_that_are_no_models_are_one_line(tmp_path: Path) -> None:
+    for name, content in (
+        ("text.gguf", b"not a model"),
+        ("cut.gguf", write_tiny(tmp_path / "a").read_bytes()[:900]),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match=r"model='GGUF': llama.cpp reads no model from .*: .+") as caught:
+            GGUF(tmp_path / name)
+        assert "\n" not in str(caught.value)
+    whole = (tmp_path / "a").read_bytes()
+    (tmp_path / "short.gguf").write_bytes(whole[:-2000])
+    with pytest.raises(InputError, match="reads no"):
+        GGUF(tmp_path / "short.gguf").load()
+
+
+def test_bounds_are_named(oracle: LlamaOracle) -> None:
+    for rows, capacity, layers, told in (
+        (200, 8, (), "rows=200: llama.cpp has room for 128"),
+        (1, CONTEXT + 1, (), f"capacity={CONTEXT + 1}: llama.cpp has room for {CONTEXT}"),
+        (1, 8, (0,), "layers=(0,): llama.cpp gives no hidden states"),
+    ):
+        with pytest.raises(InputError) as caught:
+            oracle.open(rows, capacity, layers)
+        assert str(caught.value).startswith(told)
+    context, tokens = oracle.open(1, 4), torch.full((1, 8), 5)
+    for stop in (0, 5):
+        with pytest.raises(InputError, match="begin with a BOS, or open a larger context"):
+            context.features(tokens, torch.tensor([0]), torch.tensor([stop]), torch.tensor([0]))
+
+
+def test_contexts_outlive_what_made_them(file: Path) -> None:
+    context = GGUF(file).load().open(1, 4)
+    gc.collect()
+    features = context.features(
+        torch.tensor([[5, 6]]), torch.tensor([0]), torch.tensor([2]), torch.tensor([0])
+    )
+    assert float(context.log_probs(features).exp().sum()) == pytest.approx(1, abs=1e-4)

@@ -1,0 +1,231 @@
+"""Many-body laws: sequences of tokens whose energy couples two, three or four sites at a time, with exact conditionals.
+
+E(s) = strength * sum over distinct i_1, ..., i_k of J_(i_1 ... i_k) U_(s_(i_1) ... s_(i_k)) and p(s) ∝ exp(-E(s)), with
+J = sum over p of j^p x ... x j^p and U = sum over q of u^q x ... x u^q: equations 2 (k = 2) and 5 (k = 4) of the
+document on the distributional simplicity bias. Distinct indices, so that equation 4 gives the conditionals of one law.
+"""
+
+import math
+import warnings
+from functools import cached_property
+from typing import Literal, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trialogue.arrays import real_tensor, require_bools, whole_tensor
+from trialogue.data.many_body.pair_sums import PairSums
+from trialogue.data.many_body.subset_bins import SubsetBins
+from trialogue.data.many_body.variance import energy_variances
+from trialogue.errors import InputError, finite_number, one_of, positive_number, whole_number
+from trialogue.oracles import Energy, Masked, sites_of, whole_sequences
+from trialogue.oracles.whole import listed
+from trialogue.randomness import numpy_generator
+
+ENUMERABLE_STATES = 2**20
+"""More sequences are not listed."""
+FROZEN_DEVIATION = 100.0
+"""Energies that vary more than this over uniform sequences leave single-site chains where they are."""
+_UP = 0.8
+_OFFSETS = {"centred": (1.0, -_UP), "signs": (2.0, -1.0), "binary": (1.0, 0.0)}
+
+
+class ManyBody(Masked, Energy):
+    """The law of sequences of N = `sites` tokens with an energy of `order` k bodies, by vectors of its tensors.
+
+    `positions` (P, N) holds the j^p and `vectors` (Q, V) the u^q; both become float64. It is an energy and a masked
+    oracle whose conditionals are exact; `run_sweeps` draws thousands of chains by compiled heat bath.
+
+    Raises `InputError` for an order other than 2, 3 and 4, fewer sites than that, and numbers that are not finite.
+    """
+
+    sites: int
+    device = torch.device("cpu")
+
+    def __init__(self, positions: Tensor, vectors: Tensor, order: int = 4, strength: float = 1.0) -> None:
+        self.order = whole_number("order", order, 2, 4)
+        self.positions = _checked("positions", positions, self.order)
+        self.vectors = _checked("vectors", vectors, 2)
+        self.strength = finite_number("strength", strength)
+        self.sites, self.vocab_size = self.positions.shape[1], self.vectors.shape[1]
+        scale = (
+            math.factorial(self.order) * abs(self.strength) * float(self.positions.abs().sum() ** self.order)
+        )
+        if not math.isfinite(scale * float(self.vectors.abs().max()) ** self.order * len(self.vectors)):
+            raise InputError("strength", self.strength, "the energies overflow: use a smaller one")
+
+    @classmethod
+    def random(
+        cls,
+        sites: int,
+        vocab_size: int,
+        order: int = 4,
+        rank: int = 20,
+        scale: float | None = 2.0,
+        seed: int = 0,
+        entries: Literal["centred", "signs", "binary"] = "centred",
+    ) -> Self:
+        """A law of `rank` vectors each of positions and tokens, whose entries are Bernoulli(0.8), less 0.8 ("centred").
+
+        `scale` is the standard deviation of the energy over uniform sequences; None leaves the strength at 1. Entries
+        of "signs" are ±1 with P(+1) = 0.8; such energies, and those of the "binary" entries 0 and 1 that the document
+        prints, are mostly of one and two bodies. Warns where the energy varies so much that chains freeze, as at the
+        printed strength. Raises `InputError` for a field out of range, and where all entries drawn are zero.
+        """
+        order = whole_number("order", order, 2, 4)
+        sites, vocab = whole_number("sites", sites, order), whole_number("vocab_size", vocab_size, 2)
+        rank, (factor, offset) = whole_number("rank", rank, 1), _OFFSETS[one_of("entries", entries, _OFFSETS)]
+        draw = numpy_generator(whole_number("seed", seed, 0), "many-body", entries)
+        drawn = [draw.random((rank, size)) < _UP for size in (sites, vocab)]
+        positions, vectors = (torch.from_numpy(factor * ones + offset) for ones in drawn)
+        law = cls(positions, vectors, order)
+        if scale is not None:
+            if not law.deviation > 0:
+                mend = "the energy drawn does not vary: use another seed, or a larger rank"
+                raise InputError("seed", seed, mend)
+            law = cls(positions, vectors, order, positive_number("scale", scale) / law.deviation)
+        if law.deviation > FROZEN_DEVIATION:
+            warnings.warn(
+                f"the energy varies by {law.deviation:.3g} over uniform sequences: chains freeze at once (use scale=2)",
+                stacklevel=2,
+            )
+        return law
+
+    @cached_property
+    def _variances(self) -> Tensor:
+        factor = self.strength * math.factorial(self.order)
+        return factor**2 * torch.from_numpy(energy_variances(self._positions, self._vectors, self.order))
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the energy over uniform sequences, exact."""
+        return math.sqrt(float(self._variances.sum()))
+
+    def variance_by_order(self) -> Tensor:
+        """The share (order + 1,) float64 of the energy's variance over uniform sequences by interaction order, exact.
+
+        Entry r is that of the terms on r sites when every term averages to zero over each of its sites. Zero where the
+        energy does not vary.
+        """
+        total = float(self._variances.sum())
+        return self._variances / total if total else self._variances
+
+    def energy(self, tokens: Tensor) -> Tensor:
+        """E(s) (rows,) float64 of `tokens` (rows, N), with p(s) ∝ exp(-E(s))."""
+        # Every set of sites counts in the fields of all its sites.
+        tokens = self._tokens(tokens)
+        return -self.site_logits(tokens).gather(2, tokens[:, :, None]).sum((1, 2)) / self.order
+
+    def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
+        """log p(s_i | all others) (rows, vocab) float64 of one site i = `sites` (rows,) of each row."""
+        tokens = self._tokens(tokens)
+        at = whole_tensor("sites", sites, f"give one site below {self.sites} for each row")
+        return self._fields(tokens, at[:, None])[:, 0].log_softmax(-1)
+
+    def site_log_probs(self, tokens: Tensor) -> Tensor:
+        """log p(s_i | all others) (rows, N, vocab) float64 of every site i."""
+        return self.site_logits(tokens).log_softmax(-1)
+
+    def site_logits(self, tokens: Tensor) -> Tensor:
+        """The field (rows, N, vocab) float64 of every site: what the sets of sites with it add to -E, by its value."""
+        return self._fields(self._tokens(tokens))
+
+    def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
+        """log p(s_i | s outside the mask) (rows, N, vocab) float64 of each masked site; others are as they are.
+
+        Raises `InputError` where the masked sites of a row take too many values to list.
+        """
+        tokens = self._tokens(tokens)
+        require_bools("masked", masked, tuple(tokens.shape), "give one bool for each token")
+        answer = torch.nn.functional.one_hot(tokens, self.vocab_size).double().log()
+        sizes = masked.sum(1)
+        for size in sizes.unique().tolist():
+            rows = (sizes == size).nonzero()[:, 0]
+            if size:
+                answer[masked & (sizes == size)[:, None]] = self._marginals(tokens[rows], masked[rows])
+        return answer
+
+    def states(self) -> Tensor:
+        """All sequences (V^N, N) int64 in the order of `itertools.product`; raises `InputError` for too many."""
+        if self.sites * math.log(self.vocab_size) > math.log(ENUMERABLE_STATES) + 1e-9:
+            mend = (
+                f"{self.vocab_size}^{self.sites} sequences are too many to list: draw them with `run_sweeps`"
+            )
+            raise InputError("sites", self.sites, mend)
+        return whole_sequences(self.vocab_size, self.sites)
+
+    @cached_property
+    def _log_weights(self) -> Tensor:
+        return -self.energy(self.states())
+
+    def log_partition(self) -> float:
+        """log of the sum of exp(-E(s)), from all sequences."""
+        return float(self._log_weights.logsumexp(0))
+
+    def probabilities(self) -> Tensor:
+        """p(s) (V^N,) float64 of `states`."""
+        return self._log_weights.softmax(0)
+
+    @cached_property
+    def kernel(self) -> PairSums | SubsetBins:
+        """Compiled fields and sweeps, of the two kinds the one that costs less at this rank and size."""
+        arguments = (self._positions, self._vectors, self.order)
+        costs = {kind: kind.nanoseconds(*arguments) for kind in (PairSums, SubsetBins)}
+        kind = min(costs, key=lambda kind: costs[kind])
+        if math.isinf(costs[kind]):
+            mend = f"with {self.vocab_size} values and rank {len(self.positions)} its tables would not fit: use less"
+            raise InputError("sites", self.sites, mend)
+        return kind(*arguments, -self.strength * math.factorial(self.order))
+
+    @property
+    def _positions(self) -> np.ndarray:
+        return np.asarray(self.positions.numpy())
+
+    @property
+    def _vectors(self) -> np.ndarray:
+        return np.asarray(self.vectors.numpy())
+
+    def _fields(self, tokens: Tensor, sites: Tensor | None = None) -> Tensor:
+        """-E (rows, m, V) by value of each of the `sites` (rows, m), by default all, up to a constant of the rest."""
+        if sites is None:
+            sites = torch.arange(self.sites).expand_as(tokens)
+        return torch.from_numpy(self.kernel.fields(tokens.contiguous().numpy(), sites.contiguous().numpy()))
+
+    def _marginals(self, tokens: Tensor, masked: Tensor) -> Tensor:
+        """log p (masked sites of all rows, V) of rows that mask equally many sites."""
+        sites, _ = sites_of(masked)
+        size, vocab = sites.shape[1], self.vocab_size
+        if size == 1:
+            return self.site_log_weights(tokens, sites[:, 0])
+
+        def log_weights(sequences: Tensor, rows: Tensor) -> Tensor:
+            del rows
+            return -self.energy(sequences)
+
+        joint = listed(log_weights, tokens, sites, vocab).log_softmax(1).view([-1] + [vocab] * size)
+        axes = range(1, size + 1)
+        laws = [joint.movedim(axis, 1).reshape(len(tokens), vocab, -1).logsumexp(2) for axis in axes]
+        return torch.stack(laws, 1).flatten(0, 1)
+
+    def _tokens(self, tokens: Tensor) -> Tensor:
+        """`tokens` (rows, N) int64; raises `InputError` where these are no sequences of the law."""
+        mend = f"give token ids of shape (rows, {self.sites})"
+        whole = whole_tensor("tokens", tokens, mend)
+        if whole.ndim != 2 or whole.shape[1] != self.sites:
+            raise InputError("tokens", tuple(whole.shape), mend)
+        wrong = whole[(whole < 0) | (whole >= self.vocab_size)]
+        if len(wrong):
+            raise InputError("tokens", int(wrong[0]), f"use tokens below {self.vocab_size}")
+        return whole
+
+
+def _checked(field: str, vectors: Tensor, least: int) -> Tensor:
+    mend = f"give finite vectors (rank, n) of at least {least} entries each"
+    numbers = real_tensor(field, vectors, mend)
+    if numbers.ndim != 2 or not len(numbers) or numbers.shape[1] < least:
+        raise InputError(field, tuple(numbers.shape), mend)
+    wrong = numbers[~torch.isfinite(numbers)]
+    if len(wrong):
+        raise InputError(field, float(wrong[0]), mend)
+    return numbers.contiguous().clone()

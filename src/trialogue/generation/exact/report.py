@@ -1,0 +1,250 @@
+"""What a walk samples on a small oracle, exactly, beside the law that it is to sample: the oracle's, restricted."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trialogue.errors import InputError
+from trialogue.generation.exact.settings import LawSettings
+from trialogue.generation.exact.sources import Asked, asked, read_values
+from trialogue.generation.verifier_specs import Built
+from trialogue.inference import Product, Threshold, ValueGuided, truncated
+from trialogue.inference.laws import Law, PrefixTree, exact_law, prefix_tree, total_variation
+from trialogue.inference.verifiers.language_verifier import LanguageVerifier
+from trialogue.inference.walks.walk import Walk
+from trialogue.models.spelled import SpelledTokenization
+from trialogue.oracles import Autoregressive, Verifier
+from trialogue.theory.value_guided import exact_values, walk_conductances
+
+Prefix = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output: its completion in tokens, as text, and token by token; what the walk gives it, and what it should."""
+
+    tokens: Prefix
+    text: str
+    spelled: tuple[str, ...]
+    law: float
+    restricted: float
+
+
+@dataclass(frozen=True)
+class WalkLaw:
+    """The exact law of a walk.
+
+    `outputs` are sorted by their restricted probability, then by that of the walk; `accepted_mass` is the oracle's
+    probability of the rule (of values: their mean). `kl` is KL(law, restricted), infinite where the walk gives outputs
+    that the rule does not allow, or none; `reverse_kl` is KL(restricted, law), infinite where it misses some. Both are
+    in nats; what the law lacks of 1 is output that the restricted law does not have. `weighted_variation` is that of
+    the law of outputs drawn by weight, of many samples, where the walk has weights. `rejected` is the probability of
+    outputs outside of the restricted law, `failed` that of stopping before an output, `never_halts` of neither.
+    `different_nodes` is the expected number of different prefixes whose law is asked for, and `leaf_mass` the
+    stationary probability of leaves, of a value-guided walk.
+    """
+
+    walk: str
+    outputs: Sequence[Output]
+    accepted_mass: float
+    total_variation: float
+    kl: float
+    reverse_kl: float
+    weighted_variation: float | None
+    rejected: float
+    failed: float
+    never_halts: float
+    expected_queries: float
+    states: int
+    different_nodes: float | None
+    leaf_mass: float | None
+
+    def record(self) -> dict[str, Any]:
+        """The law as JSON values: what is infinite is null."""
+        numbers = {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in vars(self).items()
+            if name != "outputs"
+        }
+        return {
+            **numbers,
+            "outputs": [
+                {"tokens": list(one.tokens), "text": one.text, "law": one.law, "restricted": one.restricted}
+                for one in self.outputs
+            ],
+        }
+
+
+def law_of(settings: LawSettings) -> WalkLaw:
+    """Compute what `settings` ask for.
+
+    Raises `InputError` for whatever of them cannot be used, and for trees and walks with more than `max_states` nodes
+    or states.
+    """
+    found, walking, walk = asked(settings.source), settings.walking, settings.walk
+    built = settings.rule.build(
+        found.tokenization, verdicts=walk.uses == "verdicts", ranks=walk.uses in ("nothing", "ranks")
+    )
+    # At temperature 0 there is one output: held against what is left of the law without a temperature.
+    tempered = truncated(found.oracle, temperature=walking.temperature or 1.0)
+    tree = _tree(settings, found, tempered, built)
+    rule = _product([one.verifier for one in built])
+    values = _values(settings, found, rule)
+    judged = _product(
+        [one.verifier if one.threshold is None else Threshold(one.verifier, one.threshold) for one in built]
+    )
+    target, accepted = _restricted(tree, judged or (values if walking.values != "exact" else None))
+    law = _law(settings, found, values or rule)
+    guide = values or rule
+    guided = None
+    if _is_plain(walk) and guide is not None and not walking.cuts:
+        guided = walk_conductances(tree, guide)
+    return _report(settings, found, law, target, accepted, guided)
+
+
+def _is_plain(walk: Walk[Any]) -> bool:
+    """Whether a walk is the value-guided one as printed, which goes to every child and has no momentum."""
+    return isinstance(walk, ValueGuided) and walk == ValueGuided(
+        lazy=walk.lazy, stop_at_leaf=walk.stop_at_leaf
+    )
+
+
+def _tree(
+    settings: LawSettings, found: Asked, tempered: Autoregressive, built: Sequence[Built]
+) -> PrefixTree:
+    """The prefixes that are held against each other: those of the oracle, as far as languages do not rule them out."""
+    languages = [one.verifier for one in built if isinstance(one.verifier, LanguageVerifier)]
+    most = settings.walking.max_states
+    try:
+        return prefix_tree(
+            tempered,
+            prompt=found.prompt,
+            max_new_tokens=settings.walking.max_new_tokens,
+            max_nodes=most,
+            viable=_product(languages),
+        )
+    except InputError as error:
+        raise _in_options(error) from None
+
+
+def _product(verifiers: Sequence[Verifier]) -> Verifier | None:
+    return Product(*verifiers) if len(verifiers) > 1 else next(iter(verifiers), None)
+
+
+def _values(settings: LawSettings, found: Asked, rule: Verifier | None) -> Verifier | None:
+    walking = settings.walking
+    if walking.values is None:
+        return None
+    if walking.values != "exact":
+        return read_values(walking.values, found.tokenization)
+    assert rule is not None
+    try:
+        return exact_values(
+            truncated(found.oracle, temperature=walking.temperature or 1.0),
+            rule,
+            prompt=found.prompt,
+            max_new_tokens=walking.max_new_tokens,
+            max_nodes=walking.max_states,
+        )
+    except InputError as error:
+        raise _in_options(error) from None
+
+
+def _restricted(tree: PrefixTree, judged: Verifier | None) -> tuple[dict[Prefix, float], float]:
+    """p(x) V(x) over its sum, of complete sequences, and the sum."""
+    leaves = np.flatnonzero(tree.leaf)
+    weights = np.exp(tree.log_probs[leaves])
+    if judged is not None:
+        weights = weights * tree.values(judged, leaves)
+    total = math.fsum(weights)
+    if not total > 0:
+        raise InputError("verifier", 0.0, "it accepts nothing that the oracle can give within the horizon")
+    return {
+        tree.prefixes[leaf]: weight / total
+        for leaf, weight in zip(leaves.tolist(), weights.tolist(), strict=True)
+        if weight > 0
+    }, total
+
+
+def _law(settings: LawSettings, found: Asked, verifier: Verifier | None) -> Law:
+    walking, walk = settings.walking, settings.walk
+    try:
+        return exact_law(
+            walk,
+            truncated(found.oracle, **walking.truncation),
+            None if walk.uses == "nothing" else verifier,
+            prompt=found.prompt,
+            max_new_tokens=walking.max_new_tokens,
+            max_states=walking.max_states,
+        )
+    except InputError as error:
+        raise _in_options(error) from None
+
+
+def _in_options(error: InputError) -> InputError:
+    """What is too large, in the words of the command."""
+    if error.field == "max_states":
+        mend = (
+            f"the walk has more states than the {error.value:,} that are listed: shorten --max-new-tokens, raise "
+            "--max-states, or sample instead (`trialogue generate`, trialogue.generate)"
+        )
+        return InputError("max_states", error.value, mend)
+    if error.field == "max_new_tokens" and "max_nodes" in error.mend:
+        return InputError("max_new_tokens", error.value, error.mend.replace("max_nodes", "--max-states"))
+    return error
+
+
+def _report(
+    settings: LawSettings,
+    found: Asked,
+    law: Law,
+    target: dict[Prefix, float],
+    accepted: float,
+    guided: Any,
+) -> WalkLaw:
+    start, given = len(found.prompt), law.probabilities
+    text = found.tokenization.text
+
+    def spell(completion: Prefix) -> tuple[str, ...]:
+        spelled = found.tokenization
+        if isinstance(spelled, SpelledTokenization):
+            return tuple(spelled.spellings[token] for token in completion)
+        return tuple(spelled.text((token,)) or "∅" for token in completion)
+
+    outputs = [
+        Output(x[start:], text(x[start:]), spell(x[start:]), given.get(x, 0.0), target.get(x, 0.0))
+        for x in target.keys() | {x for x, p in given.items() if p > 0}
+    ]
+    outputs.sort(key=lambda one: (-one.restricted, -one.law, one.tokens))
+    weights = math.fsum(law.weights.values())
+    weighted = None
+    if settings.walk.weighted and weights > 0:
+        weighted = total_variation({x: w / weights for x, w in law.weights.items()}, target)
+    return WalkLaw(
+        walk=repr(settings.walk),
+        outputs=outputs,
+        accepted_mass=accepted,
+        total_variation=total_variation(given, target),
+        kl=_kl(given, target, 1 - math.fsum(given.values())),
+        reverse_kl=_kl(target, given, 0.0),
+        weighted_variation=weighted,
+        rejected=math.fsum(p for x, p in given.items() if x not in target),
+        failed=law.failed,
+        never_halts=law.never_halts,
+        expected_queries=law.expected_queries,
+        states=law.states,
+        different_nodes=None if guided is None else math.fsum(guided.visited),
+        leaf_mass=None
+        if guided is None
+        else math.fsum(guided.weight[guided.leaf]) / math.fsum(guided.weight),
+    )
+
+
+def _kl(first: dict[Prefix, float], second: dict[Prefix, float], missing: float) -> float:
+    """KL(first, second) in nats; `missing` is what `first` lacks of 1, which `second` has none of."""
+    if missing > 1e-12 or any(p > 0 and not second.get(x, 0.0) > 0 for x, p in first.items()):
+        return math.inf
+    return max(0.0, math.fsum(p * math.log(p / second[x]) for x, p in first.items() if p > 0))

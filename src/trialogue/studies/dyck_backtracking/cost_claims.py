@@ -1,0 +1,70 @@
+"""Claims of the summaries of the chapter, and of what queries say about seconds.
+
+Of the summaries' three sentences, that diversity does not suffer is the claim `diversity-kept`.
+"""
+
+from trialogue.ledger import Claim
+from trialogue.studies.dyck_backtracking.config import CANDIDATES
+from trialogue.studies.dyck_backtracking.quantities import (
+    gain,
+    queries_ratio,
+    queries_ratio_until_correct,
+    speed,
+)
+
+_SUMMARY = "3.2 (first paragraph) and 3.7"
+_EFFICIENCY = "3.4.1"
+
+COST_CLAIMS = (
+    *(
+        Claim(
+            f"summary-{identity}-{name}",
+            f"On unseen prompts Algorithm 1 (Q = B = 4) {statement} at top-p {top_p:g}{how}.",
+            quantity(top_p) > 0 if identity == "accuracy" else quantity(top_p) < 1,
+            _SUMMARY,
+            published,
+        )
+        for identity, statement, how, quantity, published in (
+            (
+                "queries",
+                "asks fewer queries than no verifier",
+                " (as a ratio)",
+                queries_ratio,
+                "reduces query complexity",
+            ),
+            (
+                "queries-until-correct",
+                "asks fewer queries until a completion is correct",
+                " (as a ratio)",
+                queries_ratio_until_correct,
+                "reduces query complexity, tokens generated to satisfactorily complete the task (3.4.1)",
+            ),
+            ("accuracy", "is more accurate than no verifier", "", gain, "improves accuracy"),
+        )
+        for name, top_p in (("nucleus", 0.9), ("full", 1.0))
+    ),
+    Claim(
+        "time-follows-queries",
+        "Where sequences are generated one at a time, those that ask more take longer (rank correlation over the "
+        "completions of Algorithm 1).",
+        speed("trained", 1, "rank_correlation") > 0,
+        _EFFICIENCY,
+        "query complexity positively correlates with wall-clock time",
+    ),
+    Claim(
+        "candidates-of-a-batch-take-less",
+        f"{CANDIDATES} candidates that are generated as one batch take less time than {CANDIDATES} generated one after "
+        "another (ratio of processor seconds).",
+        speed("best of n", 1) / (speed("none", 1) * CANDIDATES) < 1,
+        _EFFICIENCY,
+        "might be less than n multiplying the time of one (footnote 16)",
+    ),
+    Claim(
+        "time-is-more-than-queries",
+        "One sequence at a time, Algorithm 1 with the trained verifier raises the seconds by a larger factor than the "
+        "queries (ratio of the two).",
+        (speed("trained", 1, "microseconds_per_query") / speed("none", 1, "microseconds_per_query")) > 1,
+        _EFFICIENCY,
+        origin="ours",
+    ),
+)

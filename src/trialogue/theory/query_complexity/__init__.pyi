@@ -1,0 +1,14 @@
+from .costs import rejection_cost as rejection_cost
+from .costs import tokenwise_cost as tokenwise_cost
+from .costs import tokenwise_success as tokenwise_success
+from .hidden_strings import hidden_string_optimum as hidden_string_optimum
+from .hidden_strings import hidden_string_values as hidden_string_values
+from .hidden_strings import search_hidden_string as search_hidden_string
+from .knapsacks import knapsack_by_generating as knapsack_by_generating
+from .knapsacks import knapsack_by_lattice as knapsack_by_lattice
+from .knapsacks import knapsack_by_table as knapsack_by_table
+from .knapsacks import superincreasing_knapsack as superincreasing_knapsack
+from .rational_laws import rational_variation as rational_variation
+from .rational_laws import restricted_law as restricted_law
+from .rational_laws import tokenwise_law as tokenwise_law
+from .trying_tokens import generated as generated

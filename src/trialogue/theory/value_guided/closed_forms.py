@@ -1,0 +1,145 @@
+"""What the value-guided walk samples and what it costs, in closed form, on a tree that can be listed.
+
+An edge that ends in the prefix y conducts c(y) = p(y) V(y): the walk is reversible, whatever the values. The thesis'
+claims are on p. 127 ff., section 3.3.1; the conductances are those of the Sinclair-Jerrum walk.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trialogue.errors import InputError
+from trialogue.inference.laws.prefix_trees import MAX_NODES, PrefixTree, prefix_tree
+from trialogue.inference.verifiers.function import VerifierLike
+from trialogue.oracles import Autoregressive
+from trialogue.theory.value_guided.electrical_network import Conductances
+
+Sequence_ = tuple[int, ...]
+
+
+def walk_conductances(tree: PrefixTree, values: VerifierLike) -> Conductances:
+    """The walk on `tree` that `values` guide, as a network; the value of the root plays no part.
+
+    Raises `InputError` where no child of the root has a positive value, and for values that are not finite and
+    non-negative.
+    """
+    judged = np.concatenate(([0.0], tree.values(values, np.arange(1, len(tree.prefixes)))))
+    network = Conductances(tree.parent, np.exp(tree.log_probs) * judged, tree.leaf)
+    if not tree.leaf[0] and not network.weight[0] > 0:
+        raise InputError(
+            "values", 0.0, "no continuation of the prompt has a positive value: the walk cannot move"
+        )
+    return network
+
+
+class FirstLeaf(NamedTuple):
+    """The walk up to its first leaf.
+
+    `law` maps each complete sequence to the probability that it is the first. `moves` is the expected number of steps
+    up or down, each of which asks for the law of the node that it leaves: the queries of a walk that remembers nothing.
+    With laziness there are twice as many `steps`. `nodes` is the expected number of different nodes whose law is asked
+    for: the queries of a walk that remembers them all.
+    """
+
+    law: dict[Sequence_, float]
+    moves: float
+    nodes: float
+
+    @property
+    def steps(self) -> float:
+        """The expected number of steps with laziness, which waits at every second one."""
+        return 2 * self.moves
+
+
+def first_leaf(
+    oracle: Autoregressive,
+    values: VerifierLike,
+    *,
+    prompt: Sequence_ = (),
+    max_new_tokens: int | None = None,
+    max_nodes: int = MAX_NODES,
+) -> FirstLeaf:
+    """The law of the first leaf and its cost, by series and parallel conductances.
+
+    Raises `InputError` for more than `max_nodes` prefixes, and where the walk reaches no leaf.
+    """
+    tree = prefix_tree(oracle, prompt=prompt, max_new_tokens=max_new_tokens, max_nodes=max_nodes)
+    network = walk_conductances(tree, values)
+    return FirstLeaf(_leaves(tree, network.first_leaf), math.fsum(network.visits), math.fsum(network.visited))
+
+
+def first_leaf_law(
+    oracle: Autoregressive,
+    values: VerifierLike,
+    *,
+    prompt: Sequence_ = (),
+    max_new_tokens: int | None = None,
+    max_nodes: int = MAX_NODES,
+) -> dict[Sequence_, float]:
+    """The law of the first leaf that the walk reaches: the restricted law, where the values are exact.
+
+    Raises `InputError` as `first_leaf` does.
+    """
+    return first_leaf(oracle, values, prompt=prompt, max_new_tokens=max_new_tokens, max_nodes=max_nodes).law
+
+
+def stationary_law(
+    oracle: Autoregressive,
+    values: VerifierLike,
+    *,
+    prompt: Sequence_ = (),
+    max_new_tokens: int | None = None,
+    max_nodes: int = MAX_NODES,
+) -> dict[Sequence_, float]:
+    """The stationary law of the walk that goes on for ever: of a prefix y the mass c(y) + sum of c over its children.
+
+    Given that it is a leaf, this is the restricted law for any positive values inside. Prefixes of mass zero are left
+    out. Raises `InputError` as `first_leaf` does, but not where no leaf can be reached.
+    """
+    tree = prefix_tree(oracle, prompt=prompt, max_new_tokens=max_new_tokens, max_nodes=max_nodes)
+    weight = walk_conductances(tree, values).weight
+    total = math.fsum(weight)
+    return {tree.prefixes[node]: float(weight[node]) / total for node in np.flatnonzero(weight).tolist()}
+
+
+def leaf_mass(
+    oracle: Autoregressive,
+    values: VerifierLike,
+    *,
+    prompt: Sequence_ = (),
+    max_new_tokens: int | None = None,
+    max_nodes: int = MAX_NODES,
+) -> float:
+    """The stationary mass of the leaves: 1 / (2 H) for exact values, where all leaves lie at depth H.
+
+    With c summed over the prefixes of h tokens to E_h it is E_H / (2 sum E_h), and at least 1 / (2 (1 + e) H) for
+    values inside that are within a factor of 1 + e of the exact ones. Raises `InputError` as `stationary_law` does.
+    """
+    tree = prefix_tree(oracle, prompt=prompt, max_new_tokens=max_new_tokens, max_nodes=max_nodes)
+    weight = walk_conductances(tree, values).weight
+    return math.fsum(weight[tree.leaf]) / math.fsum(weight)
+
+
+def action_level_law(
+    oracle: Autoregressive,
+    values: VerifierLike,
+    *,
+    prompt: Sequence_ = (),
+    max_new_tokens: int | None = None,
+    max_nodes: int = MAX_NODES,
+) -> dict[Sequence_, float]:
+    """The law of going down only: each token a with probability proportional to p(a | y) V(ya), never back.
+
+    With 0/1 values this is tokenwise rejection. What is missing from 1 is the probability of coming to a prefix none
+    of whose continuations has a value. Raises `InputError` as `stationary_law` does.
+    """
+    tree = prefix_tree(oracle, prompt=prompt, max_new_tokens=max_new_tokens, max_nodes=max_nodes)
+    return _leaves(tree, walk_conductances(tree, values).descent)
+
+
+def _leaves(tree: PrefixTree, probabilities: NDArray[np.float64]) -> dict[Sequence_, float]:
+    """The complete sequences of positive probability."""
+    places = np.flatnonzero(tree.leaf & (probabilities > 0)).tolist()
+    return {tree.prefixes[leaf]: float(probabilities[leaf]) for leaf in places}

@@ -1,0 +1,238 @@
+"""Many-body laws: energies, conditionals and variances by definition, and chains that draw what Gibbs draws."""
+
+import math
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+import torch
+
+from mutants.modules import altered
+from trialogue.data import Ising, ManyBody
+from trialogue.data.many_body import pair_sums, subset_bins, variance
+from trialogue.data.many_body.pair_sums import PairSums
+from trialogue.data.many_body.subset_bins import SubsetBins
+from trialogue.errors import InputError
+from trialogue.inference import Gibbs
+from trialogue.inference.laws import chain_transitions
+from trialogue.inference.simulation.sweeps import run_sweeps
+from trialogue.randomness import Streams, seed_of
+
+SMALL = {
+    "two": ManyBody.random(4, 3, order=2, rank=2, seed=1),
+    "three": ManyBody.random(5, 3, order=3, rank=7, seed=2),
+    "four": ManyBody.random(5, 3, order=4, rank=3, seed=3),
+    "four of four": ManyBody.random(4, 4, order=4, rank=2, seed=2),
+    "signs": ManyBody.random(5, 3, order=4, rank=3, seed=3, entries="signs"),
+    "binary": ManyBody.random(5, 3, order=4, rank=6, seed=3, entries="binary"),
+}
+
+
+@pytest.fixture(params=SMALL)
+def law(request) -> ManyBody:
+    return SMALL[request.param]
+
+
+def kernels_of(law):
+    arguments = (law.positions.numpy(), law.vectors.numpy(), law.order)
+    factor = -law.strength * math.factorial(law.order)
+    return [kind(*arguments, factor) for kind in (PairSums, SubsetBins)]
+
+
+def energies_by_hand(law):
+    """From the tensors, index by index."""
+    positions, vectors, states = law.positions.numpy(), law.vectors.numpy(), law.states().numpy()
+    axes = "abcd"[: law.order]
+    equation = ",".join(f"p{axis}" for axis in axes) + "->" + axes
+    couplings, tokens = (np.einsum(equation, *[each] * law.order) for each in (positions, vectors))
+    energy = np.zeros(len(states))
+    for sites in permutations(range(law.sites), law.order):
+        energy += couplings[sites] * tokens[tuple(states[:, site] for site in sites)]
+    return torch.from_numpy(law.strength * energy)
+
+
+def shares_by_hand(law):
+    """Analysis of variance of the energies of all sequences."""
+    energy = energies_by_hand(law).view([law.vocab_size] * law.sites)
+    shares = torch.zeros(law.order + 1, dtype=torch.float64)
+    for inside in product((False, True), repeat=law.sites):
+        term = energy
+        for site, kept in enumerate(inside):
+            mean = term.mean(site, keepdim=True)
+            term = term - mean if kept else mean.expand_as(term)
+        if 0 < sum(inside) <= law.order:
+            shares[sum(inside)] += term.square().mean()
+    return shares / energy.var(correction=0)
+
+
+def test_energies_are_those_of_the_tensors(law):
+    torch.testing.assert_close(law.energy(law.states()), energies_by_hand(law), rtol=1e-12, atol=1e-12)
+    assert float(law.energy(law.states()).std(correction=0)) == pytest.approx(2.0, abs=1e-12)
+    assert law.deviation == pytest.approx(2.0, abs=1e-12)
+
+
+def test_shares_of_the_variance_are_those_of_all_sequences(law):
+    torch.testing.assert_close(law.variance_by_order(), shares_by_hand(law), rtol=1e-10, atol=1e-12)
+    assert float(law.variance_by_order().sum()) == pytest.approx(1, abs=1e-12)
+
+
+def test_centred_entries_are_mostly_of_four_bodies_and_signs_of_one_and_two():
+    shares = {
+        entries: torch.stack(
+            [ManyBody.random(20, 10, seed=seed, entries=entries).variance_by_order() for seed in range(10)]
+        ).mean(0)
+        for entries in ("centred", "signs")
+    }
+    assert shares["centred"][4] > 0.6
+    assert shares["signs"][1:3].sum() > 0.9
+
+
+def test_conditionals_are_those_of_the_energies(law):
+    states = law.states()
+    table = -energies_by_hand(law).view([law.vocab_size] * law.sites)
+    expected = torch.stack(
+        [
+            table.log_softmax(site).movedim(site, -1)[
+                tuple(states[:, other] for other in range(law.sites) if other != site)
+            ]
+            for site in range(law.sites)
+        ],
+        1,
+    )
+    torch.testing.assert_close(law.site_log_probs(states), expected, rtol=1e-11, atol=1e-11)
+    site = torch.arange(len(states)) % law.sites
+    one = law.site_log_weights(states, site)
+    torch.testing.assert_close(one, expected[torch.arange(len(states)), site], rtol=1e-11, atol=1e-11)
+
+
+def test_masked_sites_are_summed_over(law):
+    states, table = law.states(), (-energies_by_hand(law)).softmax(0).view([law.vocab_size] * law.sites)
+    masked = torch.zeros(2, law.sites, dtype=torch.bool)
+    masked[0, :2] = masked[1, 1:4] = True
+    answers = law.log_probs(states[5:7], masked)
+    for row, block in enumerate(masked.tolist()):
+        seen = tuple(slice(None) if hidden else int(states[5 + row, i]) for i, hidden in enumerate(block))
+        joint = table[seen] / table[seen].sum()
+        for axis, site in enumerate(i for i, hidden in enumerate(block) if hidden):
+            others = [other for other in range(joint.ndim) if other != axis]
+            expected = joint.sum(others).log()
+            torch.testing.assert_close(answers[row, site], expected, rtol=1e-11, atol=1e-11)
+
+
+def test_both_kernels_give_the_same_fields(law):
+    tokens = law.states()[::3].contiguous().numpy()
+    sites = np.tile(np.arange(law.sites), (len(tokens), 1))
+    first, second = (kernel.fields(tokens, sites) for kernel in kernels_of(law))
+    np.testing.assert_allclose(first, second, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+@pytest.mark.parametrize("name", SMALL)
+def test_sweeps_draw_what_gibbs_draws(name, kind, monkeypatch):
+    law = SMALL[name]
+    monkeypatch.setitem(vars(law), "kernel", kernels_of(law)[kind])
+    start = law.states()[:64]
+    fast = run_sweeps(law, sweeps=5, start=start, seed=4)
+    kernel, tokens = kernels_of(law)[1 - kind], start.clone()
+    streams = Streams(seed_of(4, "many-body"), torch.arange(64))
+    for _ in range(5):
+        for site in range(law.sites):
+            weights = law.site_log_weights(tokens, torch.full((64,), site))
+            tokens[:, site] = streams.choose(weights, torch.arange(64))
+    assert torch.equal(fast, tokens)
+    again = start.clone()
+    streams = Streams(seed_of(4, "many-body"), torch.arange(64))
+    kernel.sweep(again.numpy(), streams.keys.numpy(), streams.counters.numpy(), 5)
+    assert torch.equal(again, tokens)
+
+
+def test_a_chain_depends_neither_on_the_others_nor_on_threads():
+    law = ManyBody.random(20, 10, seed=1)
+    many = run_sweeps(law, sweeps=3, chains=300, seed=1)
+    assert torch.equal(run_sweeps(law, sweeps=3, chains=7, seed=1), many[:7])
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        assert torch.equal(run_sweeps(law, sweeps=3, chains=300, seed=1), many)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_the_kernel_is_chosen_by_cost():
+    assert isinstance(ManyBody.random(20, 10, rank=20).kernel, PairSums)
+    assert isinstance(ManyBody.random(20, 10, rank=200).kernel, SubsetBins)
+
+
+def test_gibbs_leaves_the_law_invariant():
+    law = SMALL["two"]
+    moved = law.probabilities() @ chain_transitions(Gibbs(), law)
+    torch.testing.assert_close(moved, law.probabilities(), rtol=0, atol=1e-13)
+
+
+MUTANTS = {
+    "a site left out without what it contributed to pairs": (
+        pair_sums,
+        "above = two[pair] - left[pair] * below",
+        "above = two[pair]",
+    ),
+    "the last set of sites forgotten": (
+        subset_bins,
+        "for place in range(last + 1, len(others)):",
+        "for place in range(last + 1, len(others) - 1):",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_wrong_kernels_are_rejected(name):
+    module, right, wrong = MUTANTS[name]
+    law = SMALL["four"]
+    mutant = altered(module, (right, wrong))
+    kind = mutant["PairSums" if module is pair_sums else "SubsetBins"]
+    kernel = kind(law.positions.numpy(), law.vectors.numpy(), 4, -24 * law.strength)
+    tokens = law.states()[::3].contiguous().numpy()
+    fields = kernel.fields(tokens, np.tile(np.arange(5), (len(tokens), 1)))
+    laws = torch.from_numpy(fields).log_softmax(-1)
+    assert float((laws - law.site_log_probs(torch.from_numpy(tokens))).abs().max()) > 1e-3
+
+
+def test_a_wrong_variance_is_rejected():
+    law = SMALL["four"]
+    change = ("sums[:, 1:, 1:] += entry * others * before[:, :-1, :-1]", "pass")
+    shares = altered(variance, change, compiled=False)["energy_variances"](
+        law.positions.numpy(), law.vectors.numpy(), 4
+    )
+    expected = shares_by_hand(law).numpy()
+    assert np.abs(shares / shares.sum() - expected).max() > 1e-3
+
+
+def test_the_printed_law_warns_that_it_freezes():
+    with pytest.warns(UserWarning, match="freeze"):
+        law = ManyBody.random(20, 10, rank=200, scale=None, entries="binary")
+    assert law.strength == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("order", lambda: ManyBody.random(5, 3, order=5)),
+        ("sites", lambda: ManyBody.random(3, 3, order=4)),
+        ("vocab_size", lambda: ManyBody.random(5, 1)),
+        ("rank", lambda: ManyBody.random(5, 3, rank=0)),
+        ("scale", lambda: ManyBody.random(5, 3, scale=-1.0)),
+        ("entries", lambda: ManyBody.random(5, 3, entries="zeros")),
+        ("positions", lambda: ManyBody(torch.ones(2, 3), torch.ones(2, 3), order=4)),
+        ("vectors", lambda: ManyBody(torch.ones(2, 4), torch.tensor([[math.nan, 1.0]]), order=4)),
+        ("strength", lambda: ManyBody(torch.ones(2, 4), torch.ones(2, 3), strength=1e308)),
+        ("tokens", lambda: SMALL["four"].energy(torch.zeros(2, 4, dtype=torch.int64))),
+        ("tokens", lambda: SMALL["four"].energy(torch.full((2, 5), 3))),
+        ("sites", lambda: ManyBody.random(20, 10).states()),
+        ("sites", lambda: ManyBody.random(2000, 300, order=4, rank=200).kernel),
+        ("method", lambda: run_sweeps(Ising.clique(3, 3, 0.1, 0.0), sweeps=1, chains=2, method="many-body")),
+        ("model", lambda: run_sweeps(SMALL["four"], sweeps=1, chains=2, method="heat-bath")),
+    ],
+)
+def test_bad_input_is_named(field, call):
+    with pytest.raises(InputError) as caught:
+        call()
+    assert caught.value.field == field

@@ -1,0 +1,132 @@
+"""Factored attention: its polynomial order by the Walsh-Hadamard spectrum, exact two-body conditionals, tensors."""
+
+import itertools
+
+import pytest
+import torch
+
+from trialogue.data import ManyBody
+from trialogue.errors import InputError
+from trialogue.models import factored
+from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.models.masked import MaskedNetwork
+from trialogue.oracles import whole_sequences
+from trialogue.randomness import generator
+
+SITES = 12
+
+
+def spectrum(net) -> torch.Tensor:
+    """The largest Walsh-Hadamard coefficient of a logit by number of other tokens, over the largest of all."""
+    states = whole_sequences(2, SITES - 1)
+    tokens = torch.cat((torch.zeros(len(states), 1, dtype=torch.int64), states), 1)
+    laws = net.site_log_weights(tokens, torch.zeros(len(tokens), dtype=torch.int64))
+    logit = (laws[:, 1] - laws[:, 0]).view([2] * (SITES - 1))
+    for axis in range(SITES - 1):
+        zero, one = logit.unbind(axis)
+        logit = torch.stack((zero + one, zero - one), axis)
+    sizes, coefficients = states.sum(1), logit.abs().flatten()
+    return torch.stack([coefficients[sizes == size].max() for size in range(SITES)]) / coefficients.max()
+
+
+def config(layers, **fields):
+    return FactoredAttentionConfig(vocab_size=2, sites=SITES, layers=layers, **fields)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3, 4])
+def test_the_spectrum_ends_at_the_order_of_the_architecture(layers):
+    share = spectrum(FactoredAttention(config(layers), seed=layers))
+    top = 2 ** (layers - 1)
+    assert share[top] > 1e-9
+    assert share[top + 1 :].max() < 1e-10
+    assert config(layers).max_order == top + 1
+
+
+def test_with_a_layer_norm_all_orders_appear():
+    share = spectrum(FactoredAttention(config(2, layer_norm=True)))
+    assert share[3:9].min() > 1e-9
+    assert config(2, layer_norm=True).max_order == SITES
+    assert config(5).max_order == SITES
+
+
+def test_one_layer_has_the_conditionals_of_a_two_body_law():
+    law = ManyBody.random(4, 3, order=2, rank=3, seed=1)
+    net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4)).double()
+    positions, vectors = law.positions, law.vectors
+    with torch.no_grad():
+        net.attention[0].copy_(positions.T @ positions)
+        net.values[0].copy_(-2 * law.strength * vectors.T @ vectors)
+    torch.testing.assert_close(
+        net.site_log_probs(law.states()), law.site_log_probs(law.states()), rtol=1e-11, atol=1e-11
+    )
+
+
+def test_effective_tensors_are_the_terms_of_two_layers():
+    net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=2, rank=2), seed=3)
+    couplings, tokens = net.effective_tensors()
+    above = net.attention[1].double(), net.values[2].double() @ net.values[3].double()
+    for row in itertools.product(range(3), repeat=4):
+        others, logits = [1, 2, 3], torch.zeros(3, dtype=torch.float64)
+        for j in others:
+            logits += above[0][0, j] * above[1][:, row[j]]
+        for k, m in itertools.product(others, repeat=2):
+            logits += couplings[0, k, m] * tokens[:, row[k], row[m]]
+        answer = net.site_log_weights(torch.tensor([row]), torch.tensor([0]))[0]
+        torch.testing.assert_close(answer, logits.log_softmax(0), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("rank", [None, 2])
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_sharing_the_first_layer_changes_nothing(layers, rank, layer_norm):
+    shape = FactoredAttentionConfig(vocab_size=5, sites=7, layers=layers, rank=rank, layer_norm=layer_norm)
+    net = FactoredAttention(shape, seed=1)
+    net.batch_size = 20
+    tokens = torch.randint(5, (9, 7), generator=generator(0, "tokens"))
+    apart = MaskedNetwork.site_log_probs(net, tokens)
+    torch.testing.assert_close(net.site_log_probs(tokens), apart, rtol=1e-11, atol=1e-11)
+    sites = torch.arange(9) % 7
+    logits = net(tokens, sites)
+    assert logits.requires_grad
+    one = apart[torch.arange(9), sites].float()
+    torch.testing.assert_close(logits.log_softmax(-1), one, rtol=1e-3, atol=1e-4)
+
+
+def test_several_masked_sites_are_all_unseen():
+    net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=2), seed=2)
+    tokens, masked = (
+        torch.tensor([[0, 1, 2, 0], [2, 1, 0, 0]]),
+        torch.tensor([[True, False, True, False]] * 2),
+    )
+    other = tokens.clone()
+    other[masked] = 1
+    assert torch.equal(net.log_probs(tokens, masked)[masked], net.log_probs(other, masked)[masked])
+
+
+def test_a_layer_that_sees_its_masked_site_is_rejected(monkeypatch):
+    law = ManyBody.random(4, 3, order=2, rank=3, seed=1)
+    net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4), seed=1)
+    blind = net.site_log_weights(law.states(), torch.zeros(81, dtype=torch.int64))
+    hidden = factored._Layer.of_tokens.fget
+    seeing = property(lambda layer: torch.cat((hidden(layer)[:-1], hidden(layer)[:1])))
+    monkeypatch.setattr(factored._Layer, "of_tokens", seeing)
+    seen = net.site_log_weights(law.states(), torch.zeros(81, dtype=torch.int64))
+    assert (seen - blind).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("layers", lambda: FactoredAttentionConfig(vocab_size=3, sites=4, layers=0)),
+        ("rank", lambda: FactoredAttentionConfig(vocab_size=3, sites=4, rank=4)),
+        ("initial_scale", lambda: FactoredAttentionConfig(vocab_size=3, sites=4, initial_scale=0.0)),
+        ("config", lambda: FactoredAttention(3)),
+        ("tokens", lambda: FactoredAttention(config(1)).site_log_probs(torch.zeros(2, 3, dtype=torch.int64))),
+        ("tokens", lambda: FactoredAttention(config(1)).site_log_probs(torch.full((2, SITES), 3))),
+        ("layers", lambda: FactoredAttention(config(3)).effective_tensors()),
+    ],
+)
+def test_bad_input_is_named(field, call):
+    with pytest.raises(InputError) as caught:
+        call()
+    assert caught.value.field == field

@@ -1,0 +1,226 @@
+"""The value-guided walk on small trees: closed forms, the walk's own transitions, and the walk as it runs, agree."""
+
+import math
+
+import numpy as np
+import pytest
+
+from trialogue.data import Dyck, Table
+from trialogue.errors import InputError
+from trialogue.inference import ActionLevel, TableValues, TokenwiseRejection, ValueGuided
+from trialogue.inference.laws import exact_law, prefix_tree, target_law, total_variation, walk_transitions
+from trialogue.randomness import numpy_generator
+from trialogue.testing.trees import TREES, VIABLE, RandomTree
+from trialogue.theory.value_guided import (
+    Conductances,
+    WalkChain,
+    action_level_law,
+    exact_values,
+    first_leaf,
+    first_leaf_law,
+    leaf_mass,
+    stationary_law,
+    value_guided_chain,
+)
+
+
+def random_table(horizon: int, vocab: int = 2) -> Table:
+    def law(prefix):
+        return numpy_generator(0, "law", prefix).dirichlet(np.ones(vocab)).tolist()
+
+    return Table(law, vocab, max_length=horizon)
+
+
+def outcome(sequence) -> float:
+    return float(numpy_generator(0, "outcome", sequence).random())
+
+
+def altered(tree: RandomTree) -> TableValues:
+    """Exact outcomes, and anything positive inside."""
+    return TableValues({prefix: tree.value(prefix) for prefix in tree.nodes()})
+
+
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_exact_values_are_the_mean_outcomes(tree):
+    values = exact_values(tree.table(), tree.value)
+    for prefix in tree.nodes():
+        below = tree.law(prefix)
+        mean = math.fsum(p * tree.value(x) for x, p in below.items())
+        assert values(prefix) == pytest.approx(mean, abs=1e-14)
+    assert isinstance(values(()), float)
+
+
+def test_exact_values_continue_a_prompt():
+    tree = TREES[1]
+    whole, below = (
+        exact_values(tree.table(), tree.value),
+        exact_values(tree.table(), tree.value, prompt=(1, 0)),
+    )
+    assert below((1, 0, 1)) == pytest.approx(whole((1, 0, 1)), abs=1e-15)
+    with pytest.raises(InputError, match="prefix="):
+        below((0, 1))
+
+
+@pytest.mark.parametrize(("horizon", "vocab"), [(2, 2), (4, 2), (6, 2), (8, 2), (2, 3), (4, 3)])
+def test_exact_values_make_the_depth_a_reflecting_walk(horizon, vocab):
+    oracle = random_table(horizon, vocab)
+    values = exact_values(oracle, outcome)
+    assert leaf_mass(oracle, values) == pytest.approx(1 / (2 * horizon), abs=1e-12)
+    found = first_leaf(oracle, values)
+    assert found.steps == pytest.approx(2 * horizon**2, abs=1e-10)
+    assert total_variation(found.law, target_law(oracle, outcome)) < 1e-12
+    chain = value_guided_chain(oracle, values)
+    assert chain.steps_to_leaf == pytest.approx(2 * horizon**2, abs=1e-9)
+    assert chain.spectral_gap == pytest.approx((1 - math.cos(math.pi / (2 * horizon))) / 2, abs=1e-12)
+
+
+def test_golden_numbers_at_horizon_six():
+    oracle = random_table(6)
+    values = exact_values(oracle, outcome)
+    chain = value_guided_chain(oracle, values)
+    assert leaf_mass(oracle, values, max_new_tokens=6) == pytest.approx(1 / 12, abs=1e-12)
+    assert first_leaf(oracle, values).steps == pytest.approx(72, abs=1e-10)
+    assert chain.spectral_gap == pytest.approx(0.01704, abs=5e-6)
+    assert chain.mixing_time(0.25) == 14
+    assert value_guided_chain(oracle, values, lazy=False).spectral_gap == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_closed_forms_are_those_of_the_walk_itself(tree):
+    oracle, values = tree.table(), altered(tree)
+    chain, found = value_guided_chain(oracle, values), first_leaf(oracle, values)
+    walk = exact_law(ValueGuided(), oracle, values)
+    assert chain.reversibility_residual < 1e-12
+    stationary = stationary_law(oracle, values)
+    assert stationary.keys() == set(chain.states)
+    assert max(abs(stationary[x] - p) for x, p in zip(chain.states, chain.stationary, strict=True)) < 1e-12
+    assert chain.leaf_mass == pytest.approx(leaf_mass(oracle, values), abs=1e-12)
+    assert total_variation(found.law, walk.probabilities) < 1e-12
+    assert total_variation(chain.first_leaf_law(), walk.probabilities) < 1e-12
+    assert first_leaf_law(oracle, values) == found.law
+    assert found.moves == pytest.approx(walk.expected_queries, rel=1e-12)
+    assert found.steps == pytest.approx(chain.steps_to_leaf, rel=1e-12)
+    assert found.nodes == pytest.approx(math.fsum(chain.visited_before_leaf().values()), rel=1e-12)
+    assert found.nodes < found.moves
+    # Whatever the values inside, a leaf of the walk that goes on has the restricted law.
+    target = target_law(oracle, tree.value)
+    assert total_variation(chain.leaf_law(chain.stationary), target) < 1e-12
+    assert total_variation(found.law, target) > 1e-3
+
+
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_exact_values_make_the_first_leaf_exact_where_leaves_are_equally_deep(tree):
+    oracle, values = tree.table(), exact_values(tree.table(), tree.value)
+    target = target_law(oracle, tree.value)
+    far = total_variation(first_leaf_law(oracle, values), target)
+    assert far < 1e-12 if tree.eos is None else far > 1e-3
+    chain = value_guided_chain(oracle, values)
+    assert total_variation(chain.leaf_law(chain.stationary), target) < 1e-12
+
+
+@pytest.mark.parametrize("tree", VIABLE, ids=str)
+def test_with_verdicts_for_values_going_down_only_is_tokenwise_rejection(tree):
+    law = exact_law(TokenwiseRejection("mask"), tree.table(), tree.allows).probabilities
+    assert total_variation(action_level_law(tree.table(), tree.allows), law) < 1e-12
+    law = exact_law(ActionLevel(), tree.table(), tree.value).probabilities
+    assert total_variation(action_level_law(tree.table(), tree.value), law) < 1e-12
+
+
+def test_dead_ends_are_visited_and_left_again():
+    oracle = random_table(4)
+
+    def values(prefix):
+        return float(prefix[:2] != (1, 1) or len(prefix) < 4)
+
+    chain, found = value_guided_chain(oracle, values), first_leaf(oracle, values)
+    assert found.nodes == pytest.approx(math.fsum(chain.visited_before_leaf().values()), rel=1e-12)
+    assert found.moves == pytest.approx(exact_law(ValueGuided(), oracle, values).expected_queries, rel=1e-12)
+    assert chain.visited_before_leaf()[(1, 1, 0)] > 0.01
+
+
+@pytest.mark.parametrize("horizon", [2, 3, 5])
+def test_leaf_mass_is_bounded_by_the_error_of_the_values(horizon):
+    oracle, error = random_table(horizon), 0.5
+    exact = exact_values(oracle, outcome)
+
+    def noisy(prefix):
+        if len(prefix) == horizon:
+            return exact(prefix)
+        return exact(prefix) * (1 + error) ** numpy_generator(1, prefix).uniform(-1, 1)
+
+    assert leaf_mass(oracle, noisy) >= 1 / (2 * (1 + error) * horizon)
+
+
+def test_a_law_is_mixed_when_it_is_said_to_be():
+    oracle = random_table(4)
+    values = exact_values(oracle, outcome)
+    chain, target = value_guided_chain(oracle, values), target_law(oracle, outcome)
+    steps = chain.mixing_time(0.1)
+    laws = chain.laws(steps)
+    far = abs(laws - chain.stationary).sum(1) / 2
+    assert far[-1] <= 0.1 < far[-2]
+    leaf_steps = chain.leaf_mixing_time(target, 0.05)
+    assert total_variation(chain.leaf_law(chain.laws(leaf_steps)[-1]), target) <= 0.05
+    with pytest.raises(InputError, match="allow more steps"):
+        chain.mixing_time(0.1, max_steps=2)
+
+
+def test_a_walk_that_weighs_its_way_up_wrongly_is_told_apart():
+    """The checks above can fail: a walk that goes up with weight 1 is another chain."""
+    oracle, values = random_table(3), altered(RandomTree(1))
+
+    class Careless(ValueGuided):
+        def step(self, decoding, state, verifier, choose):
+            class Flat:
+                def values(self, rows):
+                    return verifier.values(rows) * 0 + 1
+
+                children = staticmethod(verifier.children)
+                weighed_children = staticmethod(verifier.weighed_children)
+
+            return super().step(decoding, state, Flat(), choose)
+
+    chain = WalkChain(*_chain(Careless(stop_at_leaf=False), oracle, values))
+    stationary = stationary_law(oracle, values)
+    assert max(abs(stationary[x] - p) for x, p in zip(chain.states, chain.stationary, strict=True)) > 0.01
+    found = first_leaf(oracle, values)
+    assert total_variation(chain.first_leaf_law(), found.law) > 0.01
+
+
+def _chain(walk, oracle, values):
+    states, transitions = walk_transitions(walk, oracle, values)
+    return states, transitions, np.array([len(state) == oracle.max_length for state in states])
+
+
+def test_trees_that_are_too_large_say_how_large_and_what_to_do():
+    uniform = Table(lambda _: (0.5, 0.5), 2)
+    told = r"max_new_tokens=39: the tree has up to 1,099,511,627,775 prefixes.*at most 1,000.*generate"
+    with pytest.raises(InputError, match=told):
+        prefix_tree(uniform, max_new_tokens=39, max_nodes=1000)
+    with pytest.raises(InputError, match=r"about 10\^301 prefixes"):
+        exact_values(uniform, lambda _: True, max_new_tokens=999, max_nodes=100)
+    # What cannot occur is not counted: one string of eight brackets in twelve thousand is balanced.
+    assert prefix_tree(Dyck(8)).leaf.sum() == 224
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (lambda x: float(len(x) != 1), "no continuation of the prompt has a positive value"),
+        (lambda x: float(len(x) < 3), "no leaf can be reached"),
+        (lambda x: math.nan, "return one finite non-negative number"),
+        (lambda x: -1.0, "return one finite non-negative number"),
+    ],
+)
+def test_useless_values_are_one_line(values, told):
+    with pytest.raises(InputError, match=told):
+        first_leaf(random_table(3), values)
+    with pytest.raises(InputError, match="accept at least one sequence"):
+        exact_values(random_table(3), lambda x: float(len(x) < 3))
+
+
+def test_a_network_is_checked():
+    with pytest.raises(InputError, match="root first"):
+        Conductances(np.array([-1, 2, 0]), np.ones(3), np.array([False, True, False]))
+    with pytest.raises(InputError, match="finite conductances"):
+        Conductances(np.array([-1, 0]), np.array([0.0, -1.0]), np.array([False, True]))
