@@ -20,6 +20,7 @@ from torch import nn
 from trialogue.arrays import checked_device
 from trialogue.errors import InputError, require_text
 from trialogue.models.catalogue import CATALOGUE, folder_of
+from trialogue.models.findings import Findings
 from trialogue.models.packed.linear import fill
 
 if TYPE_CHECKING:
@@ -138,6 +139,18 @@ class Checkpoint:
             )
             _require_all_weights(loading, self.kind, self.name)
             return model, {}
+
+    def findings(self, **settings: Any) -> Findings:
+        """What trying the model with `settings` has shown here; nothing is kept of one that has no files of its own."""
+        place = Path(self._place)
+        # What an adapter is put on, and code of a repository, may lie elsewhere.
+        if self._described != self._place or self._where["trust_remote_code"] or self.device.type != "cpu":
+            return Findings()
+        files = (
+            [self._gguf_path] if self._gguf_path is not None else place.iterdir() if place.is_dir() else []
+        )
+        described = {"kind": self.kind, "dtype": str(self.dtype), **settings}
+        return Findings(filter(Path.is_file, files), described)
 
     @cached_property
     def _gguf(self) -> GgufFile | None:
