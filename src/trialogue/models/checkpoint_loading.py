@@ -21,6 +21,7 @@ from trialogue.arrays import checked_device
 from trialogue.errors import InputError, require_text
 from trialogue.models.catalogue import CATALOGUE, folder_of
 from trialogue.models.findings import Findings
+from trialogue.models.memory import bytes_read, require_memory
 from trialogue.models.packed.linear import fill
 
 if TYPE_CHECKING:
@@ -117,6 +118,8 @@ class Checkpoint:
 
         Raises `InputError` for a model that cannot be had, or whose checkpoint lacks weights of such a language model.
         """
+        if self._gguf is not None:
+            require_memory("model", self.name, self._gguf.numbers * torch.float32.itemsize)
         model, blocks = self.unfilled()
         fill(blocks)
         if self._gguf is not None and self.dtype != "auto":
@@ -133,6 +136,8 @@ class Checkpoint:
 
             if self._gguf is not None:
                 return self._gguf.model(self.config)
+            if self.dtype != "auto":
+                require_memory("model", self.name, bytes_read(Path(self._place), self.dtype))
             loader = getattr(transformers, f"AutoModelFor{self.kind}")
             model, loading = loader.from_pretrained(
                 self._place, dtype=self.dtype, output_loading_info=True, **self._weights, **self._where

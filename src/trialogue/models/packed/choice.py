@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from trialogue.errors import InputError
 from trialogue.models.findings import Findings
+from trialogue.models.memory import require_memory
 from trialogue.models.packed.formats import FORMATS, Product, available, fitting, require_format
 from trialogue.models.packed.linear import Packing, fill, is_plain, pack_linear_layers
 from trialogue.models.tokenization import Tokenization
@@ -25,7 +26,7 @@ LAW_DISTANCE = 0.03
 _WORTH_A_COPY = 1.2
 _MANY_ROWS = 16
 _MEASURED_LAYERS = 8
-_CHOSEN = "packing"
+_CHOSEN, _FEWEST = "packing", "int4"
 _TEXT = (
     "The old library stands at the end of the street, next to a small park. Every Tuesday evening, about 40 people "
     "meet there to read to each other, mostly in English, sometimes in French. In 1987 a fire destroyed the roof; it "
@@ -63,11 +64,14 @@ def packed_as(
     head = model.get_output_embeddings()
     blocks, findings = blocks or {}, findings or Findings()
     packing = _found(findings) if weights == "auto" else Packing(weights, weights)
-    if packing is None or not {packing.few, packing.many} <= set(available()):
-        fill(blocks)
     plain = [layer for layer in model.modules() if is_plain(layer, blocks)]
     if weights not in ("float32", "auto") and not plain:
         raise InputError("weights", weights, "none of the model's layers can be packed: leave it at float32")
+    filled = blocks if packing is None or not {packing.few, packing.many} <= set(available()) else {}
+    empty = sum(layer.weight.numel() for layer in plain if layer in filled and layer.weight.is_meta)
+    packed = _bytes_packed(plain, packing or Packing(_FEWEST, _FEWEST))
+    require_memory("weights", weights, packed + empty * torch.float32.itemsize)
+    fill(filled)
     try:
         if packing is None and plain and available():
             packing = _pack_fastest(model, head, plain, tokenization, blocks)
@@ -79,6 +83,12 @@ def packed_as(
             raise
         mend = "memory does not suffice for the weights as stored and as packed: close other programs"
         raise InputError("weights", weights, mend) from error
+
+
+def _bytes_packed(layers: list[nn.Linear], packing: Packing) -> int:
+    """Bytes that the weights of `layers` take in the formats of `packing`, shares of scales left out."""
+    bits = sum(FORMATS[name].bits for name in {packing.few, packing.many} & set(available()))
+    return sum(layer.weight.numel() for layer in layers) * bits // 8
 
 
 def _found(findings: Findings) -> Packing | None:
