@@ -36,6 +36,7 @@ from .walks.ancestral import Ancestral as Ancestral
 from .walks.backtracking import Backtracking as Backtracking
 from .walks.best_of_n import BestOfN as BestOfN
 from .walks.block_best_of_n import BlockBestOfN as BlockBestOfN
+from .walks.block_value_guided import BlockValueGuided as BlockValueGuided
 from .walks.engine import generate as generate
 from .walks.rejection import OutcomeRejection as OutcomeRejection
 from .walks.rejection import Rejection as Rejection
