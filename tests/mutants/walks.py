@@ -15,6 +15,7 @@ from trialogue.inference import (
     Backtracking,
     BestOfN,
     BlockBestOfN,
+    BlockValueGuided,
     OutcomeRejection,
     Rejection,
     SequentialMonteCarlo,
@@ -694,3 +695,26 @@ class WeightlessActionLevel(ActionLevel):
     def step(self, decoding, state, verifier, choose):
         ones = Altered(verifier, {"values": lambda rows: torch.ones(len(rows), dtype=torch.float64)})
         return super().step(decoding, state, ones, choose)
+
+
+class LightParentBlocks(BlockValueGuided):
+    """Goes up with the weight of one candidate."""
+
+    def step(self, decoding, state, verifier, choose):
+        def lighter(weights, rows):
+            if weights.shape[1] != self.candidates + 1:
+                return choose(weights, rows)
+            return choose(torch.cat((weights[:, :1] - math.log(self.candidates), weights[:, 1:]), 1), rows)
+
+        return super().step(decoding, state, verifier, lighter)
+
+
+class FirstCandidateGuided(BlockValueGuided):
+    """Goes down to the first candidate, whichever was chosen."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        own = torch.arange(len(moves.source))
+        first = own - own % self.candidates
+        same = decoding.lengths[moves.source] == decoding.lengths[first]
+        return moves._replace(source=torch.where((moves.source != own) & same, first, moves.source)), after
