@@ -93,7 +93,7 @@ PRESETS = {
         steps=60,
         rollouts=200,
         prompts=3,
-        remaining=(3, 3),
+        remaining=(5, 5),
         outputs=40,
     ),
     "pilot": Config(

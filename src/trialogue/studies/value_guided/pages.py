@@ -37,7 +37,7 @@ def _draw_horizons(rows: Rows) -> Drawing:
     )
     listed.set(xlabel="horizon H", ylim=(-0.02, None), xticks=horizons)
     listed.set_title(f"Total variation, values off by {1 + least:g}:\nexact")
-    listed.legend(fontsize=6.5)
+    listed.legend(fontsize=6.5, loc="upper left", bbox_to_anchor=(0, -0.18))
     horizons = _horizons(rows, "long")
     for walk, color in _WALKS.items():
         computed = rows.where("long", walk=walk).groupby("horizon").computed.mean()
@@ -68,7 +68,7 @@ def _draw_errors(rows: Rows) -> Drawing:
             spread(far, errors, cells, rows, style, color=color, label=f"{label}; {kind}")
     far.set(xlabel="error e: values off by a factor of 1 + e", ylim=(-0.02, None))
     far.set_title(f"Total variation, H = {horizons[-1]}")
-    far.legend(fontsize=6.5)
+    far.legend(fontsize=6.5, loc="upper left", bbox_to_anchor=(0, -0.18))
     for error, color in zip(errors, COLORS, strict=False):
         kind = LAST_TOKEN if error else EXACT
         label = f"e = {error:g}" if error else "exact values"
@@ -90,13 +90,20 @@ def _draw_errors(rows: Rows) -> Drawing:
 
 def _draw_dyck(rows: Rows) -> Drawing:
     drawing, (axes,) = panels(1, width=7.6, height=4.2)
-    marks = {"first leaf": "o", "action level": "v", "sequential Monte Carlo": "s"}
+    marks = {
+        "first leaf": "o",
+        "action level": "v",
+        "sequential Monte Carlo": "s",
+        "no rule": "x",
+        "backtracking": "D",
+        "rejection": "P",
+    }
     colors = {"exact": GOOD, "trained": OURS, "noisy": COLORS[3], "": QUIET}
     pairs = dict.fromkeys(zip(rows["dyck"].rule, rows["dyck"]["values"], strict=True))
     for rule, values in pairs:
         far, queries = dyck(rule, values)(rows), dyck(rule, values, "queries")(rows).mean()
         label = f"{rule}, {values} values" if values else rule
-        fmt, color = marks.get(rule, "D"), colors[values]
+        fmt, color = marks.get(rule, "+"), colors[values]
         axes.errorbar(queries, far.mean(), far.std(), fmt=fmt, color=color, label=label)
     axes.set(xscale="log", xlabel="queries an output", ylim=(-0.03, None))
     axes.set_title("Models of Dyck strings: total variation to the restricted law")
