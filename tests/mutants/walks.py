@@ -10,17 +10,21 @@ import torch
 from torch import Tensor
 
 from trialogue.inference import (
+    ActionLevel,
     Ancestral,
     Backtracking,
     BestOfN,
     BlockBestOfN,
+    BlockValueGuided,
+    OutcomeRejection,
     Rejection,
     SequentialMonteCarlo,
+    StationaryValueGuided,
     TokenwiseRejection,
     ValueGuided,
     WeightedRejection,
 )
-from trialogue.inference.walks import sequential_monte_carlo, weighted_rejection
+from trialogue.inference.walks import sequential_monte_carlo, value_guided, weighted_rejection
 from trialogue.inference.walks.moves import Moves
 
 
@@ -541,3 +545,135 @@ class StraightBestOfN(BestOfN):
 
 class StraightGuided(ValueGuided):
     goes_back = False
+
+
+class HurriedStationary(StationaryValueGuided):
+    """Never waits."""
+
+    def step(self, decoding, state, verifier, choose):
+        return StationaryValueGuided.step(replace(self, lazy=False), decoding, state, verifier, choose)
+
+
+class OutcomelessGuided(ValueGuided):
+    """Takes for the value of a leaf that of its parent, where the outcome should be."""
+
+    def step(self, decoding, state, verifier, choose):
+        def values(rows):
+            complete = decoding.complete[rows]
+            return torch.where(complete, 1.0, verifier.values(rows))
+
+        def children(rows, support):
+            found = verifier.children(rows, support)
+            last = decoding.lengths[rows] + 1 >= decoding.limit[rows]
+            return torch.where(last[:, None], support.double(), found)
+
+        blind = Altered(verifier, {"values": values, "children": children})
+        return super().step(decoding, state, blind, choose)
+
+
+class RenormalisedCandidates(ValueGuided):
+    """Gives candidates the whole mass."""
+
+    def step(self, decoding, state, verifier, choose):
+        def weighed_children(decoding, rows, verifier, cut):
+            children = right(decoding, rows, verifier, cut)
+            laws = right(decoding, rows, Altered(verifier, {"leading_children": verdicts(verifier)}), cut)
+            return children._replace(
+                log_weights=children.log_weights - laws.log_weights.logsumexp(1, keepdim=True)
+            )
+
+        right = value_guided.weighed_children
+        with patch.object(value_guided, "weighed_children", weighed_children):
+            return super().step(decoding, state, verifier, choose)
+
+
+def verdicts(verifier):
+    def leading_children(*arguments, **options):
+        return (verifier.leading_children(*arguments, **options) > 0).double()
+
+    return leading_children
+
+
+class LateCandidates(ValueGuided):
+    """Takes the most probable tokens for candidates, whether they are allowed or not."""
+
+    def step(self, decoding, state, verifier, choose):
+        def leading_children(asked, laws, *, cut, **_):
+            return verifier.children(asked, cut(laws) > -math.inf)
+
+        return super().step(
+            decoding, state, Altered(verifier, {"leading_children": leading_children}), choose
+        )
+
+
+class DoublingMomentum(ValueGuided):
+    """Doubles the weights of the direction it is heading in."""
+
+    def _lifted(self, parent, children, up):
+        up = up[:, None]
+        return torch.where(up, parent + math.log(2), parent), torch.where(
+            up, children, children + math.log(2)
+        )
+
+
+class OneWayMomentum(ValueGuided):
+    """Is slow to turn on the way down only."""
+
+    def _lifted(self, parent, children, up):
+        lifted, _ = super()._lifted(parent, children, up)
+        return lifted, children
+
+
+class ForgetfulMomentum(ValueGuided):
+    """Forgets which way it came."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        return moves, after._replace(up=torch.zeros_like(after.up))
+
+
+class EarlyStationary(StationaryValueGuided):
+    """Begins anew with what is left of its steps."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        again = (after.steps < 0) & (state.steps == 0)
+        return moves, after._replace(steps=torch.where(again, 1, after.steps))
+
+
+class CreditingRejection(OutcomeRejection):
+    """Accepts a complete sequence by the root of its value."""
+
+    def _accepted(self, rows, values, choose):
+        return super()._accepted(rows, values.sqrt(), choose)
+
+
+class WeightlessActionLevel(ActionLevel):
+    """Weighs what masked decoding of verdicts weighs."""
+
+    def step(self, decoding, state, verifier, choose):
+        ones = Altered(verifier, {"values": lambda rows: torch.ones(len(rows), dtype=torch.float64)})
+        return super().step(decoding, state, ones, choose)
+
+
+class LightParentBlocks(BlockValueGuided):
+    """Goes up with the weight of one candidate."""
+
+    def step(self, decoding, state, verifier, choose):
+        def lighter(weights, rows):
+            if weights.shape[1] != self.candidates + 1:
+                return choose(weights, rows)
+            return choose(torch.cat((weights[:, :1] - math.log(self.candidates), weights[:, 1:]), 1), rows)
+
+        return super().step(decoding, state, verifier, lighter)
+
+
+class FirstCandidateGuided(BlockValueGuided):
+    """Goes down to the first candidate, whichever was chosen."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        own = torch.arange(len(moves.source))
+        first = own - own % self.candidates
+        same = decoding.lengths[moves.source] == decoding.lengths[first]
+        return moves._replace(source=torch.where((moves.source != own) & same, first, moves.source)), after

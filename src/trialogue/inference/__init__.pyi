@@ -21,9 +21,12 @@ from .truncation import truncated as truncated
 from .verifiers import All as All
 from .verifiers import FunctionVerifier as FunctionVerifier
 from .verifiers import GrammarVerifier as GrammarVerifier
+from .verifiers import NoisyValues as NoisyValues
+from .verifiers import OutcomeReward as OutcomeReward
 from .verifiers import ProbeVerifier as ProbeVerifier
 from .verifiers import Product as Product
 from .verifiers import RandomVerifier as RandomVerifier
+from .verifiers import RolloutValues as RolloutValues
 from .verifiers import TableValues as TableValues
 from .verifiers import TextVerifier as TextVerifier
 from .verifiers import Threshold as Threshold
@@ -33,6 +36,7 @@ from .walks.ancestral import Ancestral as Ancestral
 from .walks.backtracking import Backtracking as Backtracking
 from .walks.best_of_n import BestOfN as BestOfN
 from .walks.block_best_of_n import BlockBestOfN as BlockBestOfN
+from .walks.block_value_guided import BlockValueGuided as BlockValueGuided
 from .walks.engine import generate as generate
 from .walks.rejection import OutcomeRejection as OutcomeRejection
 from .walks.rejection import Rejection as Rejection

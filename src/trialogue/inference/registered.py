@@ -27,6 +27,7 @@ WALKS: "Registry[type[Walk[Any]]]" = Registry(
         "weighted-rejection": "trialogue.inference.walks.weighted_rejection:WeightedRejection",
         "action-level": "trialogue.inference.walks.value_guided:ActionLevel",
         "value-guided": "trialogue.inference.walks.value_guided:ValueGuided",
+        "block-value-guided": "trialogue.inference.walks.block_value_guided:BlockValueGuided",
         "stationary-value-guided": "trialogue.inference.walks.value_guided:StationaryValueGuided",
     },
 )

@@ -52,47 +52,42 @@ class Weighed(NamedTuple):
     log_weight: Tensor
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Guided(Walk[StateT]):
-    """A walk whose children weigh p(a|y) V(ya)."""
+def weighed_children(decoding: Decoding, rows: Tensor, verifier: Judge, cut: Cut) -> Children:
+    """The children of `rows` (n,), which are not complete, with weights p(a|y) V(ya); a query of each row.
 
+    Of those of positive value only what `cut` keeps of the oracle's law on them.
+    """
+    log_probs = decoding.log_probs(rows)
+
+    def weigh(some: Tensor) -> Tensor:
+        laws = log_probs[some].double()
+        require_support(laws)
+        if cut.nothing:
+            return laws + verifier.children(rows[some], laws > -math.inf).log()
+        values = verifier.leading_children(rows[some], laws, verdicts=True, cut=cut)
+        allowed = laws.masked_fill(values <= 0, -math.inf)
+        open_ = (allowed.amax(1) > -math.inf).nonzero()[:, 0]
+        allowed[open_] = allowed[open_].masked_fill(cut(allowed[open_]) == -math.inf, -math.inf)
+        return allowed + values.log()
+
+    return verifier.weighed_children(rows, weigh)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Backtracking(Walk[StateT]):
+    """A walk that goes up as well."""
+
+    lazy: bool = True
+    momentum: float = 0.0
     candidates: int | None = None
     nucleus: float = 1.0
     uses = "weights"
 
     def __post_init__(self) -> None:
+        truth_value("lazy", self.lazy)
         if self.candidates is not None:
             whole_number("candidates", self.candidates, 1)
         probability("nucleus", self.nucleus, zero=False)
-
-    def _children(self, decoding: Decoding, rows: Tensor, verifier: Judge) -> Children:
-        """The children of `rows` (n,), which are not complete; a query of each row."""
-        log_probs, cut = decoding.log_probs(rows), Cut(self.candidates, self.nucleus)
-
-        def weigh(some: Tensor) -> Tensor:
-            laws = log_probs[some].double()
-            require_support(laws)
-            if cut.nothing:
-                return laws + verifier.children(rows[some], laws > -math.inf).log()
-            values = verifier.leading_children(rows[some], laws, verdicts=True, cut=cut)
-            allowed = laws.masked_fill(values <= 0, -math.inf)
-            open_ = (allowed.amax(1) > -math.inf).nonzero()[:, 0]
-            allowed[open_] = allowed[open_].masked_fill(cut(allowed[open_]) == -math.inf, -math.inf)
-            return allowed + values.log()
-
-        return verifier.weighed_children(rows, weigh)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Backtracking(_Guided[StateT]):
-    """A walk that goes up as well."""
-
-    lazy: bool = True
-    momentum: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        truth_value("lazy", self.lazy)
         probability("momentum", self.momentum)
 
     def _walk(
@@ -113,7 +108,8 @@ class _Backtracking(_Guided[StateT]):
         tokens = torch.zeros(len(rows), 0, dtype=torch.int64)
         children = torch.zeros(len(rows), 0, dtype=torch.float64)
         if len(growing):
-            found = self._children(decoding, rows[growing], verifier)
+            cut = Cut(self.candidates, self.nucleus)
+            found = weighed_children(decoding, rows[growing], verifier, cut)
             if len(growing) == len(rows):
                 tokens, children = found
             else:
@@ -259,17 +255,17 @@ class StationaryValueGuided(_Backtracking[Course]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ActionLevel(_Guided[Weighed]):
+class ActionLevel(Walk[Weighed]):
     """Draw each token a after y with weight p(a|y) V(ya), and never go back: action-level value-guided sampling.
 
     What it samples is the product over tokens of p(a|y) V(ya) / S(y), S(y) = sum over a of p(a|y) V(ya): for 0/1 values
     masked decoding, and the restricted law for exact values only. Errors of the values multiply along the sequence.
     The log-weight of a sample is that of p(x) V(x) over this law, so that E[exp(log_weight) f(x)] = sum over x of
     p(x) V(x) f(x) for any f, provided that a prefix of value zero has no continuation of positive value: it is
-    sequential Monte Carlo with a mask and one particle. `candidates` and `nucleus` are those of `ValueGuided`, and the
-    sum is then over sequences of candidates. A row none of whose children has weight fails with weight zero.
+    sequential Monte Carlo with a mask and one particle. A row none of whose children has weight fails with weight zero.
     """
 
+    uses = "weights"
     weighted = True
     goes_back = False
 
@@ -285,7 +281,7 @@ class ActionLevel(_Guided[Weighed]):
         moves.done.copy_(decoding.complete)
         log_weight = state.log_weight + log_values_as_given(decoding, verifier)
         if len(rows):
-            tokens, weights = self._children(decoding, rows, verifier)
+            tokens, weights = weighed_children(decoding, rows, verifier, Cut())
             total = weights.logsumexp(1)
             log_weight[rows] += total
             inner = (decoding.lengths[rows] > decoding.start[rows]).nonzero()[:, 0]
