@@ -9,12 +9,12 @@ import torch
 
 from trialogue.data import Table
 from trialogue.errors import InputError
-from trialogue.inference import TableValues, values
+from trialogue.inference import NoisyValues, values
 from trialogue.inference.laws import target_law, total_variation
 from trialogue.ledger import Rows
 from trialogue.ledger.pages.figures import svg
 from trialogue.studies.value_guided import STUDY
-from trialogue.studies.value_guided.config import EXACT, LAST_TOKEN, PRESETS, Config
+from trialogue.studies.value_guided.config import EXACT, PRESETS, Config
 from trialogue.studies.value_guided.dyck import measure_dyck
 from trialogue.studies.value_guided.long_horizons import (
     ProductValues,
@@ -25,7 +25,7 @@ from trialogue.studies.value_guided.long_horizons import (
     variation,
 )
 from trialogue.studies.value_guided.quantities import golden_residual, least_leaf_mass, tree
-from trialogue.studies.value_guided.trees import measure_trees, outcome_of, random_oracle, with_errors
+from trialogue.studies.value_guided.trees import measure_trees
 from trialogue.theory.value_guided import action_level_law, exact_values, first_leaf_law
 
 SMOKE = PRESETS["smoke"]
@@ -44,7 +44,7 @@ def product_law(shares: np.ndarray) -> dict[tuple[int, ...], float]:
 )
 @pytest.mark.parametrize("error", [0.0, 0.3])
 def test_laws_at_long_horizons_are_those_of_the_tree(shares_of, law_of, error):
-    guide = ProductValues(0.3, error)
+    guide = NoisyValues(ProductValues(0.3), error, "last token")
     shares = shares_of(5, 0.3, error)
     law, target = law_of(COINS, guide), target_law(COINS, guide)
     assert total_variation(product_law(shares), law) < 1e-12
@@ -59,23 +59,10 @@ def test_laws_at_long_horizons_are_those_of_the_tree(shares_of, law_of, error):
     )
 
 
-def test_product_values_are_exact_without_an_error():
-    exact = exact_values(COINS, ProductValues(0.3, 0.3))
+def test_product_values_are_exact():
+    exact = exact_values(COINS, ProductValues(0.3))
     asked = [(0,), (0, 1), (1, 1, 0), (0, 1, 0, 0, 1)]
-    assert values(ProductValues(0.3, 0.0), COINS, asked).tolist() == pytest.approx([exact(x) for x in asked])
-    err = values(ProductValues(0.3, 0.3), COINS, asked) / values(ProductValues(0.3, 0.0), COINS, asked)
-    assert err.tolist() == pytest.approx([1.3, 1 / 1.3, 1.3, 1.0])
-
-
-def test_errors_stay_inside_and_within_their_factor():
-    oracle = random_oracle(0, 3)
-    exact = exact_values(oracle, lambda x: outcome_of(0, x))
-    for kind in (LAST_TOKEN, "by random signs"):
-        altered = with_errors(exact, 3, kind, 0.5, 0)
-        assert isinstance(altered, TableValues)
-        assert altered((0, 1, 1)) == exact((0, 1, 1))
-        factors = {round(altered(x) / exact(x), 9) for x in ((0,), (1,), (0, 0), (0, 1), (1, 0), (1, 1))}
-        assert factors == {1.5, round(1 / 1.5, 9)}
+    assert values(ProductValues(0.3), COINS, asked).tolist() == pytest.approx([exact(x) for x in asked])
 
 
 def test_trees_tell_what_theory_says(tmp_path: Path):

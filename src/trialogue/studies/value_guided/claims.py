@@ -141,7 +141,7 @@ OURS = (
     ),
     _ours(
         "noise-costs-the-first-leaf-less",
-        "Under values that are wrong by up to a factor of 2 the first leaf is closer than action-level sampling.",
+        "Under values that are wrong by a factor of 2 the first leaf is closer than action-level sampling.",
         dyck("first leaf", NOISY) - dyck("action level", NOISY) < 0,
     ),
     _ours(

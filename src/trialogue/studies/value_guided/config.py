@@ -1,7 +1,7 @@
 """Settings of the study: random trees, long horizons, and models of Dyck strings."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final, Literal
 
 from annotated_types import Ge, Gt, Interval
 
@@ -11,8 +11,10 @@ from trialogue.ledger.settings import Count, Different, Increasing, Positive, Pr
 from trialogue.models.transformer import TransformerConfig
 from trialogue.training.config import TrainingConfig
 
-EXACT, LAST_TOKEN, SIGNS = "exact", "by the last token", "by random signs"
-KINDS = (EXACT, LAST_TOKEN, SIGNS)
+EXACT: Final = "exact"
+LAST_TOKEN: Final = "last token"
+SIGNS: Final = "uniform"
+KINDS: tuple[Literal["exact", "last token", "uniform"], ...] = (EXACT, LAST_TOKEN, SIGNS)
 """Errors of values inside the tree: none; a factor 1 + e up after one token and down after the other; or at random."""
 
 
@@ -30,7 +32,7 @@ class Config(Settings):
     long_horizons: Increasing[Annotated[int, Gt(2)]] = (8, 12, 16, 24, 32)
     draw_seeds: Seeds = tuple(range(1, 9))
     """Independent sets of outputs of the walks at long horizons."""
-    draws: Count = 300
+    draws: Count = 200
     """Outputs of each."""
     tilt: Probability = 0.3
     """At long horizons the outcome multiplies 1 + tilt for each token 0 and 1 - tilt for each token 1."""
@@ -38,7 +40,7 @@ class Config(Settings):
     length: Annotated[int, Ge(8)] = 16
     steps: Count = 400
     rollouts: Annotated[int, Ge(100)] = 3000
-    """Completions of the model that the values are trained on, beside one label for each of their prefixes."""
+    """Prompts whose completions the values are trained on, each cut to one prefix."""
     prompts: Count = 12
     remaining: tuple[Annotated[int, Interval(ge=2, le=5)], Annotated[int, Interval(ge=2, le=5)]] = (3, 5)
     """Tokens that prompts leave."""
@@ -97,10 +99,10 @@ PRESETS = {
         outputs=40,
     ),
     "pilot": Config(
-        seeds=tuple(range(100, 104)),
-        chain_seeds=(100,),
-        draw_seeds=tuple(range(100, 103)),
-        training_seeds=tuple(range(100, 103)),
+        seeds=tuple(range(1000, 1004)),
+        chain_seeds=(1000,),
+        draw_seeds=tuple(range(1000, 1003)),
+        training_seeds=tuple(range(1000, 1003)),
     ),
     "default": Config(),
     "night": Config(

@@ -7,33 +7,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from trialogue.inference import (
     Ancestral,
     Backtracking,
+    NoisyValues,
+    OutcomeReward,
     SequentialMonteCarlo,
-    TableValues,
     generate,
 )
 from trialogue.inference.laws import PrefixTree, prefix_tree, total_variation
-from trialogue.inference.verifiers.probe import ProbeVerifier
 from trialogue.inference.walks.walk import Walk
-from trialogue.models.probe import hidden_states
 from trialogue.models.transformer import Transformer
 from trialogue.oracles import Verifier
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.studies.value_guided.config import Config
 from trialogue.theory.value_guided import action_level_law, exact_values, first_leaf
-from trialogue.training.probes import ProbeConfig, train_probe
+from trialogue.training.probes import ProbeConfig
 from trialogue.training.recipes import Recipe, trained
+from trialogue.training.values import train_values
 
 Prefix = tuple[int, ...]
 Law = Mapping[Prefix, float]
 EXACT, NOISY, TRAINED = "exact", "noisy", "trained"
 NOISE = 1.0
-"""Noisy values are up to a factor of 2 above or below the exact ones."""
+"""Noisy values are a factor of 2 above or below the exact ones."""
 PARTICLES = 8
 
 
@@ -53,24 +52,18 @@ def prompts_of(config: Config, number: int, seed: int, role: str) -> tuple[Tenso
     return config.other_law().sample_prompts(number, lengths, seed_of(seed, "prompts", role))
 
 
-def trained_values(config: Config, model: Transformer, seed: int) -> ProbeVerifier:
-    """A probe on the model's hidden states, trained to tell which prefixes a completion made right."""
-    law = config.law()
-    prompts = prompts_of(config, config.rollouts, seed, "rollouts")
-    drawn = generate(model, prompts, seed=seed_of(seed, "rollouts"))
-    right = law.is_member(drawn.tokens, drawn.lengths, law.vocab_size)
-    draw = numpy_generator(seed, "cuts")
-    share = torch.from_numpy(draw.random(len(right)))
-    # A place of each completion, its last token left out: complete sequences have outcomes.
-    cuts = drawn.prompt_lengths + (share * (drawn.lengths - drawn.prompt_lengths)).long()
-    states = hidden_states(model, drawn.tokens, cuts)[:, 0]
-    return ProbeVerifier(train_probe(states, right.long(), ProbeConfig(seed=seed_of(seed, "values"))).probe)
-
-
 def measure_dyck(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Laws of value-guided rules, exactly, and those of other walks as they run, means over prompts."""
     model = trained_model(config, seed, artifacts)
-    probe = trained_values(config, model, seed)
+    taught = train_values(
+        model,
+        config.law(),
+        prompts_of(config, config.rollouts, seed, "rollouts"),
+        num_samples=1,
+        config=ProbeConfig(seed=seed_of(seed, "values")),
+        seed=seed_of(seed, "rollouts"),
+    )
+    probe = taught.verifier
     tokens, lengths = prompts_of(config, config.prompts, seed, "measured")
     rows: list[dict[str, Any]] = []
     for place, (row, length) in enumerate(zip(tokens.tolist(), lengths.tolist(), strict=True)):
@@ -101,10 +94,10 @@ def measure_prompt(
     weights = {x: math.exp(log_probs[x]) for x in leaves if exact(x) > 0}
     accepted = math.fsum(weights.values())
     target = {x: weight / accepted for x, weight in weights.items()}
-    values = {
+    values: dict[str, Verifier] = {
         EXACT: exact,
-        NOISY: _altered(tree, exact, seed),
-        TRAINED: _with_outcomes(tree, tree.values(probe), exact),
+        NOISY: NoisyValues(exact, NOISE, seed=seed),
+        TRAINED: OutcomeReward(probe, exact),
     }
     for name, guide in values.items():
         found = first_leaf(model, guide, prompt=prompt, max_new_tokens=horizon)
@@ -157,21 +150,3 @@ def _row(
         "queries": queries,
     }
     return row if nodes is None else {**row, "nodes": nodes}
-
-
-def _altered(tree: PrefixTree, exact: TableValues, seed: int) -> TableValues:
-    """Exact values up to a factor inside the tree."""
-    powers = numpy_generator(seed, "noise").uniform(-1, 1, len(tree.prefixes))
-    return _with_outcomes(tree, np.array([exact(x) for x in tree.prefixes]) * (1 + NOISE) ** powers, exact)
-
-
-def _with_outcomes(
-    tree: PrefixTree, values: "np.ndarray[Any, np.dtype[np.float64]]", exact: TableValues
-) -> TableValues:
-    """`values` (n,) inside the tree, and the exact ones where a sequence is complete."""
-    return TableValues(
-        {
-            prefix: exact(prefix) if leaf else value
-            for prefix, leaf, value in zip(tree.prefixes, tree.leaf.tolist(), values.tolist(), strict=True)
-        }
-    )

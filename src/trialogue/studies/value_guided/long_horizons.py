@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.data import Table
-from trialogue.inference import ActionLevel, ValueGuided, generate
+from trialogue.inference import ActionLevel, NoisyValues, ValueGuided, generate
 from trialogue.inference.walks.walk import Walk
 from trialogue.oracles import Decoding, Verifier
 from trialogue.randomness import numpy_generator, seed_of
-from trialogue.studies.value_guided.config import Config
+from trialogue.studies.value_guided.config import LAST_TOKEN, Config
 
 Array = NDArray[np.float64]
 ERROR = 0.3
@@ -30,20 +30,16 @@ _COMPUTED = 200_000
 
 
 class ProductValues(Verifier):
-    """The product over tokens of 1 + tilt or 1 - tilt; inside the tree times 1.3 or over 1.3 by the last token."""
+    """The product over tokens of 1 + tilt for each token 0 and 1 - tilt for each token 1."""
 
-    def __init__(self, tilt: float, error: float) -> None:
+    def __init__(self, tilt: float) -> None:
         self._factors = torch.tensor([1 + tilt, 1 - tilt], dtype=torch.float64)
-        self._errors = torch.tensor([1 + error, 1 / (1 + error)], dtype=torch.float64)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Values (n,) float64 of the sequences in `rows` (n,)."""
         tokens, lengths = decoding.tokens[rows], decoding.lengths[rows]
         within = torch.arange(tokens.shape[1]) < lengths[:, None]
-        values = torch.where(within, self._factors[tokens], 1.0).prod(1)
-        last = tokens.gather(1, (lengths - 1).clamp_min(0)[:, None])[:, 0]
-        inside = ~decoding.complete[rows] & (lengths > 0)
-        return torch.where(inside, values * self._errors[last], values)
+        return torch.where(within, self._factors[tokens], 1.0).prod(1)
 
 
 def action_level_shares(horizon: int, tilt: float, error: float) -> Array:
@@ -90,7 +86,7 @@ def variation(shares: Array, tilt: float, seed: int) -> tuple[float, float]:
 
 def measure_long_horizons(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     """Walks as they run, and what is computed of them."""
-    values = ProductValues(config.tilt, ERROR)
+    values = NoisyValues(ProductValues(config.tilt), ERROR, LAST_TOKEN)
     walks: dict[str, tuple[Walk[Any], Any]] = {
         "action level": (ActionLevel(), action_level_shares),
         "first leaf": (ValueGuided(lazy=False), first_leaf_shares),

@@ -25,7 +25,7 @@ def _draw_horizons(rows: Rows) -> Drawing:
     for column, (label, color) in _RULES.items():
         for kind, style in ((LAST_TOKEN, "o-"), (SIGNS, "s--")):
             cells = [tree(column, horizon, kind, least) for horizon in horizons]
-            spread(listed, horizons, cells, rows, style, color=color, label=f"{label}; errors {kind}")
+            spread(listed, horizons, cells, rows, style, color=color, label=f"{label}; errors: {kind}")
     spread(
         listed,
         horizons,

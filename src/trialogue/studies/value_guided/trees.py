@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from trialogue.data import Table
-from trialogue.inference import TableValues
-from trialogue.inference.laws import prefix_tree, target_law, total_variation
+from trialogue.inference import NoisyValues
+from trialogue.inference.laws import target_law, total_variation
 from trialogue.randomness import numpy_generator
-from trialogue.studies.value_guided.config import EXACT, LAST_TOKEN, SIGNS, Config
+from trialogue.studies.value_guided.config import EXACT, KINDS, Config
 from trialogue.theory.value_guided import (
     action_level_law,
     exact_values,
@@ -40,20 +40,6 @@ def outcome_of(seed: int, sequence: Prefix) -> float:
     return float(numpy_generator(seed, "outcome", sequence).random())
 
 
-def with_errors(values: TableValues, horizon: int, kind: str, error: float, seed: int) -> TableValues:
-    """The values with factors (1 + error)^(+1 or -1) inside the tree; outcomes stay what they are."""
-
-    def sign(prefix: Prefix) -> int:
-        if kind == LAST_TOKEN:
-            return 1 - 2 * prefix[-1]
-        return 1 if numpy_generator(seed, "sign", prefix).random() < 0.5 else -1
-
-    tree = prefix_tree(Table(lambda _: (0.5, 0.5), 2, max_length=horizon))
-    inside = (prefix for prefix in tree.prefixes if 0 < len(prefix) < horizon)
-    altered = {prefix: values(prefix) * (1 + error) ** sign(prefix) for prefix in inside}
-    return TableValues({prefix: altered.get(prefix, values(prefix)) for prefix in tree.prefixes})
-
-
 def measure_trees(config: Config, seed: int, _: Path) -> Rows:
     """One row per horizon, kind and size of error; those of the chain where the seed is one of its own."""
     for horizon in config.horizons:
@@ -63,9 +49,9 @@ def measure_trees(config: Config, seed: int, _: Path) -> Rows:
             return outcome_of(seed, sequence)
 
         target, exact = target_law(oracle, outcome), exact_values(oracle, outcome)
-        errors = [(EXACT, 0.0), *((kind, e) for kind in (LAST_TOKEN, SIGNS) for e in config.errors)]
+        errors = [(kind, error) for kind in KINDS for error in (config.errors if kind != EXACT else (0.0,))]
         for kind, error in errors:
-            values = exact if kind == EXACT else with_errors(exact, horizon, kind, error, seed)
+            values = exact if kind == EXACT else NoisyValues(exact, error, kind, seed=seed)
             found, stationary = first_leaf(oracle, values), stationary_law(oracle, values)
             leaves = {x: p for x, p in stationary.items() if len(x) == horizon}
             mass = math.fsum(leaves.values())
