@@ -39,7 +39,7 @@ PUBLISHED = (
         "0.660 ± 0.042 against 0.634 ± 0.023 at top-p 0.9",
     ),
     published_claim(
-        "queries-track-seconds",
+        "time-follows-queries",
         "Where one completion is drawn at a time, queries and seconds are positively correlated (logarithms, over "
         "lengths and both walks).",
         tracking(ALONE) > 0,
@@ -48,7 +48,7 @@ PUBLISHED = (
         EFFICIENCY,
     ),
     published_claim(
-        "batches-cost-less-than-their-queries",
+        "completions-of-a-batch-take-less",
         "Completions drawn 16 at a time take fewer seconds per query than one at a time (nucleus sampling, ratio).",
         seconds_per_query(decodings.BASELINE.name, BATCH) / seconds_per_query(decodings.BASELINE.name, ALONE)
         < 1,

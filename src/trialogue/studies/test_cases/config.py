@@ -174,7 +174,7 @@ PRESETS = {
         ablations=False,
         timed=2,
         batch_size=256,
-        surrogate_steps=400,
+        surrogate_steps=250,
     ),
     "pilot": replace(
         _NIGHT,

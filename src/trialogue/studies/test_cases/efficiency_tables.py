@@ -100,7 +100,7 @@ EFFICIENCY_TABLES = (
         source=SUMMARY,
         cells=_conclusion(),
         rows_are="Algorithm 1 ...",
-        note="claims summary-fewer-queries, more-per-query, algorithm-beats-nucleus, summary-diversity-kept and "
+        note="claims summary-queries, more-per-query, algorithm-beats-nucleus, diversity-kept and "
         "algorithm-beats-block-best-of-2, and those of the same names that begin with scratch-",
     ),
 )

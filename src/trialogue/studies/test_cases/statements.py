@@ -252,7 +252,7 @@ def said(beside: bool) -> Iterator[Claim]:
             )
         ),
         published_claim(
-            "summary-fewer-queries",
+            "summary-queries",
             "Algorithm 1 makes fewer queries than nucleus sampling (ratio of queries of the same completions).",
             measured(decodings.TRAINED, "queries", beside) / measured(decodings.BASELINE, "queries", beside)
             < 1,
@@ -261,7 +261,7 @@ def said(beside: bool) -> Iterator[Claim]:
             SUMMARY,
         ),
         published_claim(
-            "summary-diversity-kept",
+            "diversity-kept",
             "Of the cases asked for, Algorithm 1 repeats as many correct ones as nucleus sampling within 0.05.",
             (repeated(decodings.TRAINED, beside) - repeated(decodings.BASELINE, beside)).near(0, MARGIN),
             '"maintaining diversity"',
