@@ -134,7 +134,8 @@ def law(oracle: PretrainedOracle) -> Tensor:
             [
                 "int4 with the codes of Q4_1 (",
                 "int4 with the codes of Q4_0 (",
-                "int4 rounded from Q5_0 (",
+                "int8 rounded from Q5_0 (",
+                "int4 rounded from F16 (",
                 "int8 rounded from Q8_0 (",
                 "%, scales rounded by 0.",
             ],

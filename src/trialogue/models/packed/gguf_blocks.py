@@ -40,6 +40,11 @@ class Blocks(NamedTuple):
         """Whether `take` has something to take over."""
         return self.kind in _FOUR_BITS
 
+    @property
+    def quantised(self) -> bool:
+        """Whether the numbers were rounded to a few steps of each block."""
+        return self.kind not in (Kind.F32, Kind.F16, Kind.BF16, Kind.F64)
+
     def weight(self) -> Tensor:
         """The weight (out, in) in float32, as llama.cpp defines it."""
         if self.data.dtype != np.uint8:

@@ -142,10 +142,11 @@ def pack_linear_layers(
     """Replace the plain linear layers of `model` in float32 on the CPU, where the formats can be had.
 
     It can then be used for nothing but inference; one whose code reads a weight raises `WeightIsPackedError`. The
-    output embeddings `head` are kept in 8 bits where the rest is in 4, unless they are stored so: what they round no
-    later layer evens out. `blocks` are the weights of layers as a GGUF file holds them. Weights that lie in a mapped
-    safetensors file leave memory as they are packed, so that the model is there once. Returns what puts the layers
-    back, and holds them as long as it is held.
+    output embeddings `head` are kept in 8 bits where the rest is in 4: what they round no later layer evens out.
+    `blocks` are the weights of layers as a GGUF file holds them. Of these int4 takes over, head or not, those of 4 bits
+    in groups of its own kind; what was rounded to other steps is kept in 8 bits, lest it be rounded to 4 again. Weights
+    that lie in a mapped safetensors file leave memory as they are packed, so that the model is there once. Returns what
+    puts the layers back, and holds them as long as it is held.
     """
     packing, blocks = packing or Packing(), blocks or {}
     stored: list[tuple[nn.Module, str, nn.Module]] = []
@@ -161,10 +162,9 @@ def pack_linear_layers(
     for parent in list(model.modules()):
         for name, layer in list(parent._modules.items()):
             if layer not in packed and is_plain(layer, blocks):
-                stored_as = blocks.get(layer)
-                rounded = stored_as is None or not stored_as.four_bits
-                wider = layer is head and packing.few == "int4" and rounded
-                packed[layer] = PackedLinear(layer, _wider(packing) if wider else packing, stored_as)
+                there = blocks.get(layer)
+                kept = _kept(packing, layer is head, there)
+                packed[layer] = PackedLinear(layer, kept, there)
                 _leave(layer.weight, files)
             if layer is not None and layer in packed:
                 stored.append((parent, name, layer))
@@ -172,7 +172,12 @@ def pack_linear_layers(
     return restore
 
 
-def _wider(packing: Packing) -> Packing:
+def _kept(packing: Packing, is_head: bool, blocks: Blocks | None) -> Packing:
+    """The packing of one layer: int8 in place of int4 where that would round what should not be."""
+    if packing.few != "int4" or (blocks is not None and blocks.four_bits):
+        return packing
+    if not is_head and (blocks is None or not blocks.quantised):
+        return packing
     return packing._replace(few="int8", many="int8" if packing.many == "int4" else packing.many)
 
 
