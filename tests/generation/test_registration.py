@@ -134,6 +134,7 @@ def test_a_registered_kind_of_verifier_is_built(monkeypatch: pytest.MonkeyPatch,
     # Asked about prompts, it would refuse them all.
     hopeless = say(*common, "--verifier", "at-most:-1", "--walk", "value-guided", "--max-steps", "5")
     assert (hopeless.code, hopeless.lines[0]["accepted"]) == (0, False)
+    assert hopeless.lines[0]["reason"] == "failed: no first token has a value above 0"
 
 
 class Shelf(Pretrained):

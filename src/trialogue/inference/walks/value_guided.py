@@ -90,6 +90,16 @@ class _Backtracking(Walk[StateT]):
         probability("nucleus", self.nucleus, zero=False)
         probability("momentum", self.momentum)
 
+    @property
+    def few_children(self) -> bool:
+        """Where there are candidates."""
+        return not Cut(self.candidates, self.nucleus).nothing
+
+    @property
+    def fails_by(self) -> str:
+        """Below the first token there is always a way back."""
+        return "no first token has a value above 0"
+
     def _walk(
         self, decoding: Decoding, moves: Moves, rows: Tensor, up: Tensor, verifier: Judge, choose: Choose
     ) -> tuple[Tensor, Tensor]:
@@ -193,7 +203,7 @@ class ValueGuided(_Backtracking[NoState | Heading]):
 
 @dataclass(frozen=True, kw_only=True)
 class StationaryValueGuided(_Backtracking[Course]):
-    """The walk of `ValueGuided` as it is analysed: T steps from the root, and a node of the path is returned.
+    """The value-guided walk as it is analysed: T steps from the root, and a node of the path is returned.
 
     `node` says which: "uniform" y^(i) with i uniform on 1..T, as in the theory, "last" y^(T). Nothing is walked beyond
     the node that is returned. If it is no leaf, the walk begins anew (footnote 13): at most `tries` times in all, then
@@ -217,6 +227,13 @@ class StationaryValueGuided(_Backtracking[Course]):
             whole_number("steps", self.steps, 1)
         if self.tries is not None:
             whole_number("tries", self.tries, 1)
+
+    @property
+    def fails_by(self) -> str:
+        """A bounded number of tries may also end without a leaf."""
+        if self.tries is None:
+            return super().fails_by
+        return f"{super().fails_by}, or no leaf was met in {self.tries} tries"
 
     def init(self, decoding: Decoding) -> Course:
         """No try has begun."""
