@@ -16,7 +16,7 @@ from torch import Tensor
 from trialogue.data.puzzles.weighted_prefixes import Prefix, WeightedPrefixes, one_hot
 from trialogue.data.table import Table
 from trialogue.errors import InputError, whole_number
-from trialogue.oracles import Decoding, PrefixOracle, Verifier
+from trialogue.oracles import Autoregressive, Decoding, Verifier
 
 _MOST_SUMS = 1 << 20
 """Partial sums of one length that a verifier lists."""
@@ -139,7 +139,7 @@ class ConstrainedTask(NamedTuple):
     Strings have `length` tokens.
     """
 
-    oracle: PrefixOracle
+    oracle: Autoregressive
     verifier: Verifier
     length: int
 

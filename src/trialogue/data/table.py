@@ -13,7 +13,6 @@ from trialogue.arrays import real_tensor
 from trialogue.errors import InputError, reason, whole_number
 from trialogue.oracles import PrefixOracle
 
-
 _NONE = -1
 
 
@@ -103,10 +102,10 @@ class Table(PrefixOracle):
         # What the law tells apart are few; there may be no column at all.
         different, place = torch.nn.functional.pad(latest, (1, 0)).unique(dim=0, return_inverse=True)
         told = [tuple(token for token in row[1:] if token != _NONE) for row in different.tolist()]
-        first = torch.empty_like(different[:, 0]).scatter_(0, place.flip(0), torch.arange(len(place)).flip(0))
+        rows = torch.empty_like(different[:, 0]).scatter_(0, place, torch.arange(len(place)))
         self._ask(
             (known, tuple(tokens[row, : int(lengths[row])].tolist()))
-            for known, row in zip(told, first.tolist(), strict=True)
+            for known, row in zip(told, rows.tolist(), strict=True)
         )
         return torch.stack([self._rows[known] for known in told])[place]
 
