@@ -140,6 +140,22 @@ class LastUncheckedTokenwise(TokenwiseRejection):
         return super().step(decoding, state, lenient, choose)
 
 
+class HoardingTokenwise(TokenwiseRejection):
+    """Counts the rejections of all positions together."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        return moves, after._replace(rejections=torch.maximum(state.rejections, after.rejections))
+
+
+class PatientTokenwise(TokenwiseRejection):
+    """Draws once more than it may."""
+
+    def step(self, decoding, state, verifier, choose):
+        patient = TokenwiseRejection(max_rejections=self.max_rejections + 1)
+        return patient.step(decoding, state, verifier, choose)
+
+
 class UnweightedMask(TokenwiseRejection):
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)

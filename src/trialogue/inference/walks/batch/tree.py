@@ -38,9 +38,12 @@ class PrefixTree:
         The first `start` (n,) tokens of a row are its prompt, whose root comes first.
         """
         path = torch.zeros(tokens.shape[0], tokens.shape[1] + 1, dtype=torch.int64)
-        prompts = zip(tokens.tolist(), start.tolist(), strict=True)
-        roots = [self._root(tuple(row[:length])) for row, length in prompts]
-        path[:, 0] = torch.tensor(roots, dtype=torch.int64)
+        if bool(start.any()):
+            prompts = zip(tokens.tolist(), start.tolist(), strict=True)
+            roots = [self._root(tuple(row[:length])) for row, length in prompts]
+            path[:, 0] = torch.tensor(roots, dtype=torch.int64)
+        else:
+            path[:, 0] = self._root(())
         self._make_room(int(lengths.sum()))
         self.size = kernels.descend(
             self._keys, self._ids, self._vocab, self.size, tokens.numpy(), lengths.numpy(), path.numpy()
