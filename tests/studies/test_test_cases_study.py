@@ -34,7 +34,9 @@ from trialogue.studies.test_cases.surrogate import (
     surrogate_prompt,
 )
 
-MINIATURE = dataclasses.replace(PRESETS["smoke"], seeds=(0,), names=2, runs=2, timed=1)
+MINIATURE = dataclasses.replace(
+    PRESETS["smoke"], seeds=(0,), names=2, runs=2, timed=1, depths=(1,), candidates=(2, 4), ablations=False
+)
 TOKENS = PieceTokens()
 _SHAPE = TransformerConfig(vocab_size=len(surrogate._PIECES), width=16, mlp_width=16)
 UNTRAINED = Surrogate(Transformer(_SHAPE, seed=0))
@@ -53,10 +55,10 @@ def measured_rows(result: Result) -> Rows:
 def test_repetitions_that_are_drawn_together_share_a_lane() -> None:
     config = PRESETS["default"]
     parts = STUDY.parts(config)
-    assert {part.lane for part in parts} == {"0", "2"}
-    first = [part.name for part in parts if part.lane == "0"]
-    assert first[:5] == ["0-collect-0", "0-probe-0", "0-collect-1", "0-probe-1", "0-draw-none"]
-    assert len(first) == 2 * 2 + len(config.decodings(0))
+    assert {part.lane for part in parts} == {"scratch-0", "scratch-1", "0", "2"}
+    last = [part.name for part in parts if part.lane == "2"]
+    assert last[:5] == ["2-collect-2", "2-probe-2", "2-collect-3", "2-probe-3", "2-draw-none"]
+    assert len(last) == 2 * 2 + len(config.decodings(2))
 
 
 def test_the_surrogate_is_measured_beside_the_model_and_grids_in_the_first_repetitions_alone() -> None:

@@ -15,14 +15,14 @@ completion, as many as all backtracks together have erased, not those just erase
 the same prefix.
 
 Deviations of the presets `default` and `night`: SmolLM2-135M-Instruct, its weights multiplied in bfloat16, in place of
-CodeLlama-7B; 4 cases a prompt and 96 new tokens, not 8 and 384; in each repetition 4 names and 4 runs (`default`: 3 and
-5), not 10 and 10; without a demonstration of the target function under another name the model writes almost no correct
-case, so that its prompts hold one. `night` draws what claims are about in 18 repetitions, and what only tables show,
-with the grid of top-p and temperature, in 6 of them. Those of `smoke`, which checks that the study runs and decides
-nothing: the surrogate in place of the model, taught for 250 steps on lists with at most 2 items, and 2 cases a prompt,
-for 4 names and 3 runs in each of 2 repetitions. Those of `paper`: verifiers learn from 70 prompts with 20 completions
-each, drawn at top-p 0.95; their inputs are standardised; what the last epoch leaves is used, without a selection by
-validation accuracy; the layer is the thesis' choice, given.
+CodeLlama-7B; 4 cases a prompt and 96 new tokens, not 8 and 384; in each repetition 4 names and 4 runs (`default`: 3
+and 5), not 10 and 10; without a demonstration of the target function under another name the model writes almost no
+correct case, so that its prompts hold one. `night` draws what claims are about in 18 repetitions, and what only tables
+show, with the grid of top-p and temperature, in 6 of them (`default`: 4 and 2, without the ablations). Those of
+`smoke`, which checks that the study runs and decides nothing: the surrogate in place of the model, taught for 250
+steps on lists with at most 2 items, and 2 cases a prompt, for 4 names and 3 runs in each of 2 repetitions. Those of
+`paper`: verifiers learn from 70 prompts with 20 completions each, drawn at top-p 0.95; their inputs are standardised;
+what the last epoch leaves is used, without a selection by validation accuracy; the layer is the thesis' choice, given.
 
 In every preset block best-of-n counts all candidates as queries, and stops after the last case, while all others go
 on to their end, as in the thesis. Greedy completions are all equal, so that one is drawn and counted for all. Layers

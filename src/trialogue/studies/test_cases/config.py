@@ -47,16 +47,16 @@ class Config(Settings):
     """Candidates of block best-of-n."""
     ablations: bool = False
     """Whether the other settings that claims are about are drawn as well (Tables 3.6, 3.9, 3.10, 3.11 and 3.15)."""
-    grids: Natural = 0
+    grids: Natural = 2
     """Repetitions that draw the rest of Tables 3.9, 3.12, 3.13, 3.15 and 3.17 as well: the first so many."""
-    timed: Natural = 0
+    timed: Natural = 2
     """Repetitions in which queries are held against seconds: the first so many."""
     together: Count = 2
     """Repetitions that are drawn in one batch."""
     batch_size: Count = 64
     surrogate_steps: Count = 2000
     """Steps that a surrogate is trained for."""
-    surrogate_seeds: tuple[Natural, ...] = ()
+    surrogate_seeds: tuple[Natural, ...] = (0, 1)
     """Repetitions of the surrogate, which are measured beside the model's."""
 
     def check(self) -> None:
@@ -141,8 +141,11 @@ _SURROGATE = Config(
     probe_batch_size=256,
     candidates=(2, 4, 8),
     ablations=True,
+    grids=0,
+    timed=0,
     together=1,
     batch_size=400,
+    surrogate_seeds=(),
 )
 _NIGHT = Config(
     seeds=tuple(range(18)),
@@ -169,9 +172,7 @@ PRESETS = {
         max_new_tokens=48,
         training_prompts=14,
         training_runs=10,
-        depths=(1,),
-        candidates=(2, 4),
-        ablations=False,
+        probe_epochs=10,
         timed=2,
         batch_size=256,
         surrogate_steps=250,
@@ -209,5 +210,6 @@ PRESETS = {
         grids=5,
         timed=5,
         together=1,
+        surrogate_seeds=(),
     ),
 }

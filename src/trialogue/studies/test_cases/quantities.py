@@ -43,14 +43,24 @@ def per_query(decoding: DecodingRule, beside: bool = False) -> Quantity:
 
 
 def gain(first: DecodingRule, second: DecodingRule, beside: bool = False) -> Quantity:
-    """Distinct accuracy of the first decoding less that of the second."""
-    return measured(first, beside=beside) - measured(second, beside=beside)
+    """Distinct accuracy of the first decoding less that of the second, of the repetitions that drew both."""
+    return _complete(measured(first, beside=beside) - measured(second, beside=beside))
 
 
 def gain_of_depth(beside: bool = False) -> Quantity:
     """Mean distinct accuracy with deeper verifiers less that with one of one layer."""
     second, fourth, eighth = (measured(replace(TRAINED, depth=depth), beside=beside) for depth in (2, 4, 8))
-    return (second + fourth + eighth) * (1 / 3) - measured(TRAINED, beside=beside)
+    return _complete((second + fourth + eighth) * (1 / 3) - measured(TRAINED, beside=beside))
+
+
+def _complete(quantity: Quantity) -> Quantity:
+    def statistic(rows: Rows) -> "Series[float]":
+        estimates = quantity(rows).dropna()
+        if estimates.empty:
+            raise LookupError(quantity.absence(rows) or quantity.name)
+        return estimates
+
+    return replace(quantity, statistic=statistic)
 
 
 def slope(decoding: DecodingRule, beside: bool = False) -> Quantity:
