@@ -138,14 +138,16 @@ class ValueGuided(_Backtracking[NoState | Heading]):
     `lazy` waits with probability 1/2 before each move, which makes the walk aperiodic. By default the walk stops at the
     first leaf, as in the experiments; with `stop_at_leaf=False` it walks on, and a run of `max_steps=T` returns
     y^(T), whose law given that it is a leaf tends to the restricted law whatever the positive values inside the tree
-    (`StationaryValueGuided` returns it by itself). The first leaf has the restricted law only where the values inside
-    are exact and all leaves are equally deep. A row none of whose neighbours has weight fails.
+    (`StationaryValueGuided` returns it by itself). Without momentum the first leaf has the restricted law only
+    where the values inside are exact and all leaves are equally deep. A row none of whose neighbours has weight fails.
 
     `candidates` limits children to the k most probable tokens of positive value, `nucleus` to the most probable ones
     that reach this share of their mass: the target is then p(x) V(x) on the sequences of such tokens. With `momentum`
     m in (0, 1] the walk keeps its direction (Hayes and Sinclair's lifting): turning back weighs m min(V(y), S(y)) less,
-    where S(y) is what all children weigh. The stationary law of nodes is the same; where the values are exact a walk of
-    momentum 1 never turns, and reaches a leaf, of the restricted law, in as many moves as that has tokens.
+    where S(y) is what all children weigh. The stationary law of nodes is the same. Where the values are exact a walk of
+    momentum 1 never turns, and reaches a leaf of the restricted law in as many moves as that has tokens. Where V(y) is
+    at least S(y) everywhere, as for 0/1 values that are never wrong about a prefix, it turns with the mass that is
+    missing and goes all the way up: its first leaf has exactly the restricted law, however deep leaves are.
     """
 
     stop_at_leaf: bool = True
