@@ -355,3 +355,15 @@ def test_values_that_are_none_are_one_line(walk, wrong):
         generate(TREES[0].table(), walk=walk, verifier=Wrong())
     with pytest.raises(InputError, match="return one finite non-negative number"):
         generate(TREES[0].table(), walk=walk, verifier=lambda prefix: wrong)
+
+
+@pytest.mark.parametrize("tree", VIABLE, ids=str)
+def test_with_full_momentum_the_first_leaf_of_viable_prefixes_has_the_target_law(tree):
+    """Also where leaves are not equally deep: no value is below what its children weigh."""
+    for walk in (ValueGuided(momentum=1.0), ValueGuided(momentum=1.0, lazy=False)):
+        law = exact_law(walk, tree.table(), tree.allows)
+        assert largest_difference(law.probabilities, restricted(tree, tree.allows)) < 1e-12
+    plain = exact_law(ValueGuided(), tree.table(), tree.allows)
+    assert largest_difference(plain.probabilities, restricted(tree, tree.allows)) > 1e-3
+    assert law.expected_queries < plain.expected_queries
+    assert law.expected_queries < 2 * rejection_queries(tree, tree.allows)

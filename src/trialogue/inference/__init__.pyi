@@ -33,6 +33,7 @@ from .verifiers import TextVerifier as TextVerifier
 from .verifiers import Threshold as Threshold
 from .verifiers import as_verifier as as_verifier
 from .verifiers import python_verifier as python_verifier
+from .walks.action_level import ActionLevel as ActionLevel
 from .walks.ancestral import Ancestral as Ancestral
 from .walks.backtracking import Backtracking as Backtracking
 from .walks.best_of_n import BestOfN as BestOfN
@@ -45,7 +46,6 @@ from .walks.rejection import TokenwiseRejection as TokenwiseRejection
 from .walks.samples import Samples as Samples
 from .walks.samples import Trace as Trace
 from .walks.sequential_monte_carlo import SequentialMonteCarlo as SequentialMonteCarlo
-from .walks.value_guided import ActionLevel as ActionLevel
 from .walks.value_guided import StationaryValueGuided as StationaryValueGuided
 from .walks.value_guided import ValueGuided as ValueGuided
 from .walks.values import values as values
