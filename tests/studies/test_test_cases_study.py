@@ -12,31 +12,26 @@ import torch
 from trialogue.data.list_append.cases import evaluate
 from trialogue.data.table import Table
 from trialogue.errors import InputError
-from trialogue.inference import Backtracking, FunctionVerifier, generate
+from trialogue.inference import Backtracking, generate
 from trialogue.ledger import Rows
 from trialogue.ledger.runs.execution import execute
 from trialogue.ledger.runs.results import Result
 from trialogue.models.transformer import Transformer, TransformerConfig
-from trialogue.oracles import Verifier
 from trialogue.randomness import numpy_generator
 from trialogue.studies.test_cases import STUDY, measure, surrogate
 from trialogue.studies.test_cases.config import PRESETS, Config
 from trialogue.studies.test_cases.decodings import BASELINE, GREEDY, GROUND_TRUTH, TRAINED, block_best_of
 from trialogue.studies.test_cases.examples import Completion, GroundTruth, examples_of, token_of
-from trialogue.studies.test_cases.judges import ByPrompt
-from trialogue.studies.test_cases.models import oracle_of, trained_verifier
+from trialogue.studies.test_cases.models import trained_verifier
 from trialogue.studies.test_cases.quantities import measured
 from trialogue.studies.test_cases.surrogate import (
     PieceTokens,
     Surrogate,
     surrogate_completion,
-    surrogate_names,
     surrogate_prompt,
 )
 
-MINIATURE = dataclasses.replace(
-    PRESETS["smoke"], seeds=(0,), names=2, runs=2, timed=1, depths=(1,), candidates=(2, 4), ablations=False
-)
+MINIATURE = dataclasses.replace(PRESETS["smoke"], names=2, runs=2)
 TOKENS = PieceTokens()
 _SHAPE = TransformerConfig(vocab_size=len(surrogate._PIECES), width=16, mlp_width=16)
 UNTRAINED = Surrogate(Transformer(_SHAPE, seed=0))
@@ -52,24 +47,16 @@ def measured_rows(result: Result) -> Rows:
     return STUDY.rows(result)
 
 
-def test_repetitions_that_are_drawn_together_share_a_lane() -> None:
+def test_each_verifier_has_a_lane_of_parts() -> None:
     config = PRESETS["default"]
     parts = STUDY.parts(config)
-    assert {part.lane for part in parts} == {"scratch-0", "scratch-1", "0", "2"}
-    last = [part.name for part in parts if part.lane == "2"]
-    assert last[:5] == ["2-collect-2", "2-probe-2", "2-collect-3", "2-probe-3", "2-draw-none"]
-    assert len(last) == 2 * 2 + len(config.decodings(2))
-
-
-def test_the_surrogate_is_measured_beside_the_model_and_grids_in_the_first_repetitions_alone() -> None:
-    night = PRESETS["night"]
-    parts = STUDY.parts(night)
-    beside = [part for part in parts if part.columns["beside"]]
-    assert {part.lane for part in beside} == {f"scratch-{seed}" for seed in night.surrogate_seeds}
-    grid = [part for part in parts if part.name.endswith("-draw-none-top_p-0.7-T-0.2")]
-    assert {part.lane for part in grid if not part.columns["beside"]} == {"0"}
-    assert len(grid) == 1 + len(night.surrogate_seeds)
-    assert len([part for part in parts if "-time-" in part.name]) == night.timed
+    assert len(parts) == config.verifiers * (config.collection_parts + 1 + len(config.decodings()))
+    assert [part.name for part in parts][:6] == [
+        *(f"0-collect-{k}" for k in range(4)),
+        "0-probe",
+        "0-draw-none",
+    ]
+    assert {part.lane for part in parts if part.name.startswith("1-")} == {"1"}
 
 
 @pytest.mark.parametrize(("size", "rows"), [(64, 64), (4, 8)])
@@ -84,11 +71,11 @@ def test_candidates_share_the_batch(
         raise InterruptedError
 
     monkeypatch.setattr(measure, "generate", generate)
-    monkeypatch.setattr(measure, "judge_of", lambda *args: None)
+    monkeypatch.setattr(measure, "_judge", lambda *args: None)
     config = dataclasses.replace(MINIATURE, batch_size=size)
     monkeypatch.setattr(measure, "oracle_of", lambda *args: UNTRAINED)
     with pytest.raises(InterruptedError):
-        list(measure.measure_decoding(config, [0], block_best_of(8), tmp_path))
+        list(measure.measure_decoding(config, 0, block_best_of(8), tmp_path))
     assert asked == [rows]
 
 
@@ -122,7 +109,7 @@ def test_rows_of_a_repetition_are_known_where_completions_are(
     lengths = [len(TOKENS.encode(text)) + 1 for text in completions.values()]
     monkeypatch.setattr(measure, "oracle_of", lambda *args: Scripted(completions))
     for decoding, walked in ((BASELINE, 0), (GREEDY, 0), (GROUND_TRUTH, 1)):
-        rows = list(measure.measure_decoding(config, [5], decoding, tmp_path))
+        rows = list(measure.measure_decoding(config, 0, decoding, tmp_path))
         assert [(row["runs"], row["whole"]) for row in rows] == [(1, False), (2, False), (3, True)]
         for row in rows:
             runs = row["runs"]
@@ -225,78 +212,34 @@ def test_the_ground_truth_never_lets_a_sampled_error_stand() -> None:
 
 def test_the_surrogate_s_completions_have_the_flaws_that_are_stated() -> None:
     draw = np.random.Generator(np.random.PCG64(1))
-    found = [evaluate(surrogate_completion("abc", 4, 2, draw), "abc", 4) for _ in range(2000)]
+    found = [evaluate(surrogate_completion("abc", 4, draw), "abc", 4) for _ in range(2000)]
     cases = [case.correct for one in found for case in one.cases]
     assert abs(1 - np.mean(cases) - 0.15 * (1 - 1 / 9)) < 0.03  # some flaws leave the list as it is
     assert abs(np.mean([len(one.cases) < 4 for one in found]) - 0.3) < 0.05
 
 
 def test_states_that_were_damaged_are_not_trained_on(result: Result, tmp_path: Path) -> None:
-    (path,) = result.folder.rglob("states-token-scratch-0.safetensors")
+    (path,) = result.folder.rglob("states-token-0.safetensors")
     content = path.read_bytes()
     (tmp_path / path.name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(InputError, match="checksum: remove it"):
         trained_verifier(MINIATURE, 0, "token", -1, 1, tmp_path)
 
 
-def test_each_prompt_is_judged_by_the_verifier_of_its_repetition(tmp_path: Path) -> None:
-    """Two verifiers that disagree share a batch: each rejects what it rejects alone, and no other's."""
-    prompts = [TOKENS.encode(surrogate_prompt(name)) for name in ("abc", "xyz")]
-    strict, lenient = FunctionVerifier(lambda prefix: 0.0), FunctionVerifier(lambda prefix: 1.0)
-    judges = dict(zip(map(tuple, prompts), (strict, lenient), strict=True))
-
-    def went_back(judge: Verifier) -> list[int]:
-        samples = generate(
-            UNTRAINED,
-            prompts,
-            walk=Backtracking(3, 1),
-            verifier=judge,
-            num_samples=4,
-            max_new_tokens=6,
-            seed=1,
-        )
-        return (samples.queries.view(2, 4) > 6).sum(1).tolist()
-
-    assert went_back(ByPrompt(judges)) == [4, 0]
-    swapped = dict(zip(map(tuple, prompts), (lenient, strict), strict=True))
-    assert went_back(ByPrompt(swapped)) == [0, 4]
-
-
-def test_repetitions_of_the_surrogate_have_models_and_names_of_their_own(tmp_path: Path) -> None:
-    config = dataclasses.replace(MINIATURE, surrogate_steps=1)
-    one, other = (oracle_of(config, seed, tmp_path) for seed in (0, 1))
-    assert isinstance(one, Surrogate)
-    assert isinstance(other, Surrogate)
-    weights = [next(oracle.model.parameters()) for oracle in (one, other)]
-    assert not torch.equal(*weights)
-    for seed in (0, 1):
-        unseen = {name for name, _ in config.prompts(seed, False)}
-        assert not unseen & set(surrogate_names(seed))
-    with pytest.raises(InputError, match=r"^together="):
-        dataclasses.replace(config, together=2)
-
-
 def test_presets_are_what_they_say() -> None:
     paper = PRESETS["paper"]
     assert (paper.names, paper.runs, paper.cases, paper.max_new_tokens) == (10, 10, 8, 384)
     assert (paper.model, paper.candidates, paper.examples) == ("codellama/CodeLlama-7b-hf", (2, 4, 8), 0)
-    names = [decoding.name for decoding in paper.decodings(0)]
+    names = [decoding.name for decoding in paper.decodings()]
     assert len(set(names)) == len(names) > 60
+    assert len(PRESETS["default"].seeds) >= 5
     one, other = (PRESETS["default"].prompts(seed, False) for seed in (0, 1))
     assert one != other
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [
-        ("seeds", ()),
-        ("seeds", (1, 1)),
-        ("grids", 5),
-        ("timed", 5),
-        ("layer", 5),
-        ("runs", 0),
-        ("surrogate_seeds", (1, 1)),
-    ],
+    [("seeds", ()), ("seeds", (1, 1)), ("verifiers", 9), ("layer", 5), ("runs", 0), ("collection_parts", 17)],
 )
 def test_a_field_out_of_range_is_named(field: str, value: object) -> None:
     with pytest.raises(InputError, match=f"^{field}="):

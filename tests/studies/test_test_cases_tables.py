@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from case_rows import drawn_records, probe_records, published, timed_records
+from case_rows import drawn_records, probe_records
 
 from trialogue.ledger import ResultTable, Rows
 from trialogue.studies.test_cases import STUDY
@@ -20,7 +20,7 @@ from trialogue.studies.test_cases.decodings import (
     out_of_distribution,
 )
 from trialogue.studies.test_cases.figures import FIGURES, curve_of
-from trialogue.studies.test_cases.published import MODEL, PUBLISHED, TABLE_3_13, VALIDATION
+from trialogue.studies.test_cases.published import PUBLISHED, TABLE_3_13, VALIDATION
 from trialogue.studies.test_cases.tables import TABLES
 
 TABLE = """
@@ -71,7 +71,7 @@ TABLE = """
 """
 """Table 3.13: Q, B, layer, threshold, top-p, temperature, candidates, distinct accuracy, queries."""
 
-PAPER, NIGHT = PRESETS["paper"], PRESETS["night"]
+PAPER = PRESETS["paper"]
 
 
 def decoding_of(line: str) -> DecodingRule:
@@ -110,8 +110,7 @@ def paper() -> Rows:
         return VALIDATION[f"depth {depth}"] if layer == PAPER.layer else 0.5
 
     drawn = drawn_records(PAPER, lambda decoding, seed: PUBLISHED[decoding].accuracy)
-    timed = timed_records(PAPER, lambda decoding, at_once: 0.01 / at_once)
-    return rows_of(*drawn, *probe_records(PAPER, probe), *timed)
+    return rows_of(*drawn, *probe_records(PAPER, probe))
 
 
 def compared(table: ResultTable, rows: Rows) -> dict[tuple[str, str], tuple[Any, Any]]:
@@ -126,7 +125,7 @@ def compared(table: ResultTable, rows: Rows) -> dict[tuple[str, str], tuple[Any,
 
 def test_each_published_number_stands_beside_ours_of_the_same_setting(paper: Rows) -> None:
     found = 0
-    for table in TABLES:
+    for table in TABLES[:-1]:
         for cell, (printed, ours) in compared(table, paper).items():
             if cell == ("random verifier", "validation accuracy"):
                 continue  # a random verifier is not trained
@@ -137,14 +136,14 @@ def test_each_published_number_stands_beside_ours_of_the_same_setting(paper: Row
 
 def test_whatever_is_drawn_is_shown_in_a_table() -> None:
     """Each decoding has an accuracy of its own here, by which a table is searched for it."""
-    places = {decoding: place for place, decoding in enumerate(PAPER.decodings(0), start=1)}
+    places = {decoding: place for place, decoding in enumerate(PAPER.decodings(), start=1)}
     rows = rows_of(
         *drawn_records(PAPER, lambda decoding, seed: places[decoding] / 1000),
         *probe_records(PAPER, lambda kind, layer, depth: 0.5),
     )
     shown = {
         round(1000 * float(str(cell.value)))
-        for table in TABLES
+        for table in TABLES[:-1]
         for (_, head), cell in table.filled(rows).items()
         if head == "distinct accuracy" and cell.value is not None
     }
@@ -153,70 +152,27 @@ def test_whatever_is_drawn_is_shown_in_a_table() -> None:
     assert {published.queries for published in TABLE_3_13.values()} == queried
 
 
-@pytest.fixture(scope="module")
-def night() -> Rows:
-    """A run of the preset that counts: the model's repetitions, and the surrogate's beside them."""
-    setups = ((NIGHT, False), (NIGHT.beside(), True))
-    records = [
-        row
-        for config, beside in setups
-        for row in (
-            *drawn_records(config, lambda decoding, seed: published(decoding).accuracy, beside),
-            *probe_records(config, lambda kind, layer, depth: 0.75, beside),
-            *(
-                {"table": "collect", "beside": beside, "seed": 0, "error": error, "count": count}
-                for error, count in (("none", 3), ("assertion failure", 1 + 4 * beside))
-            ),
-        )
-    ]
-    return rows_of(*records, *timed_records(NIGHT, lambda decoding, at_once: 0.01 / at_once))
-
-
-def test_the_preset_that_counts_leaves_no_table_of_the_thesis_empty(night: Rows) -> None:
-    """Whatever stands in print has ours beside it, but for layers that only the thesis' model has."""
-    for table in TABLES:
-        missing = {
-            label
-            for (label, head), (_, ours) in compared(table, night).items()
-            if ours is None and head != "validation accuracy"
-        }
-        if table.title.startswith("Table 3.9"):
-            missing -= {label for label in missing if label.endswith(MODEL)}
-        assert missing == set(), table.title
-        ours = [cell.value for cell in table.filled(night).values()]
-        assert ours, table.title
-
-
-def test_layers_of_each_model_stand_in_lines_of_their_own(night: Rows) -> None:
+def test_layers_of_another_model_stand_in_lines_of_their_own() -> None:
+    default = PRESETS["default"]
+    rows = rows_of(
+        *drawn_records(default, lambda decoding, seed: 0.5),
+        *probe_records(default, lambda kind, layer, depth: 0.75),
+    )
     (layers,) = (table for table in TABLES if table.title.startswith("Table 3.9"))
-    cells = layers.filled(night)
-    assert cells["layer 24, below 0.1, smollm2", "distinct accuracy"].value == pytest.approx(0.714)
+    both = {label for (label, _), (_, ours) in compared(layers, rows).items() if ours is not None}
+    assert both == {"random verifier", "no verifier"}
+    cells = layers.filled(rows)
+    assert cells["layer 24, below 0.1, smollm2", "distinct accuracy"].value == 0.5
     assert cells["layer 12, below 0.1, smollm2", "validation accuracy"].value == 0.75
-    assert cells["layer 1, below 0.1, surrogate", "surrogate: distinct accuracy"].value == pytest.approx(0.7)
-    assert ("layer 1, below 0.1, surrogate", "distinct accuracy") not in cells
+    assert cells["layer 12, below 0.1, smollm2", "distinct accuracy"].value is None
 
 
-def test_shares_of_first_errors_are_of_each_model_alone(night: Rows) -> None:
-    cells = TABLES[-1].filled(night)
-    assert cells["none", "model"].value == 3 / 4
-    assert cells["assertion failure", "surrogate"].value == 5 / 8
-
-
-def test_every_table_of_the_thesis_names_the_deviations() -> None:
+def test_every_table_names_the_deviations() -> None:
     for table in TABLES:
-        if "distinct accuracy" in {head for line in table.published.values() for head in line}:
-            assert "one demonstration" in table.note, table.title
+        assert "one demonstration" in table.note, table.title
 
 
-def test_sentences_of_the_conclusion_name_claims_that_there_are() -> None:
-    (table,) = (table for table in TABLES if table.title.startswith("The sentences"))
-    known = {claim.id for claim in STUDY.claims}
-    named = set(re.findall(r"[a-z]+(?:-[a-z0-9]+)+", table.note))
-    assert {name for name in named if name != "scratch-"} <= known
-    assert len(named & known) == 5
-
-
-def test_each_kind_of_decoding_is_drawn_in_its_own_way(paper: Rows, night: Rows) -> None:
+def test_each_kind_of_decoding_is_drawn_in_its_own_way(paper: Rows) -> None:
     kinds = (BASELINE, TRAINED, RANDOM, GROUND_TRUTH, block_best_of(2), out_of_distribution(TRAINED))
     curves = [curve_of(decoding.name) for decoding in kinds]
     assert len({curve.label for curve in curves}) == len(kinds)
@@ -230,16 +186,6 @@ def test_each_kind_of_decoding_is_drawn_in_its_own_way(paper: Rows, night: Rows)
     assert set(labels) == {curve_of(name).label for name in paper["draw"].decoding}
     drawn = [{str(line.get_label()) for line in axes.lines} - {"_"} for axes in (whole, without_blocks)]
     assert drawn[0] - drawn[1] == {curves[4].label}
-    assert len(FIGURES[0].draw(night).axes) == 4
     accuracies, _ = FIGURES[1].draw(paper).axes
     labels = [text.get_text() for text in accuracies.get_yticklabels()]
     assert len(set(labels)) == len(labels) == 14
-
-
-def test_the_map_of_the_grid_has_every_setting_of_the_thesis_and_of_ours(night: Rows) -> None:
-    thesis, model, surrogate = FIGURES[2].draw(night).axes
-    for axes in (thesis, model, surrogate):
-        numbers = [text.get_text() for text in axes.texts]
-        assert len(numbers) == 30
-        assert "–" not in numbers
-        assert f"{PUBLISHED[BASELINE].accuracy:.2f}" in numbers
