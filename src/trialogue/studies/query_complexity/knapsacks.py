@@ -1,5 +1,6 @@
 """Knapsacks: by generating, by brute force and by a table; superincreasing ones; and those of low density."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
@@ -49,8 +50,9 @@ def knapsack_rows(count: int) -> Rows:
 
 
 def greedy_rows(count: int) -> Rows:
-    """Superincreasing knapsacks, every fourth weight exactly the sum of those before it, and every total of each."""
+    """Superincreasing knapsacks, a quarter of their weights the very sum of those before, and every total of each."""
     coins = numpy_generator(0, "query-complexity", "superincreasing")
+    tried: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
     for _ in range(count):
         weights: list[int] = []
         for _ in range(int(coins.integers(1, 7))):
@@ -59,12 +61,14 @@ def greedy_rows(count: int) -> Rows:
             sum(weight for bit, weight in zip(bits, weights, strict=True) if bit)
             for bits in product((0, 1), repeat=len(weights))
         ]
-        reached = set(sums)
+        reached, totals = set(sums), range(sum(weights) + 2)
         wrong = sum(
             _wrong(superincreasing_knapsack(weights, total), weights, total, total in reached)
-            for total in range(sum(weights) + 2)
+            for total in totals
         )
-        yield {"kind": "greedy", "weights": len(weights), "wrong": wrong, "unique": len(reached) == len(sums)}
+        tried[len(reached) == len(sums)].update(knapsacks=1, totals=len(totals), wrong=wrong)
+    for unique, counts in tried.items():
+        yield {"kind": "greedy", "unique": unique, **counts}
 
 
 def lattice_rows(config: Config) -> Rows:

@@ -88,22 +88,21 @@ def _law(rows: Rows) -> DataFrame:
 
 
 def _knapsacks(rows: Rows) -> Cells:
-    table, greedy = rows["knapsack"], rows["greedy"]
-    return {
-        f"random, {'with' if feasible else 'without'} a solution": {
+    lines: dict[str, dict[str, float]] = {}
+    for feasible, group in rows["knapsack"].groupby("feasible"):
+        lines[f"random, {'with' if feasible else 'without'} a solution"] = {
             "knapsacks": len(group),
             "wrong by generating": int(group.generated_wrong.sum()),
             "wrong by the table": int(group.table_wrong.sum()),
             "verifier calls over 2 D, at most": float((group.calls / group.bound).max()),
         }
-        for feasible, group in table.groupby("feasible")
-    } | {
-        f"superincreasing, totals {'unique' if unique else 'not unique'}": {
-            "knapsacks": len(group),
-            "wrong by the greedy pass": int(group.wrong.sum()),
+    for one in rows["greedy"].to_dict("records"):
+        lines[f"superincreasing, sums {'different' if one['unique'] else 'not all different'}"] = {
+            "knapsacks": one["knapsacks"],
+            "totals": one["totals"],
+            "wrong by the greedy pass": one["wrong"],
         }
-        for unique, group in greedy.groupby("unique")
-    }
+    return lines
 
 
 def _densities(rows: Rows) -> dict[int, float]:
