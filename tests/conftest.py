@@ -2,6 +2,7 @@
 
 import os
 import signal
+import uuid
 
 import pytest
 
@@ -11,6 +12,12 @@ os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MPLBACKEND": "ag
 # that a broken mutant fails produce such explanations only to drop them.
 for name in ("CI", "BUILD_NUMBER"):
     os.environ.pop(name, None)
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is found out about models in one test is not known in another, nor kept among those of the user."""
+    monkeypatch.setenv("TRIALOGUE_HOME", str(tmp_path_factory.getbasetemp() / f"home-{uuid.uuid4().hex}"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,11 +1,14 @@
-"""Whether cached passes of a pretrained model are right: a comparison with fresh passes, in one number."""
+"""Whether cached passes of a pretrained model are right: what its config says, and a comparison with fresh passes."""
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import math
+from typing import Any, NamedTuple, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from trialogue.models.packed.linear import PackedLinear
 from trialogue.models.position_cache import PositionCache
@@ -15,6 +18,42 @@ from trialogue.oracles import Context
 CHECKED_LENGTH = 6
 # A position that holds the wrong keys makes 0.2 and more, rounding 0.03 in bfloat16 and 1e-5 in float32.
 _TOLERANCE = {torch.bfloat16: 0.15, torch.float16: 0.03}
+
+
+class Passes(NamedTuple):
+    """What trying the passes of a model with the code `code` shows: attributes of `PretrainedOracle`.
+
+    Of `decoder` it says whether there is a right one.
+    """
+
+    plain_head: bool
+    decoder: bool
+    window: int | None
+    code: str
+
+    @classmethod
+    def of(cls, kept: Any, code: str) -> Self | None:
+        """What was kept, where it is such a thing and of a model with the same code."""
+        try:
+            found = cls(**kept)
+        except TypeError:
+            return None
+        flags = {type(found.plain_head), type(found.decoder)} == {bool}
+        window = found.window is None or type(found.window) is int
+        return found if flags and window and found.code == code else None
+
+
+def code_of(model: nn.Module) -> str:
+    """A digest of the passes that the modules of `model` are written to make, which a program may have replaced."""
+    digest = hashlib.sha256()
+    for kind in sorted(
+        {type(part) for part in model.modules()}, key=lambda kind: (kind.__module__, kind.__qualname__)
+    ):
+        code = getattr(inspect.unwrap(kind.forward), "__code__", None)
+        digest.update(f"{kind.__module__}.{kind.__qualname__}".encode())
+        if code is not None:
+            digest.update(f"{code.co_filename}:{code.co_firstlineno}:{code.co_names}".encode() + code.co_code)
+    return digest.hexdigest()
 
 
 def tolerance(oracle: CausalModel) -> float:
@@ -59,3 +98,33 @@ def cache_error(oracle: CausalModel, tokens: Tensor) -> float:
                 error = float(difference / law[known].std().clamp_min(torch.finfo(torch.float32).tiny))
                 worst = error if math.isnan(error) else max(worst, error)
     return worst
+
+
+def recurrent_state(model: Any, config: Any) -> str:
+    """What kind of state of the model cannot be rewound, if any."""
+    if getattr(model, "_is_stateful", False):
+        return "recurrent"
+    attention = {"full_attention", "sliding_attention", "chunked_attention"}
+    others = sorted(set(getattr(config, "layer_types", None) or ()) - attention)
+    return ", ".join(others)
+
+
+def windows(config: Any) -> tuple[int | None, list[int]]:
+    """The length up to which all layers attend to everything by what `config` states, and what else may be such one.
+
+    The first is None where they always do.
+    """
+    kinds = set(getattr(config, "layer_types", None) or ())
+    if kinds == {"full_attention"} or not getattr(config, "use_sliding_window", True):
+        return None, []
+    stated = [getattr(config, "sliding_window", None)]
+    if "chunked_attention" in kinds:
+        stated.append(getattr(config, "attention_chunk_size", None))
+    if "local" in (getattr(config, "attention_layers", None) or ()):
+        stated.append(getattr(config, "window_size", None))
+    possible = {
+        value
+        for name, value in config.to_dict().items()
+        if "window" in name and not name.endswith(("layers", "pattern")) and type(value) is int and value > 0
+    }
+    return min((window for window in stated if window), default=None), sorted(possible - {*stated})

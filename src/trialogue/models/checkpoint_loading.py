@@ -20,6 +20,8 @@ from torch import nn
 from trialogue.arrays import checked_device
 from trialogue.errors import InputError, require_text
 from trialogue.models.catalogue import CATALOGUE, folder_of
+from trialogue.models.findings import Findings
+from trialogue.models.memory import bytes_read, require_memory
 from trialogue.models.packed.linear import fill
 
 if TYPE_CHECKING:
@@ -116,6 +118,8 @@ class Checkpoint:
 
         Raises `InputError` for a model that cannot be had, or whose checkpoint lacks weights of such a language model.
         """
+        if self._gguf is not None:
+            require_memory("model", self.name, self._gguf.numbers * torch.float32.itemsize)
         model, blocks = self.unfilled()
         fill(blocks)
         if self._gguf is not None and self.dtype != "auto":
@@ -132,12 +136,26 @@ class Checkpoint:
 
             if self._gguf is not None:
                 return self._gguf.model(self.config)
+            if self.dtype != "auto":
+                require_memory("model", self.name, bytes_read(Path(self._place), self.dtype))
             loader = getattr(transformers, f"AutoModelFor{self.kind}")
             model, loading = loader.from_pretrained(
                 self._place, dtype=self.dtype, output_loading_info=True, **self._weights, **self._where
             )
             _require_all_weights(loading, self.kind, self.name)
             return model, {}
+
+    def findings(self, **settings: Any) -> Findings:
+        """What trying the model with `settings` has shown here; nothing is kept of one that has no files of its own."""
+        place = Path(self._place)
+        # What an adapter is put on, and code of a repository, may lie elsewhere.
+        if self._described != self._place or self._where["trust_remote_code"] or self.device.type != "cpu":
+            return Findings()
+        files = (
+            [self._gguf_path] if self._gguf_path is not None else place.iterdir() if place.is_dir() else []
+        )
+        described = {"kind": self.kind, "dtype": str(self.dtype), **settings}
+        return Findings(filter(Path.is_file, files), described)
 
     @cached_property
     def _gguf(self) -> GgufFile | None:

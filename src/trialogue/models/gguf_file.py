@@ -66,6 +66,11 @@ class GgufFile:
         for kind in {tensor.tensor_type for tensor in reader.tensors}:
             _require_readable(path, kind, next(t.name for t in reader.tensors if t.tensor_type == kind))
 
+    @property
+    def numbers(self) -> int:
+        """How many numbers the tensors hold."""
+        return sum(int(tensor.n_elements) for tensor in self._tensors.values())
+
     def known(self) -> bool:
         """Whether `config` and `model` read files of this architecture."""
         return self._architecture in _READ

@@ -15,9 +15,18 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
-from trialogue.models.cache_check import CHECKED_LENGTH, cache_error, tolerance
+from trialogue.models.cache_check import (
+    CHECKED_LENGTH,
+    Passes,
+    cache_error,
+    code_of,
+    recurrent_state,
+    tolerance,
+    windows,
+)
 from trialogue.models.checkpoint_loading import Checkpoint, first_line
 from trialogue.models.decoder_pass import DecoderPass
+from trialogue.models.findings import Findings
 from trialogue.models.opening import Pretrained, TextModel
 from trialogue.models.packed.choice import packed_as, require_weights
 from trialogue.models.packed.linear import WeightIsPackedError, formats_of
@@ -28,6 +37,7 @@ from trialogue.oracles import Context
 
 _BATCH_SIZE = 16
 _CHECKED_WINDOW = 64
+_PASSES, _READS_WEIGHTS = "passes", "reads weights"
 
 
 def load_pretrained(
@@ -93,19 +103,21 @@ class PretrainedCheckpoint(Pretrained):
     ) -> PretrainedOracle:
         """Read the weights. The oracle's tokenization is this one, unless its head answers for more tokens or fewer."""
         name = self._files.name
+        findings = self._files.findings(weights=weights, packed=packed, recompute=recompute)
 
         def oracle(model: Any) -> PretrainedOracle:
-            return PretrainedOracle(
-                model, self.tokenization, name=name, recompute=recompute, batch_size=batch_size
-            )
+            settings: dict[str, Any] = {"recompute": recompute, "batch_size": batch_size}
+            return PretrainedOracle(model, self.tokenization, name=name, findings=findings, **settings)
 
         require_weights(weights, packed, self._files.dtype, self._files.device)
         if packed and self._files.device.type == "cpu" and self._files.dtype in (torch.float32, "auto"):
-            model, blocks = self._files.unfilled()
-            with suppress(WeightIsPackedError):  # its code reads a weight itself
-                packed_as(weights, model, self.tokenization, blocks)
-                return oracle(model)
-            del model, blocks
+            if not findings.get(_READS_WEIGHTS):
+                model, blocks = self._files.unfilled()
+                with suppress(WeightIsPackedError):  # its code reads a weight itself
+                    packed_as(weights, model, self.tokenization, blocks, findings)
+                    return oracle(model)
+                del model, blocks
+                findings.keep(_READS_WEIGHTS, True)
             if weights != "float32":
                 warnings.warn(
                     f"{name}: its code reads weights itself, so they stay as they are", stacklevel=3
@@ -124,7 +136,8 @@ class PretrainedOracle(TextModel):
     A model whose cached passes cannot start anywhere (a recurrent state, a sliding window that is shorter than the
     sequences, or passes that prove to differ from fresh ones) is refused with the reason, unless `recompute` is set:
     then every question evaluates the whole prefix. `batch_size` is how many rows `generate` moves at once by default.
-    Raises `InputError` so, and for a tokenizer that is not fast.
+    What trying passes shows is taken from the `findings` of the same model, or added to them. Raises `InputError` so,
+    and for a tokenizer that is not fast.
     """
 
     prompts_go_on = True  # GPT-2 begins every text with the token that ends it
@@ -137,6 +150,7 @@ class PretrainedOracle(TextModel):
         name: str | None = None,
         recompute: bool = False,
         batch_size: int = _BATCH_SIZE,
+        findings: Findings | None = None,
     ) -> None:
         self.model = model.eval()
         self.name = name or str(getattr(model.config, "_name_or_path", "")) or type(model).__name__
@@ -159,20 +173,29 @@ class PretrainedOracle(TextModel):
         self.width: int = config.hidden_size
         self.device, self.dtype = model.device, model.dtype
         self.weights = formats_of(model)
-        self.plain_head = self._head_is_plain()
         self.window: int | None = None
         self.decoder: DecoderPass | None = None
-        if not recompute:
-            kind = _recurrent(model, config)
-            if kind:
-                mend = (
-                    f"its state ({kind}) cannot be rewound; recompute=True evaluates whole prefixes instead"
-                )
-                raise InputError("model", self.name, mend)
-            stated, possible = _windows(config)
-            self.window = stated
+        kind = None if recompute else recurrent_state(model, config)
+        if kind:
+            mend = f"its state ({kind}) cannot be rewound; recompute=True evaluates whole prefixes instead"
+            raise InputError("model", self.name, mend)
+        findings = findings or Findings()
+        known = Passes.of(findings.get(_PASSES), code_of(model))
+        if known is None:
+            known = self._tried(config)
+            findings.keep(_PASSES, known._asdict())
+        self.plain_head, self.window = known.plain_head, known.window
+        if known.decoder and self.decoder is None:
+            self.decoder = DecoderPass.of(self.body)
+
+    def _tried(self, config: Any) -> Passes:
+        """What passes of the model turn out to be; raises `InputError` where cached ones differ from fresh ones."""
+        self.plain_head = self._head_is_plain()
+        if not self.recompute:
+            self.window, possible = windows(config)
             self._require_right_cache()
-            self.window = min((w for w in (stated, *filter(self._binds, possible)) if w), default=None)
+            self.window = min((w for w in (self.window, *filter(self._binds, possible)) if w), default=None)
+        return Passes(self.plain_head, self.decoder is not None, self.window, code_of(self.model))
 
     def _ends(self) -> tuple[int | None, tuple[int, ...]]:
         """The token that ends a sequence, and others that mean the same."""
@@ -252,33 +275,3 @@ class PretrainedOracle(TextModel):
 
     def _cache_error(self, length: int) -> float:
         return cache_error(self, self._probe_tokens(2, length))
-
-
-def _recurrent(model: Any, config: Any) -> str:
-    """What kind of state of the model cannot be rewound, if any."""
-    if getattr(model, "_is_stateful", False):
-        return "recurrent"
-    attention = {"full_attention", "sliding_attention", "chunked_attention"}
-    others = sorted(set(getattr(config, "layer_types", None) or ()) - attention)
-    return ", ".join(others)
-
-
-def _windows(config: Any) -> tuple[int | None, list[int]]:
-    """The length up to which all layers attend to everything by what `config` states, and what else may be such one.
-
-    The first is None where they always do.
-    """
-    kinds = set(getattr(config, "layer_types", None) or ())
-    if kinds == {"full_attention"} or not getattr(config, "use_sliding_window", True):
-        return None, []
-    stated = [getattr(config, "sliding_window", None)]
-    if "chunked_attention" in kinds:
-        stated.append(getattr(config, "attention_chunk_size", None))
-    if "local" in (getattr(config, "attention_layers", None) or ()):
-        stated.append(getattr(config, "window_size", None))
-    possible = {
-        value
-        for name, value in config.to_dict().items()
-        if "window" in name and not name.endswith(("layers", "pattern")) and type(value) is int and value > 0
-    }
-    return min((window for window in stated if window), default=None), sorted(possible - {*stated})

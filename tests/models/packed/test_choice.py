@@ -1,5 +1,6 @@
 """The option `weights`: what it packs, what "auto" chooses and refuses to choose, and what cannot be had."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from transformers.models.llama.modeling_llama import LlamaMLP
 
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
 from trialogue.errors import InputError
+from trialogue.models.catalogue import home
 from trialogue.models.packed import choice
 from trialogue.models.packed.choice import law_distance
 from trialogue.models.packed.formats import FORMATS, available
@@ -92,6 +94,7 @@ def chosen(folder: Path, monkeypatch: pytest.MonkeyPatch, few: list[float], many
         "_seconds",
         lambda plain, head: (dict(zip(FORMATS, few, strict=True)), dict(zip(FORMATS, many, strict=True))),
     )
+    shutil.rmtree(home().parent, ignore_errors=True)  # what was chosen before
     return load_pretrained(folder, device="cpu", weights="auto").weights
 
 

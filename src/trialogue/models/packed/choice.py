@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
+from trialogue.models.findings import Findings
+from trialogue.models.memory import require_memory
 from trialogue.models.packed.formats import FORMATS, Product, available, fitting, require_format
 from trialogue.models.packed.linear import Packing, fill, is_plain, pack_linear_layers
 from trialogue.models.tokenization import Tokenization
@@ -24,6 +26,7 @@ LAW_DISTANCE = 0.03
 _WORTH_A_COPY = 1.2
 _MANY_ROWS = 16
 _MEASURED_LAYERS = 8
+_CHOSEN, _FEWEST = "packing", "int4"
 _TEXT = (
     "The old library stands at the end of the street, next to a small park. Every Tuesday evening, about 40 people "
     "meet there to read to each other, mostly in English, sometimes in French. In 1987 a fire destroyed the roof; it "
@@ -46,30 +49,56 @@ def require_weights(weights: str, packed: bool, dtype: torch.dtype | str, device
 
 
 def packed_as(
-    weights: str, model: Any, tokenization: Tokenization, blocks: Mapping[nn.Module, Blocks]
+    weights: str,
+    model: Any,
+    tokenization: Tokenization,
+    blocks: Mapping[nn.Module, Blocks] | None = None,
+    findings: Findings | None = None,
 ) -> None:
     """Pack the linear layers of `model` in the format `weights`, or for "auto" in the fastest that keeps its laws.
 
-    `blocks` are those of layers that have no weights yet. Raises `InputError` where no layer can be packed in a format
-    below 32 bits, or memory does not suffice.
+    `blocks` are those of layers that have no weights yet; what "auto" chooses is taken from the `findings` of the same
+    model, or added to them. Raises `InputError` where no layer can be packed in a format below 32 bits, or memory does
+    not suffice.
     """
     head = model.get_output_embeddings()
-    if weights == "auto" or not available():
-        fill(blocks)
+    blocks, findings = blocks or {}, findings or Findings()
+    packing = _found(findings) if weights == "auto" else Packing(weights, weights)
     plain = [layer for layer in model.modules() if is_plain(layer, blocks)]
     if weights not in ("float32", "auto") and not plain:
         raise InputError("weights", weights, "none of the model's layers can be packed: leave it at float32")
+    filled = blocks if packing is None or not {packing.few, packing.many} <= set(available()) else {}
+    empty = sum(layer.weight.numel() for layer in plain if layer in filled and layer.weight.is_meta)
+    packed = _bytes_packed(plain, packing or Packing(_FEWEST, _FEWEST))
+    require_memory("weights", weights, packed + empty * torch.float32.itemsize)
+    fill(filled)
     try:
-        if weights == "auto" and plain and available():
-            _pack_fastest(model, head, plain, tokenization, blocks)
+        if packing is None and plain and available():
+            packing = _pack_fastest(model, head, plain, tokenization, blocks)
+            findings.keep(_CHOSEN, list(packing))
         else:
-            chosen = "float32" if weights == "auto" else weights
-            pack_linear_layers(model, Packing(chosen, chosen), head, blocks)
+            pack_linear_layers(model, packing, head, blocks)
     except RuntimeError as error:
         if "allocate memory" not in str(error):
             raise
         mend = "memory does not suffice for the weights as stored and as packed: close other programs"
         raise InputError("weights", weights, mend) from error
+
+
+def _bytes_packed(layers: list[nn.Linear], packing: Packing) -> int:
+    """Bytes that the weights of `layers` take in the formats of `packing`, shares of scales left out."""
+    bits = sum(FORMATS[name].bits for name in {packing.few, packing.many} & set(available()))
+    return sum(layer.weight.numel() for layer in layers) * bits // 8
+
+
+def _found(findings: Findings) -> Packing | None:
+    """What "auto" chose before, if that can be had here."""
+    try:
+        few, many, many_from = findings.get(_CHOSEN)
+        there = {few, many} <= set(available())
+    except (TypeError, ValueError):
+        return None
+    return Packing(few, many, many_from) if there and type(many_from) is int else None
 
 
 def _pack_fastest(
@@ -78,7 +107,7 @@ def _pack_fastest(
     plain: list[nn.Linear],
     tokenization: Tokenization,
     blocks: Mapping[nn.Module, Blocks],
-) -> None:
+) -> Packing:
     few, many = _seconds(plain, head)
     tokens = torch.tensor(
         [tokenization.encode(_TEXT)[: getattr(model.config, "max_position_embeddings", None)]]
@@ -87,10 +116,12 @@ def _pack_fastest(
     for name in sorted(few, key=lambda name: few[name]):
         best = min((other for other in many if _extends(name, other)), key=lambda other: many[other])
         worth = many[name] > _WORTH_A_COPY * many[best]
-        restore = pack_linear_layers(model, Packing(name, best if worth else name), head, blocks)
+        packing = Packing(name, best if worth else name)
+        restore = pack_linear_layers(model, packing, head, blocks)
         if name == "float32" or law_distance(stored, _laws(model, tokens)) <= LAW_DISTANCE:
-            return
+            return packing
         restore()
+    return Packing()
 
 
 def _extends(few: str, many: str) -> bool:

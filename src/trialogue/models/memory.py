@@ -1,0 +1,88 @@
+"""How much memory is free for a model, asked for before it is taken: Linux ends who takes more without a word."""
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from trialogue.errors import InputError
+
+_NAMES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+_PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
+
+
+def require_memory(field: str, value: object, needed: int) -> None:
+    """Raise `InputError` where fewer than `needed` bytes are free; never where the system does not tell."""
+    free = free_memory()
+    if free is not None and needed > free:
+        mend = (
+            f"its weights need {_words(needed)} more of memory, and {_words(free)} are free: close other programs, "
+            "ask for fewer bits, or take a smaller model"
+        )
+        raise InputError(field, value, mend)
+
+
+def bytes_read(folder: Path, dtype: torch.dtype) -> int:
+    """Bytes that the weights in `folder` take once they are read as `dtype`; 0 where that is not known.
+
+    Weights that are stored in that type take none: they are pages of a file, which leave memory where it is short.
+    """
+    files = [folder / "model.safetensors"]
+    if not files[0].is_file():
+        try:
+            index = json.loads((folder / "model.safetensors.index.json").read_text(encoding="utf-8"))
+            files = [folder / name for name in set(index["weight_map"].values())]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return 0
+    numbers = 0
+    with suppress(OSError, SafetensorError):
+        for file in files:
+            with safe_open(file, "pt") as stored:
+                tensors = [stored.get_slice(name) for name in stored.keys()]  # noqa: SIM118 - it is no mapping
+                others = [part for part in tensors if _NAMES.get(part.get_dtype()) != dtype]
+                numbers += sum(math.prod(part.get_shape()) for part in others)
+    return numbers * dtype.itemsize
+
+
+def free_memory() -> int | None:
+    """Bytes that this process can still take, by the machine with its swap and by control groups; None if untold."""
+    told = list(_group_room())
+    with suppress(OSError, ValueError, KeyError):
+        machine = _numbers(_PROC / "meminfo")
+        told.append((machine["MemAvailable:"] + machine["SwapFree:"]) * 1024)
+    return max(0, min(told)) if told else None
+
+
+def _group_room() -> Iterator[int]:
+    """What every control group that holds this process leaves, of version 2 or 1; its cached files count as free."""
+    groups = []
+    with suppress(OSError):
+        for line in (_PROC / "self/cgroup").read_text(encoding="utf-8").splitlines():
+            _, controllers, path = line.split(":", 2)
+            if not controllers:
+                groups.append((_GROUPS, path, "memory.max", "memory.current", ""))
+            elif "memory" in controllers.split(","):
+                limits = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
+                groups.append((_GROUPS / "memory", path, *limits))
+    for root, path, limit, usage, prefix in groups:
+        # In a container the group's path may be told as seen from outside, while the root is the group itself.
+        place = Path(path)
+        for folder in (root / step.relative_to("/") for step in (place, *place.parents)):
+            with suppress(OSError, ValueError, KeyError):
+                stat = _numbers(folder / "memory.stat")
+                cached = stat[f"{prefix}inactive_file"] + stat[f"{prefix}active_file"]
+                yield int((folder / limit).read_text()) - int((folder / usage).read_text()) + cached
+
+
+def _numbers(file: Path) -> dict[str, int]:
+    """The first number of each line by the line's first word."""
+    lines = (line.split() for line in file.read_text(encoding="utf-8").splitlines())
+    return {words[0]: int(words[1]) for words in lines if len(words) > 1}
+
+
+def _words(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"

@@ -1,0 +1,122 @@
+"""Memory is asked for before it is taken: by the machine, by control groups, and for what a model needs."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from models.tiny_gguf import write_gguf
+from models.tiny_pretrained import save_tiny, tiny_model
+from trialogue.errors import InputError
+from trialogue.models import memory
+from trialogue.models.memory import bytes_read, free_memory, require_memory
+from trialogue.models.packed.formats import available
+from trialogue.models.pretrained import load_pretrained
+
+MACHINE = "MemTotal: 900 kB\nMemAvailable: 800 kB\nSwapFree: 100 kB\n"
+STAT = "anon 1\n{0}inactive_file 50000\n{0}active_file 1000\n"
+
+
+@pytest.fixture
+def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with 900 kB left, in no group."""
+    monkeypatch.setattr(memory, "_PROC", tmp_path / "proc")
+    monkeypatch.setattr(memory, "_GROUPS", tmp_path / "groups")
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/meminfo").write_text(MACHINE)
+    return tmp_path
+
+
+def group(folder: Path, version: int, limit: str, used: int) -> None:
+    names = {1: ("memory.limit_in_bytes", "memory.usage_in_bytes"), 2: ("memory.max", "memory.current")}[
+        version
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / names[0]).write_text(f"{limit}\n")
+    (folder / names[1]).write_text(f"{used}\n")
+    (folder / "memory.stat").write_text(STAT.format("total_" if version == 1 else ""))
+
+
+def test_a_machine_tells_what_is_left(system: Path) -> None:
+    assert free_memory() == 900 * 1024
+    (system / "proc/meminfo").write_text("nothing")
+    assert free_memory() is None
+
+
+@pytest.mark.parametrize(
+    ("version", "line", "place"), [(2, "0::/a/b", "groups"), (1, "4:cpu,memory:/a/b", "groups/memory")]
+)
+def test_groups_tell_what_they_leave(system: Path, version: int, line: str, place: str) -> None:
+    (system / "proc/self/cgroup").write_text(f"9:name=systemd:/\n{line}\n")
+    inner, outer = system / place / "a/b", system / place / "a"
+    group(inner, version, "max" if version == 2 else str(2**63 - 4096), 200_000)
+    assert free_memory() == 900 * 1024
+    group(inner, version, "500000", 200_000)
+    assert free_memory() == 500_000 - 200_000 + 51_000
+    group(outer, version, "400000", 300_000)
+    assert free_memory() == 400_000 - 300_000 + 51_000
+    group(outer, version, "400000", 500_000)
+    assert free_memory() == 0
+
+
+def test_the_group_of_a_container_is_the_root_of_its_own_view(system: Path) -> None:
+    (system / "proc/self/cgroup").write_text("0::/not/seen/from/here\n")
+    group(system / "groups", 2, "100000", 90_000)
+    assert free_memory() == 61_000
+
+
+def test_this_machine_tells_something_or_nothing() -> None:
+    free = free_memory()
+    assert free is None or free > 2**20
+
+
+def test_too_little_memory_names_both_numbers(system: Path) -> None:
+    require_memory("weights", "int8", 900 * 1024)
+    with pytest.raises(
+        InputError, match=r"weights='int8': its weights need 3\.0 GiB more .* 1 MiB are free"
+    ) as refused:
+        require_memory("weights", "int8", 3 * 2**30)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_weights_take_what_their_conversion_takes(tmp_path: Path, dtype: torch.dtype) -> None:
+    model = tiny_model().to(dtype)
+    model.save_pretrained(tmp_path / "one")
+    model.save_pretrained(tmp_path / "parts", max_shard_size="20KB")
+    assert (tmp_path / "parts/model.safetensors.index.json").is_file()
+    numbers = sum(weight.numel() for weight in model.parameters())
+    for folder in ("one", "parts"):
+        assert bytes_read(tmp_path / folder, dtype) == 0
+        other = torch.bfloat16 if dtype == torch.float32 else torch.float32
+        assert bytes_read(tmp_path / folder, other) == numbers * other.itemsize
+    assert bytes_read(tmp_path / "nowhere", dtype) == 0
+    (tmp_path / "one/model.safetensors").write_bytes(b"nothing")
+    assert bytes_read(tmp_path / "one", dtype) == 0
+
+
+def test_models_are_refused_before_they_are_read_or_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored, half = save_tiny(tmp_path / "stored"), save_tiny(tmp_path / "half")
+    tiny_model().bfloat16().save_pretrained(half)
+    write_gguf(tmp_path / "file.gguf")
+    numbers = sum(weight.numel() for weight in tiny_model().parameters())
+
+    def left(free: int) -> None:
+        monkeypatch.setattr(memory, "free_memory", lambda: free)
+
+    left(4 * numbers - 1)
+    with pytest.raises(InputError, match=r"model=.*need"):
+        load_pretrained(half, device="cpu", packed=False)
+    load_pretrained(stored, device="cpu", packed=False)
+    left(4 * numbers)
+    load_pretrained(half, device="cpu", packed=False)
+    left(1000)
+    with pytest.raises(InputError, match=r"model=.*need"):
+        load_pretrained(tmp_path / "file.gguf", device="cpu", packed=False)
+    if "int8" in available():
+        for model in (stored, tmp_path / "file.gguf"):
+            for weights in ("float32", "int8", "auto"):
+                with pytest.raises(InputError, match=f"weights='{weights}'.*need"):
+                    load_pretrained(model, device="cpu", weights=weights)
