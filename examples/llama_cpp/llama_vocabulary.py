@@ -1,6 +1,7 @@
 """The vocabulary of a GGUF file by llama.cpp: what texts and tokens are to each other."""
 
 import ctypes
+import weakref
 from functools import cached_property
 from typing import Any
 
@@ -20,8 +21,8 @@ class Vocabulary:
     is_fast = True
 
     def __init__(self, file: llama.Llama) -> None:
-        self._file, every = file, range(file.n_vocab())
-        vocab = llama.llama_model_get_vocab(file.model)
+        self._file, every, vocab = file, range(file.n_vocab()), llama.llama_model_get_vocab(file.model)
+        weakref.finalize(self, file.close)  # by itself it fails where Python ends
         self.chat_template = file.metadata.get("tokenizer.chat_template")
         self.ends = [token for token in every if llama.llama_vocab_is_eog(vocab, token)]
         marks = [token for token in every if llama.llama_vocab_get_attr(vocab, token) & _SPECIAL]

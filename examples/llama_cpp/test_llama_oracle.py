@@ -5,6 +5,9 @@ PYTHONPATH=src python -m pytest examples/llama_cpp     # in an environment with 
 
 import gc
 import json
+import os
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -279,3 +282,10 @@ def test_contexts_outlive_what_made_them(file: Path) -> None:
         torch.tensor([[5, 6]]), torch.tensor([0]), torch.tensor([2]), torch.tensor([0])
     )
     assert float(context.log_probs(features).exp().sum()) == pytest.approx(1, abs=1e-4)
+
+
+def test_python_ends_in_silence(file: Path) -> None:
+    code = f"from llama_oracle import GGUF; oracle = GGUF({str(file)!r}).load(); context = oracle.open(1, 4)"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    told = subprocess.run([sys.executable, "-c", code], cwd=file.parent, env=environment, capture_output=True)
+    assert (told.returncode, told.stdout, told.stderr) == (0, b"", b"")

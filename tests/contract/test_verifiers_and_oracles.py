@@ -9,7 +9,8 @@ import torch
 from inference.stored_tree import ReadingVerifier, StoredTree
 from mutants import storage
 from mutants.verifiers import ForgetfulRandomVerifier
-from trialogue.data import Dyck
+from trialogue.data import Dyck, HiddenString, SubsetSum
+from trialogue.data.hidden_string import fair_bits
 from trialogue.data.table import Table
 from trialogue.inference import (
     All,
@@ -17,6 +18,7 @@ from trialogue.inference import (
     Product,
     RandomVerifier,
     Threshold,
+    Truncated,
     truncated,
 )
 from trialogue.models.transformer import Transformer, TransformerConfig
@@ -34,12 +36,19 @@ def network() -> Transformer:
     return model.eval().requires_grad_(False)
 
 
+def looking_back(prefix: tuple[int, ...]) -> list[float]:
+    return [1.0 + len(prefix), 1.0 + 3 * sum(prefix) + prefix[0] if prefix else 2.0]
+
+
 ORACLES = {
     "a table": lambda: TREE.table(),
     "an oracle that stores": lambda: StoredTree(TREE),
     "a language": lambda: LANGUAGE,
     "a network": network,
     "a truncated one": lambda: truncated(TREE.table(), top_k=2),
+    "a table of bounded memory": lambda: Table(looking_back, 2, memory=2),
+    "a truncated table without memory": lambda: truncated(Table(lambda _: (0.2, 0.8), 2), temperature=0.5),
+    "a hidden string": lambda: HiddenString((0, 1, 1, 0)),
 }
 
 
@@ -55,6 +64,26 @@ def test_oracles_keep_their_contract(name: str) -> None:
 def test_contexts_that_lose_what_they_should_keep_are_rejected(context: type) -> None:
     with pytest.raises(AssertionError):
         check_oracle(StoredTree(TREE, context))
+
+
+class Forgetful(Truncated):
+    """Says that the last token is sufficient."""
+
+    def sufficient(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        return tokens.gather(1, (lengths - 1).clamp_min(0)[:, None])
+
+
+class Matching(HiddenString):
+    """Forgets the parity."""
+
+    def sufficient(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        return super().sufficient(tokens, lengths)[:, :1]
+
+
+@pytest.mark.parametrize("broken", [Forgetful(Table(looking_back, 2)), Matching((0, 1, 1, 0))])
+def test_what_is_not_sufficient_is_told(broken: Autoregressive) -> None:
+    with pytest.raises(AssertionError, match="it answers otherwise after"):
+        check_oracle(broken)
 
 
 class Unnormalised(Table):
@@ -86,6 +115,38 @@ VERIFIERS = {
     "a product": Product(LANGUAGE, RandomVerifier()),
     "all": All(LANGUAGE, RandomVerifier()),
 }
+
+
+SUMS = SubsetSum((3, 1, 2, 2, 1), (4, 7))
+
+
+def test_a_verifier_of_sums_keeps_its_contract() -> None:
+    for verifier in (SUMS, Threshold(SUMS, 0.5)):
+        check_verifier(verifier, fair_bits(5), [(), (1,)], num_samples=100)
+
+
+class DepthAlone(Dyck):
+    """Says that brackets of different types are alike."""
+
+    def residuals(self, decoding: Any, rows: torch.Tensor) -> torch.Tensor:
+        return (super().residuals(decoding, rows) >= 0).sum(1, keepdim=True)
+
+
+class CountOfOnes(SubsetSum):
+    """Says that it counts where it weighs."""
+
+    def residuals(self, decoding: Any, rows: torch.Tensor) -> torch.Tensor:
+        inside = torch.arange(decoding.tokens.shape[1]) < decoding.lengths[rows, None]
+        return (decoding.tokens[rows] * inside).sum(1, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    ("broken", "oracle"),
+    [(DepthAlone(8), LANGUAGE), (CountOfOnes(SUMS.weights, (4, 7)), fair_bits(5))],
+)
+def test_residuals_that_are_not_are_told(broken: Verifier, oracle: Autoregressive) -> None:
+    with pytest.raises(AssertionError, match="has an equal residual"):
+        check_verifier(broken, oracle, num_samples=100)
 
 
 @pytest.mark.parametrize("name", VERIFIERS)

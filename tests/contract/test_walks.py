@@ -17,7 +17,11 @@ from trialogue.testing.runs import LONG
 from trialogue.testing.trees import TREES
 from trialogue.testing.walks import WALK_CHECKS
 
-SETTINGS = {"block-best-of-n": {"block_tokens": 2}, "stationary-value-guided": {"steps": 8}}
+SETTINGS = {
+    "block-best-of-n": {"block_tokens": 2},
+    "block-value-guided": {"block_tokens": 2},
+    "stationary-value-guided": {"steps": 8},
+}
 """Fields without which a walk cannot be, or takes long."""
 
 

@@ -116,3 +116,45 @@ def test_a_longest_sequence_may_shorten_a_joint_law():
     table = Table([[0.1, 0.2], [0.3, 0.4]], 2, max_length=1)
     assert table.max_length == 1
     np.testing.assert_allclose(conditionals(table, [()]), [[0.3, 0.7]])
+
+
+def test_a_table_of_bounded_memory_is_told_the_latest_tokens():
+    told = []
+
+    def law(latest):
+        told.append(latest)
+        return [1, 1 + sum(latest)]
+
+    table = Table(law, 2, memory=2)
+    np.testing.assert_allclose(
+        conditionals(table, [(), (1,), (1, 0, 1), (0, 0, 1)])[:, 1], [1 / 2, 2 / 3, 2 / 3, 2 / 3]
+    )
+    assert told == [(), (1,), (0, 1)]
+    assert table.sufficient(torch.tensor([[1, 0, 1]]), torch.tensor([3])).tolist() == [[0, 1]]
+
+
+def aware(prefix):
+    return locals()
+
+
+@pytest.mark.parametrize(
+    ("law", "memory"),
+    [
+        (lambda _: (0.5, 0.5), 0),
+        (lambda prefix: [1, len(prefix)], None),
+        (lambda prefix: (lambda: prefix)() and [1, 1], None),
+        (lambda *prefix: [1, 1], None),
+        (aware, None),
+        ([0.5, 0.5], None),
+    ],
+)
+def test_a_function_that_reads_nothing_remembers_nothing(law, memory):
+    assert Table(law, 2).memory == memory
+
+
+@pytest.mark.parametrize(
+    ("law", "memory"), [(lambda _: [1, 1], -1), (lambda _: [1, 1], 1.0), ([0.5, 0.5], 1)]
+)
+def test_a_memory_that_is_none_is_named(law, memory):
+    with pytest.raises(InputError, match=r"^memory="):
+        Table(law, 2, memory=memory)

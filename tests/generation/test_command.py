@@ -54,7 +54,10 @@ WALK_FIELDS = {
     "block-best-of-n": ("--candidates", "2", "--block-delimiter", "a"),
     "tokenwise-rejection": ("--method", "mask"),
     "smc": ("--particles", "3", "--proposal", "mask"),
-    "value-guided": ("--no-lazy",),
+    "value-guided": ("--no-lazy", "--candidates", "290", "--momentum", "1"),
+    "stationary-value-guided": ("--steps", "20", "--tries", "30", "--node", "last"),
+    "block-value-guided": ("--block-tokens", "2"),
+    "outcome-rejection": ("--most", "1.0"),
 }
 
 
@@ -135,6 +138,20 @@ def test_reasons_of_failures(say: Say) -> None:
     dead = ("--verifier", "python:rules.py:one_token", "--verifier-reads", "tokens", "--max-new-tokens", "8")
     dead_end = [line for line in say(*prompt, *dead, *mask).lines if not line["accepted"]]
     assert {line["reason"] for line in dead_end} == {"failed: no token allowed"}
+    tries = (
+        "--verifier",
+        "regex:[a-z]*",
+        "--walk",
+        "stationary-value-guided",
+        "--steps",
+        "1",
+        "--tries",
+        "3",
+    )
+    missed = say(*prompt, *tries, "--max-new-tokens", "8").lines
+    assert "failed: no first token has a value above 0, or no leaf was met in 3 tries" in {
+        line["reason"] for line in missed
+    }
     particles = ("--walk", "smc", "--particles", "3")
     extinct = say(*prompt, "--verifier", "regex:[a-c]{5}", *particles, "--max-new-tokens", "8").lines
     assert "failed: all 3 rows were rejected" in {line["reason"] for line in extinct}
@@ -152,6 +169,8 @@ def test_what_judges_the_vocabulary_one_by_one_is_said(
     assert told.code == 0, told.err
     assert told.err.count(words) == (kind != "regex" and walk != ("smc",))
     assert words not in say(*options, "--top-k", "5").err
+    if walk == ("value-guided",):
+        assert words not in say(*options, "--candidates", "5").err
 
 
 def test_a_weight_is_null_where_there_is_none(say: Say) -> None:

@@ -9,9 +9,13 @@ import pytest
 import torch
 
 from generation.command import Say
+from models.tiny_pretrained import tiny_oracle
+from trialogue.errors import InputError
 from trialogue.generation.verifier_specs import KINDS, Kind, Wanted
 from trialogue.inference import WALKS, FunctionVerifier, Walk
 from trialogue.inference.walks.moves import Moves
+from trialogue.models.networks import MODELS
+from trialogue.models.opening import Pretrained, TextModel, open_pretrained
 from trialogue.oracles import Verifier
 
 
@@ -130,3 +134,47 @@ def test_a_registered_kind_of_verifier_is_built(monkeypatch: pytest.MonkeyPatch,
     # Asked about prompts, it would refuse them all.
     hopeless = say(*common, "--verifier", "at-most:-1", "--walk", "value-guided", "--max-steps", "5")
     assert (hopeless.code, hopeless.lines[0]["accepted"]) == (0, False)
+    assert hopeless.lines[0]["reason"] == "failed: no first token has a value above 0"
+
+
+class Shelf(Pretrained):
+    """The tiny model, under whatever name it is asked for."""
+
+    def __init__(self, name: str | Path, **settings: Any) -> None:
+        self.name, self.settings = str(name), settings
+        self.oracle = tiny_oracle()
+        self.tokenization, self.max_length = self.oracle.tokenization, self.oracle.max_length
+
+    def load(self, **settings: Any) -> TextModel:
+        if settings["weights"] != "float32":
+            raise InputError("weights", settings["weights"], "leave it out")
+        return self.oracle
+
+
+def test_a_registered_kind_of_pretrained_model_is_opened_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, say: Say, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(MODELS, "shelf", Shelf)
+    common = ("--prompt", "the cat", "--verifier", "regex:[a-c]+", "--walk", "tokenwise-rejection")
+    more = ("--method", "mask", "--max-new-tokens", "3", "--n", "4")
+    told = say("--model", "shelf:any:thing", *common, *more, own_model=False)
+    assert told.code == 0, told.err
+    own = say(*common, *more)
+    assert [line["tokens"] for line in told.lines] == [line["tokens"] for line in own.lines] != []
+    for words, expected in (
+        (("--model", "shelf:x", "--weights", "int8"), "weights='int8': leave it out"),
+        (("--model", "shelv:x"), "kind of model='shelv': no such kind of model: did you mean shelf?"),
+        (("--model", "transformer:x"), "model='transformer:x': transformer is a network"),
+        (("--model", "hugging-face:nowhere/at all"), "there is no such model on the hub"),
+    ):
+        refused = say(*words, *common, *more, own_model=False)
+        assert refused.code == 2
+        assert expected in refused.err
+        assert refused.err.count("\n") == 1
+    opened = open_pretrained("shelf:any:thing", device="cpu")
+    assert isinstance(opened, Shelf)
+    assert (opened.name, opened.settings) == ("any:thing", {"device": "cpu"})
+    (tmp_path / "shelf:x").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="its files cannot be loaded"):
+        open_pretrained("shelf:x")

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 from inference.reference_laws import (
     expected_value,
@@ -16,14 +17,17 @@ from mutants import walks as mutants
 from trialogue.errors import InputError
 from trialogue.inference import (
     ActionLevel,
+    BlockValueGuided,
     OutcomeRejection,
     SequentialMonteCarlo,
     StationaryValueGuided,
     ValueGuided,
     WeightedRejection,
+    generate,
     truncated,
 )
 from trialogue.inference.laws import exact_law, transition_matrix
+from trialogue.oracles import Verifier
 from trialogue.testing import check_walk
 from trialogue.testing.laws import ruled
 from trialogue.testing.trees import TREES, VIABLE, RandomTree
@@ -310,3 +314,56 @@ def test_broken_controls_are_told_apart(mutant, walk):
 def test_a_field_out_of_range_is_one_line(made, told):
     with pytest.raises(InputError, match=told):
         made()
+
+
+GUIDED = [
+    ValueGuided(),
+    ValueGuided(momentum=1.0),
+    ValueGuided(candidates=1),
+    StationaryValueGuided(),
+    ActionLevel(),
+]
+
+
+@pytest.mark.parametrize("walk", GUIDED, ids=repr)
+def test_worthless_children_of_the_root_are_a_failure(walk):
+    run = generate(TREES[0].table(), walk=walk, verifier=lambda prefix: float(not prefix), num_samples=3)
+    assert run.stopped == ["failed"] * 3
+    assert not run.accepted.any()
+    law = exact_law(walk, TREES[0].table(), lambda prefix: float(not prefix))
+    assert (pytest.approx(law.failed, rel=1e-12), law.probabilities) == (1.0, {})
+
+
+@pytest.mark.parametrize("budget", ["max_queries", "max_steps"])
+@pytest.mark.parametrize("walk", [ValueGuided(), StationaryValueGuided(), BlockValueGuided(2, 2)], ids=repr)
+def test_a_budget_that_is_spent_before_a_leaf_is_no_sample(walk, budget):
+    tree = RandomTree(31, horizon=12)
+    run = generate(tree.table(), walk=walk, verifier=tree.value, num_samples=20, **{budget: 4})
+    assert run.stopped == [budget] * 20
+    assert not run.accepted.any()
+    assert int(run.lengths.max()) < 12
+
+
+@pytest.mark.parametrize("wrong", [math.nan, -0.5, math.inf])
+@pytest.mark.parametrize("walk", [*GUIDED, OutcomeRejection(), BlockValueGuided(2, 1)], ids=repr)
+def test_values_that_are_none_are_one_line(walk, wrong):
+    class Wrong(Verifier):
+        def values(self, decoding, rows):
+            return torch.full((len(rows),), wrong)
+
+    with pytest.raises(InputError, match=f"verifier={wrong}: return finite non-negative values"):
+        generate(TREES[0].table(), walk=walk, verifier=Wrong())
+    with pytest.raises(InputError, match="return one finite non-negative number"):
+        generate(TREES[0].table(), walk=walk, verifier=lambda prefix: wrong)
+
+
+@pytest.mark.parametrize("tree", VIABLE, ids=str)
+def test_with_full_momentum_the_first_leaf_of_viable_prefixes_has_the_target_law(tree):
+    """Also where leaves are not equally deep: no value is below what its children weigh."""
+    for walk in (ValueGuided(momentum=1.0), ValueGuided(momentum=1.0, lazy=False)):
+        law = exact_law(walk, tree.table(), tree.allows)
+        assert largest_difference(law.probabilities, restricted(tree, tree.allows)) < 1e-12
+    plain = exact_law(ValueGuided(), tree.table(), tree.allows)
+    assert largest_difference(plain.probabilities, restricted(tree, tree.allows)) > 1e-3
+    assert law.expected_queries < plain.expected_queries
+    assert law.expected_queries < 2 * rejection_queries(tree, tree.allows)

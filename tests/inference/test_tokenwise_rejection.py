@@ -8,7 +8,8 @@ import pytest
 from inference.reference_laws import largest_difference, restricted, tokenwise
 from mutants import walks as mutants
 from trialogue.data.table import Table
-from trialogue.inference import Rejection, TokenwiseRejection
+from trialogue.errors import InputError
+from trialogue.inference import Rejection, TokenwiseRejection, generate
 from trialogue.inference.laws import exact_law, target_law, total_variation
 from trialogue.testing.trees import VIABLE, RandomTree, viable
 
@@ -71,6 +72,57 @@ def test_weights_of_the_mask_with_a_perfect_verifier_are_the_restricted_law():
     proper = {x: p for x, p in tree.law().items() if tree.allows(x)}
     assert largest_difference(law.weights, proper) < 1e-12
     assert total_variation(law.probabilities, restricted(tree, tree.allows)) > 1e-3
+
+
+def bounded_error(walk, tree: RandomTree, rule, most: int) -> float:
+    """Distance from the law, the cost and the failing mass of at most `most` rejections at each position."""
+    reference, queries, failed = {}, 0.0, 0.0
+    below = [((), 1.0)]
+    while below:
+        prefix, mass = below.pop()
+        if tree.complete(prefix):
+            reference[prefix] = mass
+            continue
+        accepted = [(child, p) for child, p in tree.children(prefix) if rule(child)]
+        missed = 1 - math.fsum(p for _, p in accepted)
+        queries += mass * sum(missed**draw for draw in range(most))
+        failed += mass * missed**most
+        below += [(child, mass * p * sum(missed**draw for draw in range(most))) for child, p in accepted]
+    law = exact_law(walk(max_rejections=most), tree.table(), rule)
+    return max(
+        largest_difference(law.probabilities, reference),
+        abs(law.failed - failed),
+        law.never_halts,
+        abs(law.expected_queries / queries - 1),
+    )
+
+
+@pytest.mark.parametrize("tree", VIABLE, ids=str)
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_bounded_rejections_fail_and_cost_what_they_should(tree, most):
+    assert bounded_error(TokenwiseRejection, tree, tree.allows, most) < 1e-12
+    assert bounded_error(TokenwiseRejection, tree, tree.judges, most) < 1e-12
+
+
+@pytest.mark.parametrize("mutant", [mutants.HoardingTokenwise, mutants.PatientTokenwise])
+def test_a_bound_that_is_another_is_told_apart(mutant):
+    assert max(bounded_error(mutant, tree, tree.allows, 2) for tree in VIABLE) > 1e-3
+
+
+def test_a_sample_out_of_rejections_says_so():
+    table = Table(lambda _: [0.0, 1.0], 2, max_length=2)
+    walk = TokenwiseRejection(max_rejections=3)
+    samples = generate(table, walk=walk, verifier=lambda prefix: not any(prefix), num_samples=4)
+    assert samples.stopped == ["failed"] * 4
+    assert samples.completions() == [()] * 4
+    assert samples.queries.tolist() == [3] * 4
+    assert walk.failure == "max_rejections=3 draws in a row were rejected at one position"
+
+
+@pytest.mark.parametrize(("method", "most"), [("redraw", 0), ("redraw", 1.5), ("redraw", True), ("mask", 3)])
+def test_a_bound_that_is_none_is_named(method, most):
+    with pytest.raises(InputError, match=r"^max_rejections="):
+        TokenwiseRejection(method, max_rejections=most)
 
 
 @pytest.mark.parametrize("length", range(1, 7))

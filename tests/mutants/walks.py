@@ -15,6 +15,7 @@ from trialogue.inference import (
     Backtracking,
     BestOfN,
     BlockBestOfN,
+    BlockValueGuided,
     OutcomeRejection,
     Rejection,
     SequentialMonteCarlo,
@@ -137,6 +138,22 @@ class LastUncheckedTokenwise(TokenwiseRejection):
         lenient = {"values": values, "children": children, "leading_children": leading_children}
         lenient = Altered(verifier, lenient)
         return super().step(decoding, state, lenient, choose)
+
+
+class HoardingTokenwise(TokenwiseRejection):
+    """Counts the rejections of all positions together."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        return moves, after._replace(rejections=torch.maximum(state.rejections, after.rejections))
+
+
+class PatientTokenwise(TokenwiseRejection):
+    """Draws once more than it may."""
+
+    def step(self, decoding, state, verifier, choose):
+        patient = TokenwiseRejection(max_rejections=self.max_rejections + 1)
+        return patient.step(decoding, state, verifier, choose)
 
 
 class UnweightedMask(TokenwiseRejection):
@@ -694,3 +711,26 @@ class WeightlessActionLevel(ActionLevel):
     def step(self, decoding, state, verifier, choose):
         ones = Altered(verifier, {"values": lambda rows: torch.ones(len(rows), dtype=torch.float64)})
         return super().step(decoding, state, ones, choose)
+
+
+class LightParentBlocks(BlockValueGuided):
+    """Goes up with the weight of one candidate."""
+
+    def step(self, decoding, state, verifier, choose):
+        def lighter(weights, rows):
+            if weights.shape[1] != self.candidates + 1:
+                return choose(weights, rows)
+            return choose(torch.cat((weights[:, :1] - math.log(self.candidates), weights[:, 1:]), 1), rows)
+
+        return super().step(decoding, state, verifier, lighter)
+
+
+class FirstCandidateGuided(BlockValueGuided):
+    """Goes down to the first candidate, whichever was chosen."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        own = torch.arange(len(moves.source))
+        first = own - own % self.candidates
+        same = decoding.lengths[moves.source] == decoding.lengths[first]
+        return moves._replace(source=torch.where((moves.source != own) & same, first, moves.source)), after

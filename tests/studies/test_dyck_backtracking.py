@@ -3,6 +3,7 @@
 import dataclasses
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from complete_runs import require_complete
@@ -12,8 +13,11 @@ from trialogue.errors import InputError
 from trialogue.inference import Backtracking, generate
 from trialogue.ledger import Result, load_rows
 from trialogue.ledger.runs.execution import execute
+from trialogue.randomness import seed_of
 from trialogue.studies.dyck_backtracking import STUDY
-from trialogue.studies.dyck_backtracking.config import PRESETS, Config
+from trialogue.studies.dyck_backtracking.config import PRESETS, Config, UntilConverged
+from trialogue.studies.dyck_backtracking.measure import _purity
+from trialogue.studies.dyck_backtracking.models import Strings, predicted, training_of
 from trialogue.studies.dyck_backtracking.traces import rejected_prefixes
 
 MINIATURE = dataclasses.replace(
@@ -52,7 +56,34 @@ def test_trained_models_are_shared_and_a_second_run_measures_the_same(result: Re
     assert first[measured].reset_index(drop=True).equals(second[measured].reset_index(drop=True))
 
 
+def test_a_training_ends_at_the_first_look_that_is_good_enough(tmp_path: Path) -> None:
+    looks = {"steps": 30, "look_every": 4, "validation_strings": 50, "width": 16, "warmup_steps": 1}
+    config = dataclasses.replace(PRESETS["night"], seeds=(0,), **looks)
+    assert isinstance(config, UntilConverged)
+    strings = Strings(config.length, config.p, config.q)
+    own = strings.drawn(50, seed_of(0, "validation"))
+
+    def training(accuracy: float, steps: int = 30) -> tuple[int, float]:
+        wanted = dataclasses.replace(config, converged_accuracy=accuracy, steps=steps)
+        network, losses, _ = training_of(wanted, 0, tmp_path)
+        return len(losses), predicted(network, own).closing_accuracy
+
+    reached = [training(1.0, steps)[1] for steps in range(4, 30, 4)]
+    wanted = (min(reached) + max(reached)) / 2
+    first = next(place for place, accuracy in enumerate(reached) if accuracy >= wanted)
+    assert training(wanted) == (4 * (first + 1), reached[first])
+    assert training(1.0)[0] == 30
+
+
+def test_purity_is_the_share_of_the_majorities() -> None:
+    found, labels = np.array([0, 0, 0, 1, 1, 1]), np.array([1, 1, 0, 0, 0, 0])
+    assert _purity(found, labels) == pytest.approx(5 / 6)
+    assert _purity(found, 1 - labels) == pytest.approx(5 / 6)
+    assert _purity(np.zeros(6, dtype=int), labels) == pytest.approx(4 / 6)
+
+
 def test_the_presets_are_what_they_say() -> None:
+    assert PRESETS["pilot"].unseen_prompts == PRESETS["night"].unseen_prompts
     paper = PRESETS["paper"]
     assert (paper.layers, paper.heads, paper.width) == (6, 8, 512)
     assert (paper.unseen_prompts, paper.draws, paper.batch_size, paper.learning_rate) == (10_000, 5, 32, 3e-4)

@@ -1,5 +1,7 @@
 import math
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,11 +16,14 @@ from trialogue.training import (
     Checkpoints,
     Observer,
     Scheduled,
+    StoppingRule,
     TrainingConfig,
+    TrainingResult,
     Update,
     linear_steps,
     load_model,
     log_steps,
+    next_token_loss,
     save_model,
     train,
 )
@@ -85,6 +90,65 @@ def test_an_observer_that_stops_leaves_the_trained_weights(tmp_path: Path) -> No
     resumed = train_with(Scheduled(range(21), lambda update: seen.append(update.step)))
     assert seen == list(range(10, 21))
     assert not differs(run(), resumed)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class LossBelow(StoppingRule):
+    """Asks every other step whether the averaged weights have come below a loss."""
+
+    loss: float
+
+    def wants(self, step: int) -> bool:
+        return step % 2 == 0
+
+    def reached(self, update: Update) -> bool:
+        assert not update.model.training
+        assert update.step > 0
+        torch.rand(3)
+        return float(next_token_loss(update.model, batches(100))) < self.loss  # type: ignore[arg-type]
+
+
+def test_a_rule_ends_a_training_at_the_weights_that_reach_it(tmp_path: Path) -> None:
+    plain = Plain(network(), batches, RECIPE, noisy_loss)
+    evaluated, losses = network(), list[float]()
+    for weights in plain.averages:
+        with torch.no_grad():
+            for parameter, weight in zip(evaluated.parameters(), weights, strict=True):
+                parameter.copy_(weight)
+            losses.append(float(next_token_loss(evaluated, batches(100))))
+    rule = LossBelow((losses[10] + losses[12]) / 2)
+    end = next(step for step in range(2, 21, 2) if losses[step] < rule.loss)
+    assert 2 < end < 20
+
+    def ended(
+        folder: Path | None = None, batches: Any = batches, until: StoppingRule = rule
+    ) -> TrainingResult:
+        seen: list[int] = []
+        result = train(
+            network(),
+            batches,
+            RECIPE,
+            loss=noisy_loss,
+            progress=False,
+            checkpoint_dir=folder,
+            until=until,
+            observer=(Scheduled(range(21), lambda update: seen.append(update.step)), Following()),
+        )
+        assert seen == list(range(result.first_step + (result.first_step > 0), len(result.losses) + 1))
+        return result
+
+    result = ended()
+    assert torch.equal(result.losses, torch.stack(plain.losses[:end]))
+    pairs = zip(result.model.parameters(), plain.averages[end], strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
+    assert len(ended(until=LossBelow(0.0)).losses) == 20
+    # Killed on the way, it ends where it would have; asked again after its end, it takes no step more.
+    with pytest.raises(SystemExit):
+        ended(tmp_path, killed_before(end - 1))
+    assert not differs(result, ended(tmp_path))
+    again = ended(tmp_path, killed_before(end))
+    assert again.first_step == end
+    assert not differs(result, again)
 
 
 def test_schedules_of_steps() -> None:

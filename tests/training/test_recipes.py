@@ -16,8 +16,10 @@ from trialogue.models import Transformer, TransformerConfig
 from trialogue.randomness import generator
 from trialogue.training import (
     Recipe,
+    StoppingRule,
     TrainingConfig,
     UniformMasks,
+    Update,
     load_model,
     log_steps,
     masked_batches,
@@ -44,6 +46,14 @@ class Text:
 
     def batch(self, seen: str, step: int) -> Tensor:
         return repeats(self.first, seen, step)
+
+
+@dataclass(frozen=True)
+class AfterSteps(StoppingRule):
+    steps: int
+
+    def reached(self, update: Update) -> bool:
+        return update.step >= self.steps
 
 
 def recipe(**fields: Any) -> Recipe[Transformer]:
@@ -75,6 +85,11 @@ def test_what_is_trained_once_is_what_training_gives(tmp_path: Path, monkeypatch
         trained(recipe(seed=1), tmp_path)
 
 
+def test_a_recipe_may_end_early(tmp_path: Path) -> None:
+    assert len(trained(recipe(until=AfterSteps(5)), tmp_path).losses) == 5
+    assert len(trained(recipe(), tmp_path).losses) == 20
+
+
 def test_a_training_that_was_killed_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = trained(recipe(), tmp_path / "whole")
     monkeypatch.setitem(globals(), "KILLED_AT", {10})
@@ -101,6 +116,8 @@ def test_a_training_that_was_killed_resumes(tmp_path: Path, monkeypatch: pytest.
         {"optimizer": partial(torch.optim.SGD, lr=0.2)},
         {"seed": 3},
         {"checkpoints": (1, 2, 20)},
+        {"until": AfterSteps(5)},
+        {"until": AfterSteps(6)},
     ],
 )
 def test_a_recipe_is_known_by_all_that_it_says(fields: dict[str, Any]) -> None:

@@ -39,11 +39,7 @@ def options_of_walks() -> dict[str, str]:
 
 def description_of(walk: Any) -> str:
     """What the docstring of a walk says to one who types: its walks by their names, and nothing of other objects."""
-    from trialogue.inference import WALKS
-
-    said = inspect.getdoc(walk) or ""
-    for name, registered in WALKS.loadable():
-        said = said.replace(f"`{registered.__name__}`", name)
+    said = _by_name(inspect.getdoc(walk) or "")
     # Sentences on other objects of Python, and on fields that are refused here.
     others = re.compile(r"`([A-Z]\w*|erase_prompt)`")
     paragraphs = [re.split(r"(?<=[.:])\s+(?=[A-Z`])", paragraph) for paragraph in said.split("\n\n")]
@@ -51,6 +47,15 @@ def description_of(walk: Any) -> str:
         " ".join(sentence for sentence in sentences if not others.search(sentence))
         for sentences in paragraphs
     )
+
+
+def _by_name(said: str) -> str:
+    """What is said of walks, with the names that they have in commands."""
+    from trialogue.inference import WALKS
+
+    for name, registered in WALKS.loadable():
+        said = said.replace(f"`{registered.__name__}`", name)
+    return said
 
 
 def with_escapes(walk: Any) -> Any:
@@ -70,7 +75,7 @@ def print_listed() -> None:
     from trialogue.generation.verifier_specs import KINDS
     from trialogue.inference import WALKS
 
-    walks = {name: (walk.__doc__ or "").partition("\n")[0] for name, walk in WALKS.loadable()}
+    walks = {name: _by_name((walk.__doc__ or "").partition("\n")[0]) for name, walk in WALKS.loadable()}
     verifiers = {f"{name}:{kind.form}": kind.said for name, kind in KINDS.loadable()}
     for title, listed in (("walks", walks), ("verifiers", verifiers)):
         _print_box(title, listed)

@@ -16,9 +16,9 @@ from torch import Tensor
 from trialogue.data.puzzles.weighted_prefixes import Prefix, WeightedPrefixes, one_hot
 from trialogue.data.table import Table
 from trialogue.errors import InputError, whole_number
-from trialogue.oracles import Decoding, PrefixOracle, Verifier
+from trialogue.oracles import Autoregressive, Decoding, Verifier
 
-_MOST_SUMS = 1 << 22
+_MOST_SUMS = 1 << 20
 """Partial sums of one length that a verifier lists."""
 
 
@@ -86,7 +86,9 @@ class SubsetSum(Verifier):
         sums: NDArray[np.int64] = np.array(sorted(within), dtype=np.int64)
         viable = [sums]
         for weight in reversed(self.weights):
-            sums = np.union1d(sums, sums[sums >= weight] - weight)
+            # Both are sorted, and merging them takes linear time.
+            both = np.sort(np.concatenate((sums, sums[sums >= weight] - weight)), kind="stable")
+            sums = both[np.diff(both, prepend=-1) > 0]
             if len(sums) > _MOST_SUMS:
                 mend = f"more than {_MOST_SUMS} partial sums lead to a total: use fewer or smaller weights"
                 raise InputError("weights", self.weights, mend)
@@ -137,7 +139,7 @@ class ConstrainedTask(NamedTuple):
     Strings have `length` tokens.
     """
 
-    oracle: PrefixOracle
+    oracle: Autoregressive
     verifier: Verifier
     length: int
 

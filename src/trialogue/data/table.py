@@ -1,7 +1,7 @@
 """Any small oracle, written down: a function of the prefix, or an array with one axis per position."""
 
 import dis
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from torch import Tensor
 from trialogue.arrays import real_tensor
 from trialogue.errors import InputError, reason, whole_number
 from trialogue.oracles import PrefixOracle
+
+_NONE = -1
 
 
 class Table(PrefixOracle):
@@ -36,8 +38,7 @@ class Table(PrefixOracle):
         max_length: int | None = None,
         memory: int | None = None,
     ) -> None:
-        self._told = None if memory is None else whole_number("memory", memory, 0)
-        self.memory = self._told
+        self.memory = None if memory is None else whole_number("memory", memory, 0)
         if callable(law):
             if memory is None and not _reads_its_argument(law):
                 self.memory = 0
@@ -70,35 +71,49 @@ class Table(PrefixOracle):
         """The `memory` latest tokens (n, memory) int64, -1 before the first; None where that is unknown."""
         if self.memory is None:
             return None
-        places = lengths[:, None] - self.memory + torch.arange(self.memory)
-        return tokens.gather(1, places.clamp_min(0)).masked_fill(places < 0, -1)
+        before = torch.nn.functional.pad(tokens, (self.memory, 0), value=_NONE)
+        return before.gather(1, lengths[:, None] + torch.arange(self.memory))
 
-    def _log_probs(self, prefix: tuple[int, ...]) -> Tensor:
-        if prefix not in self._rows:
-            try:
-                answer = self._law(prefix)
-            except InputError:
-                raise
-            except Exception as error:
-                raise InputError("law", prefix, f"after this prefix it raised {reason(error)}") from error
-            mend = f"after {prefix} give {self.vocab_size} probabilities"
-            law = real_tensor("law", answer, mend)
-            if law.shape != (self.vocab_size,) or not bool((law >= 0).all() & torch.isfinite(law.sum())):
-                raise InputError("law", answer, mend)
-            if float(law.sum()) == 0.0:
-                raise InputError("law", answer, f"after {prefix} every next token has probability zero")
-            self._rows[prefix] = (law / law.sum()).log()
-        return self._rows[prefix]
+    def _log_probs(self, told: tuple[int, ...], prefix: tuple[int, ...]) -> Tensor:
+        """Log-probabilities (vocab,) by what the law answers when it is `told` so much of `prefix`."""
+        try:
+            answer = self._law(told)
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError("law", prefix, f"after this prefix it raised {reason(error)}") from error
+        mend = f"after {prefix} give {self.vocab_size} probabilities"
+        law = real_tensor("law", answer, mend)
+        if law.shape != (self.vocab_size,) or not bool((law >= 0).all() & torch.isfinite(law.sum())):
+            raise InputError("law", answer, mend)
+        if float(law.sum()) == 0.0:
+            raise InputError("law", answer, f"after {prefix} every next token has probability zero")
+        return (law / law.sum()).log()
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Log-probabilities (n, vocab) float64 after the first `lengths` (n,) of `tokens` (n, capacity)."""
-        latest = None if self._told is None else self.sufficient(tokens, lengths)
+        latest = self.sufficient(tokens, lengths)
         if latest is None:
-            rows = zip(tokens.tolist(), lengths.tolist(), strict=True)
-            prefixes = [tuple(row[:length]) for row, length in rows]
-        else:
-            prefixes = [tuple(token for token in row if token >= 0) for row in latest.tolist()]
-        return torch.stack([self._log_probs(prefix) for prefix in prefixes])
+            prefixes = [
+                tuple(row[:length]) for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True)
+            ]
+            self._ask((prefix, prefix) for prefix in prefixes)
+            return torch.stack([self._rows[prefix] for prefix in prefixes])
+        # What the law tells apart are few; there may be no column at all.
+        different, place = torch.nn.functional.pad(latest, (1, 0)).unique(dim=0, return_inverse=True)
+        told = [tuple(token for token in row[1:] if token != _NONE) for row in different.tolist()]
+        rows = torch.empty_like(different[:, 0]).scatter_(0, place, torch.arange(len(place)))
+        self._ask(
+            (known, tuple(tokens[row, : int(lengths[row])].tolist()))
+            for known, row in zip(told, rows.tolist(), strict=True)
+        )
+        return torch.stack([self._rows[known] for known in told])[place]
+
+    def _ask(self, prefixes: Iterable[tuple[tuple[int, ...], tuple[int, ...]]]) -> None:
+        """Ask for the laws that are not known, by what the law is told of a prefix, and the prefix."""
+        for told, prefix in prefixes:
+            if told not in self._rows:
+                self._rows[told] = self._log_probs(told, prefix)
 
 
 def _reads_its_argument(function: Callable[..., Any]) -> bool:

@@ -205,7 +205,7 @@ def _warn_of_each(
     else:
         few = sampling.cuts
         mend = "with --top-k K or --top-p P it is asked about the likeliest, until K or P of what is accepted are found"
-    if few:
+    if few or walk.few_children:
         return
 
     def told() -> None:

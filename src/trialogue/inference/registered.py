@@ -25,8 +25,9 @@ WALKS: "Registry[type[Walk[Any]]]" = Registry(
         "backtracking": "trialogue.inference.walks.backtracking:Backtracking",
         "smc": "trialogue.inference.walks.sequential_monte_carlo:SequentialMonteCarlo",
         "weighted-rejection": "trialogue.inference.walks.weighted_rejection:WeightedRejection",
-        "action-level": "trialogue.inference.walks.value_guided:ActionLevel",
+        "action-level": "trialogue.inference.walks.action_level:ActionLevel",
         "value-guided": "trialogue.inference.walks.value_guided:ValueGuided",
+        "block-value-guided": "trialogue.inference.walks.block_value_guided:BlockValueGuided",
         "stationary-value-guided": "trialogue.inference.walks.value_guided:StationaryValueGuided",
     },
 )

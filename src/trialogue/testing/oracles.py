@@ -12,6 +12,7 @@ from trialogue.randomness import generator
 from trialogue.testing.requirements import require
 
 _ROWS = 6
+_ALIKE = 64
 
 
 @torch.inference_mode()
@@ -27,7 +28,8 @@ def check_oracle(
 
     Its answers are log-probabilities that sum to one, of `vocab_size` tokens; and they are those for the prefix, to
     `tolerance`, after any appends, rewinds and copies between rows, of children on scratch rows, and beside any others.
-    `capacity` is by default the longest sequence, or 12 where there is none that short.
+    What it says is sufficient of a prefix is so. `capacity` is by default the longest sequence, or 12 where there is
+    none that short.
 
     Raises `AssertionError` that says what is wrong.
     """
@@ -41,6 +43,37 @@ def check_oracle(
     for seed in seeds:
         for memory in (1, 4096):
             _check_schedule(oracle, asked, longest, first, steps, seed, memory, tolerance)
+        _check_sufficient(oracle, asked, longest, first, seed, tolerance)
+
+
+def _check_sufficient(
+    oracle: object, asked: Autoregressive, capacity: int, first: int, seed: int, tolerance: float
+) -> None:
+    """After prefixes of which the sufficient statistic is equal, the same tokens lead to the same laws."""
+    draw = generator(seed, "prefixes that are alike")
+    tokens = torch.randint(asked.vocab_size, (_ALIKE, capacity), generator=draw)
+    for length in range(first, capacity):
+        statistic = asked.sufficient(tokens, torch.full((_ALIKE,), length))
+        if statistic is None:
+            return
+        exchanged = tokens.clone()
+        exchanged[:, :length] = tokens[first_alike(statistic), :length]
+        for stop in range(length, capacity):
+            lengths = torch.full((_ALIKE,), stop)
+            both = (next_log_probs(asked, held, lengths).exp() for held in (tokens, exchanged))
+            far = (next(both) - next(both)).abs().amax(1) > tolerance
+            for row in far.nonzero()[:1, 0].tolist():
+                alike = [held[row, :stop].tolist() for held in (tokens, exchanged)]
+                told = f"it answers otherwise after {alike[0]} than after {alike[1]}, which"
+                require(False, oracle, f"{told} it says are alike from token {length} on")
+
+
+def first_alike(statistic: Tensor) -> Tensor:
+    """For each row of `statistic` (n, k) the first equal one (n,)."""
+    # There may be no column at all.
+    _, group = torch.nn.functional.pad(statistic, (0, 1)).unique(dim=0, return_inverse=True)
+    first = torch.full((len(group),), len(group)).scatter_reduce(0, group, torch.arange(len(group)), "amin")
+    return first[group]
 
 
 def _check_schedule(

@@ -12,6 +12,7 @@ from trialogue.inference.walks.engine import generate
 from trialogue.inference.walks.prompts import limits
 from trialogue.oracles import Autoregressive, Verifier, as_oracle, padded
 from trialogue.randomness import generator
+from trialogue.testing.oracles import first_alike
 from trialogue.testing.requirements import require
 
 _SCOPES = get_args(get_type_hints(Verifier)["scope"])
@@ -57,7 +58,8 @@ def check_verifier(
 
     Its values are finite, not negative, at most `most` and one per row; they depend on the prefix alone, and not on
     what is asked beside or before it, nor on the prompt where its scope is the completion (give two prompts or more for
-    that); what it says of all children is what it says of each; and it leaves the decoding as it is.
+    that); what it says of all children is what it says of each; behind prefixes whose residuals it says are equal the
+    same tokens have equal values; and it leaves the decoding as it is.
 
     Raises `AssertionError` that says what is wrong, and `InputError` as `generate` does.
     """
@@ -76,6 +78,7 @@ def check_verifier(
     values = _values(verifier, judged, sequences.batch(oracle, judged))
     _check_alone(verifier, judged, oracle, sequences, values)
     _check_children(verifier, judged, oracle, sequences)
+    _check_residuals(verifier, judged, oracle, sequences)
     if judged.scope == "completion":
         _check_prompts_do_not_matter(verifier, judged, oracle, sequences, prompts)
 
@@ -141,6 +144,31 @@ def _check_children(verifier: Any, judged: Verifier, oracle: Autoregressive, seq
         each = judged.values(children, torch.arange(len(part)))
         together = answers[part[:, 0], part[:, 1]]
         _require_close(verifier, together, each.double(), children, "among all children at once")
+
+
+def _check_residuals(verifier: Any, judged: Verifier, oracle: Autoregressive, sequences: _Sequences) -> None:
+    """Sequences of equal residuals are judged alike, and so is what the same tokens make of them."""
+    capacity = sequences.tokens.shape[1]
+    for length in range(capacity):
+        here = ((sequences.start <= length) & (length < sequences.lengths)).nonzero()[:, 0]
+        if not len(here):
+            continue
+        held = sequences.of(here)._replace(lengths=torch.full_like(here, length))
+        residuals = judged.residuals(held.batch(oracle, judged), torch.arange(len(here)))
+        if residuals is None:
+            return
+        alike = first_alike(torch.cat((residuals, held.start[:, None], held.limit[:, None]), 1))
+        exchanged = held.tokens.clone()
+        exchanged[:, :length] = held.tokens[alike, :length]
+        for stop in range(length, capacity + 1):
+            longer = (stop <= sequences.lengths[here]).nonzero()[:, 0]
+            if len(longer):
+                own = held._replace(lengths=torch.full_like(here, stop)).of(longer)
+                other, rows = own._replace(tokens=exchanged[longer]), torch.arange(len(longer))
+                due = judged.values(own.batch(oracle, judged), rows).double()
+                answers = judged.values(other.batch(oracle, judged), rows)
+                when = f"where its first {length} tokens are of what has an equal residual"
+                _require_close(verifier, answers, due, own, when)
 
 
 def _check_prompts_do_not_matter(

@@ -5,8 +5,11 @@ from .function import TextVerifier as TextVerifier
 from .function import Threshold as Threshold
 from .function import as_verifier as as_verifier
 from .grammar import GrammarVerifier as GrammarVerifier
+from .noisy_values import NoisyValues as NoisyValues
+from .outcomes import OutcomeReward as OutcomeReward
 from .probe import ProbeVerifier as ProbeVerifier
 from .python_file import pydantic_verifier as pydantic_verifier
 from .python_file import python_verifier as python_verifier
 from .random import RandomVerifier as RandomVerifier
+from .rollouts import RolloutValues as RolloutValues
 from .values import TableValues as TableValues

@@ -202,7 +202,8 @@ class LanguageVerifier(Verifier):
             held = next((cut for cut in range(len(key) - 8, 0, -8) if key[:cut] in self._matchers), 0)
             matcher = self._matchers.get(key[:held], self._start).deep_copy()
             consumed = held // 8
-        if matcher.try_consume_tokens(tokens[consumed:]) == len(tokens) - consumed:
+        consumed += matcher.try_consume_tokens(tokens[consumed:])
+        if consumed == len(tokens):
             self._keep(key, matcher)
             return matcher
         if matcher.is_error():

@@ -17,7 +17,17 @@ class RandomVerifier(Verifier):
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Values (n,) of the sequences in `rows` (n,)."""
-        tokens, lengths = decoding.tokens[rows].tolist(), decoding.lengths[rows].tolist()
-        prefixes = [tuple(row[:length]) for row, length in zip(tokens, lengths, strict=True)]
-        keys = torch.tensor([seed_of(self._seed, prefix) for prefix in prefixes], dtype=torch.int64)
-        return Streams(self._seed, keys).uniform(torch.arange(len(rows)))
+        return uniform_of_prefixes(self._seed, decoding, rows)
+
+
+def uniform_of_prefixes(seed: int, decoding: Decoding, rows: Tensor) -> Tensor:
+    """A uniform number (n,) float64 in [0, 1) for each of the prefixes in `rows` (n,), by `seed` and prefix alone."""
+    keys = keys_of_prefixes(seed, decoding, rows)
+    return Streams(seed, keys).uniform(torch.arange(len(rows)))
+
+
+def keys_of_prefixes(seed: int, decoding: Decoding, rows: Tensor) -> Tensor:
+    """A key (n,) int64 of random streams for each of the prefixes in `rows` (n,), by `seed` and prefix alone."""
+    tokens, lengths = decoding.tokens[rows].tolist(), decoding.lengths[rows].tolist()
+    prefixes = [tuple(row[:length]) for row, length in zip(tokens, lengths, strict=True)]
+    return torch.tensor([seed_of(seed, prefix) for prefix in prefixes], dtype=torch.int64)

@@ -26,7 +26,7 @@ def failure(
         return walk.failure
     if walk.rows_per_sample > 1:
         return f"all {walk.rows_per_sample} rows were rejected"
-    reason = "no token allowed"
+    reason = walk.fails_by
     if cut and not walk.masks_first:
         reason += " of those that temperature, top_k, top_p and min_p leave"
     # The token that comes last must complete the text: with more room there might have been another.

@@ -1,6 +1,6 @@
-"""VGB, value-guided sampling with stochastic backtracking (thesis Algorithm 2), and the rule that never goes back.
+"""VGB, value-guided sampling with stochastic backtracking (thesis Algorithm 2).
 
-All walk on the tree of completions, whose node y holds the value V(y): the verifier's answer, at a complete sequence
+Both walk on the tree of completions, whose node y holds the value V(y): the verifier's answer, at a complete sequence
 its outcome. An edge from y to its child ya conducts c(ya) = p(ya) V(ya), with p the oracle's law.
 
 `candidates` and `nucleus` limit the children of a node to those that top-k and top-p keep of the oracle's law on the
@@ -19,14 +19,12 @@ from torch import Tensor
 
 from trialogue.errors import one_of, probability, truth_value, whole_number
 from trialogue.inference.cut import Cut
-from trialogue.inference.walks.batch import Children
+from trialogue.inference.walks.guidance import weighed_children
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.walk import (
     NoState,
     Walk,
-    log_values_as_given,
-    require_support,
 )
 from trialogue.oracles import Decoding, StateT
 from trialogue.randomness import Choose
@@ -46,33 +44,6 @@ class Course(NamedTuple):
     tries: Tensor
 
 
-class Weighed(NamedTuple):
-    """Logarithm (rows,) float64 of target over proposal."""
-
-    log_weight: Tensor
-
-
-def weighed_children(decoding: Decoding, rows: Tensor, verifier: Judge, cut: Cut) -> Children:
-    """The children of `rows` (n,), which are not complete, with weights p(a|y) V(ya); a query of each row.
-
-    Of those of positive value only what `cut` keeps of the oracle's law on them.
-    """
-    log_probs = decoding.log_probs(rows)
-
-    def weigh(some: Tensor) -> Tensor:
-        laws = log_probs[some].double()
-        require_support(laws)
-        if cut.nothing:
-            return laws + verifier.children(rows[some], laws > -math.inf).log()
-        values = verifier.leading_children(rows[some], laws, verdicts=True, cut=cut)
-        allowed = laws.masked_fill(values <= 0, -math.inf)
-        open_ = (allowed.amax(1) > -math.inf).nonzero()[:, 0]
-        allowed[open_] = allowed[open_].masked_fill(cut(allowed[open_]) == -math.inf, -math.inf)
-        return allowed + values.log()
-
-    return verifier.weighed_children(rows, weigh)
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Backtracking(Walk[StateT]):
     """A walk that goes up as well."""
@@ -89,6 +60,16 @@ class _Backtracking(Walk[StateT]):
             whole_number("candidates", self.candidates, 1)
         probability("nucleus", self.nucleus, zero=False)
         probability("momentum", self.momentum)
+
+    @property
+    def few_children(self) -> bool:
+        """Where there are candidates."""
+        return not Cut(self.candidates, self.nucleus).nothing
+
+    @property
+    def fails_by(self) -> str:
+        """Below the first token there is always a way back."""
+        return "no first token has a value above 0"
 
     def _walk(
         self, decoding: Decoding, moves: Moves, rows: Tensor, up: Tensor, verifier: Judge, choose: Choose
@@ -157,14 +138,16 @@ class ValueGuided(_Backtracking[NoState | Heading]):
     `lazy` waits with probability 1/2 before each move, which makes the walk aperiodic. By default the walk stops at the
     first leaf, as in the experiments; with `stop_at_leaf=False` it walks on, and a run of `max_steps=T` returns
     y^(T), whose law given that it is a leaf tends to the restricted law whatever the positive values inside the tree
-    (`StationaryValueGuided` returns it by itself). The first leaf has the restricted law only where the values inside
-    are exact and all leaves are equally deep. A row none of whose neighbours has weight fails.
+    (`StationaryValueGuided` returns it by itself). Without momentum the first leaf has the restricted law only
+    where the values inside are exact and all leaves are equally deep. A row none of whose neighbours has weight fails.
 
     `candidates` limits children to the k most probable tokens of positive value, `nucleus` to the most probable ones
     that reach this share of their mass: the target is then p(x) V(x) on the sequences of such tokens. With `momentum`
     m in (0, 1] the walk keeps its direction (Hayes and Sinclair's lifting): turning back weighs m min(V(y), S(y)) less,
-    where S(y) is what all children weigh. The stationary law of nodes is the same; where the values are exact a walk of
-    momentum 1 never turns, and reaches a leaf, of the restricted law, in as many moves as that has tokens.
+    where S(y) is what all children weigh. The stationary law of nodes is the same. Where the values are exact a walk of
+    momentum 1 never turns, and reaches a leaf of the restricted law in as many moves as that has tokens. Where V(y) is
+    at least S(y) everywhere, as for 0/1 values that are never wrong about a prefix, it turns with the mass that is
+    missing and goes all the way up: its first leaf has exactly the restricted law, however deep leaves are.
     """
 
     stop_at_leaf: bool = True
@@ -193,7 +176,7 @@ class ValueGuided(_Backtracking[NoState | Heading]):
 
 @dataclass(frozen=True, kw_only=True)
 class StationaryValueGuided(_Backtracking[Course]):
-    """The walk of `ValueGuided` as it is analysed: T steps from the root, and a node of the path is returned.
+    """The value-guided walk as it is analysed: T steps from the root, and a node of the path is returned.
 
     `node` says which: "uniform" y^(i) with i uniform on 1..T, as in the theory, "last" y^(T). Nothing is walked beyond
     the node that is returned. If it is no leaf, the walk begins anew (footnote 13): at most `tries` times in all, then
@@ -217,6 +200,13 @@ class StationaryValueGuided(_Backtracking[Course]):
             whole_number("steps", self.steps, 1)
         if self.tries is not None:
             whole_number("tries", self.tries, 1)
+
+    @property
+    def fails_by(self) -> str:
+        """A bounded number of tries may also end without a leaf."""
+        if self.tries is None:
+            return super().fails_by
+        return f"{super().fails_by}, or no leaf was met in {self.tries} tries"
 
     def init(self, decoding: Decoding) -> Course:
         """No try has begun."""
@@ -252,46 +242,3 @@ class StationaryValueGuided(_Backtracking[Course]):
         number = torch.arange(1, int(most.max()) + 1)
         weights = torch.zeros(len(rows), len(number), dtype=torch.float64)
         return 1 + choose(weights.masked_fill(number > most[:, None], -math.inf), rows)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ActionLevel(Walk[Weighed]):
-    """Draw each token a after y with weight p(a|y) V(ya), and never go back: action-level value-guided sampling.
-
-    What it samples is the product over tokens of p(a|y) V(ya) / S(y), S(y) = sum over a of p(a|y) V(ya): for 0/1 values
-    masked decoding, and the restricted law for exact values only. Errors of the values multiply along the sequence.
-    The log-weight of a sample is that of p(x) V(x) over this law, so that E[exp(log_weight) f(x)] = sum over x of
-    p(x) V(x) f(x) for any f, provided that a prefix of value zero has no continuation of positive value: it is
-    sequential Monte Carlo with a mask and one particle. A row none of whose children has weight fails with weight zero.
-    """
-
-    uses = "weights"
-    weighted = True
-    goes_back = False
-
-    def init(self, decoding: Decoding) -> Weighed:
-        """Weight one."""
-        return Weighed(torch.zeros(len(decoding.lengths), dtype=torch.float64))
-
-    def step(
-        self, decoding: Decoding, state: Weighed, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, Weighed]:
-        """Append a child to every row that is not complete."""
-        moves, rows = Moves.stay(decoding), decoding.growing
-        moves.done.copy_(decoding.complete)
-        log_weight = state.log_weight + log_values_as_given(decoding, verifier)
-        if len(rows):
-            tokens, weights = weighed_children(decoding, rows, verifier, Cut())
-            total = weights.logsumexp(1)
-            log_weight[rows] += total
-            inner = (decoding.lengths[rows] > decoding.start[rows]).nonzero()[:, 0]
-            if len(inner):
-                log_weight[rows[inner]] -= verifier.values(rows[inner]).log()
-            dead = total == -math.inf
-            log_weight[rows[dead]] = -math.inf
-            moves.done[rows[dead]] = True
-            rows, tokens, weights = rows[~dead], tokens[~dead], weights[~dead]
-        if len(rows):
-            index = choose(weights, rows)
-            moves.token[rows] = tokens.gather(1, index[:, None])[:, 0]
-        return moves, Weighed(log_weight)

@@ -70,6 +70,16 @@ class Walk(ABC, Generic[StateT]):
         return 1
 
     @property
+    def few_children(self) -> bool:
+        """Whether it needs the values of the likeliest children alone."""
+        return False
+
+    @property
+    def fails_by(self) -> str:
+        """Why a sample fails that has no way on, in words."""
+        return "no token allowed"
+
+    @property
     def keeps_prompts(self) -> bool:
         """Whether samples begin with their prompts: no walk goes back into those, unless it says so."""
         return True

@@ -17,7 +17,7 @@ STRIDES_FORCED = (1, 2, 4, 8)
 QUOTAS, STRIDES = (1, 2, 4), (2, 4, 6)
 TOP_PS = (0.9, 1.0)
 CLUSTERS = (2, 8)
-BATCHES = {1: 100, 32: 500, 1024: 2000}
+BATCHES = {1: 40, 32: 320, 1024: 1024}
 """Rows that move at once where seconds are measured, and the prompts that are then completed."""
 CANDIDATES = 4
 

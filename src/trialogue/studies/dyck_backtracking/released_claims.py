@@ -1,7 +1,7 @@
 """Claims about Algorithm 1 as the released code does it, beside those about Algorithm 1 as printed; all are ours."""
 
 from trialogue.ledger import Claim
-from trialogue.studies.dyck_backtracking.quantities import errors_ratio, inducing
+from trialogue.studies.dyck_backtracking.quantities import inducing
 
 RELEASED_CLAIMS = (
     Claim(
@@ -21,17 +21,19 @@ RELEASED_CLAIMS = (
         "ours",
     ),
     Claim(
-        "quota-extends-one-path",
-        "As printed, more than 90 % of the completions at a quota of 4 are those at a quota of 1, mean over strides.",
-        inducing("backtracking", "same_as_at_first_quota", quota=4) > 0.9,
-        "Table 3.2 (control not in the thesis)",
-        origin="ours",
+        "quota-changes-nothing-as-printed",
+        "As printed, a quota of 4 is as accurate as one of 1, mean over strides (difference within 2 points).",
+        (inducing("backtracking", quota=4) - inducing("backtracking", quota=1)).near(0, margin=0.02),
+        "Table 3.2",
+        "0.508 to 0.734",
+        "ours",
     ),
     Claim(
-        "released-leaves-fewer",
-        "With the redo as released the trained verifier leaves fewer errors at top-p 0.9 than as printed (log ratio).",
-        errors_ratio("trained, as released", "trained", 0.9).log() < 0,
-        "Table 3.3 (the other reading of the redo)",
-        origin="ours",
+        "released-is-more-accurate",
+        "With the redo as released the trained verifier gains more than as printed, mean over Q and B.",
+        inducing("released") - inducing("backtracking") > 0,
+        "Table 3.2 (the other reading of the redo)",
+        "0.620 (mean of nine cells)",
+        "ours",
     ),
 )

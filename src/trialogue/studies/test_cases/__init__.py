@@ -23,17 +23,16 @@ are counted in blocks; the thesis counts from zero, and its last layer is here r
 """
 
 from trialogue.ledger import Study
-from trialogue.studies.test_cases.claims import CLAIMS, NUMBERS
+from trialogue.studies.test_cases.claims import CLAIMS, NUMBERS, THESIS
 from trialogue.studies.test_cases.config import PRESETS
 from trialogue.studies.test_cases.figures import FIGURES
 from trialogue.studies.test_cases.measure import parts
-from trialogue.studies.test_cases.statements import THESIS
 from trialogue.studies.test_cases.tables import TABLES
 
 STUDY = Study(
     module=__name__,
     source=f"{THESIS}: Tables 3.6, 3.9 to 3.13, 3.15 and 3.17, Figures 3.3 and 3.4, Algorithm 1",
-    version=3,
+    version=2,
     presets=PRESETS,
     parts=parts,
     claims=CLAIMS,

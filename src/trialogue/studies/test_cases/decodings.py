@@ -1,6 +1,5 @@
 """The decodings: Algorithm 1 with its verifiers and ablations, and every baseline."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -86,15 +85,6 @@ TOP_PS = (0.0, 0.7, 0.8, 0.9, 0.95, 1.0)
 TEMPERATURES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2)
 
 
-GRID = tuple(
-    DecodingRule(top_p=top_p, temperature=temperature)
-    for top_p in TOP_PS
-    if top_p > 0
-    for temperature in TEMPERATURES
-)
-"""Nucleus sampling at the settings of Table 3.13; greedy decoding is the rest of the thesis' search."""
-
-
 def block_best_of(n: int) -> DecodingRule:
     """Block best-of-n at the baseline's setting."""
     return DecodingRule(judge="trained", candidates=n)
@@ -110,28 +100,13 @@ def out_of_distribution(decoding: DecodingRule) -> DecodingRule:
     return replace(decoding, out_of_distribution=True)
 
 
-def ablations(last: int | None, depths: Sequence[int], misleading: bool) -> list[DecodingRule]:
-    """What claims are about besides `MAIN` (Tables 3.6, 3.9, 3.10, 3.11 and 3.15).
-
-    `last` is the layer that the config's is held against, None where it is the last itself; `misleading` says whether
-    functions are also named after something else.
-    """
-    wide = [kind for rule in (WIDE, WIDE_LONG_STRIDE, HOT) for kind in (rule, below_half(rule))]
+def grids(layers: tuple[int, ...], depths: tuple[int, ...]) -> list[DecodingRule]:
+    """What Tables 3.6, 3.9, 3.10, 3.11, 3.13 and 3.15 have besides `MAIN`; some of these are in both."""
     return [
-        WIDE_BASELINE,
-        HOT_BASELINE,
-        *wide,
-        *([] if last is None else [replace(TRAINED, layer=last)]),
-        *(replace(TRAINED, depth=depth) for depth in depths if depth > 1),
-        *(map(out_of_distribution, (BASELINE, TRAINED)) if misleading else ()),
-    ]
-
-
-def grids(layers: tuple[int, ...], misleading: bool) -> list[DecodingRule]:
-    """What only tables, and the claim about the best setting, are about; some of these are in the others too."""
-    return [
-        *GRID,
+        *(DecodingRule(top_p=p, temperature=t) for p in TOP_PS if p > 0 for t in TEMPERATURES),
         *(replace(TRAINED, layer=layer) for layer in layers),
         *(replace(HIGH, layer=layer) for layer in layers if layer == -1),
-        *([out_of_distribution(HIGH)] if misleading else ()),
+        *(replace(TRAINED, depth=depth) for depth in depths),
+        *(kind for wide in (WIDE, WIDE_LONG_STRIDE, HOT) for kind in (wide, below_half(wide))),
+        *map(out_of_distribution, (BASELINE, TRAINED, HIGH)),
     ]

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,77 +10,71 @@ from typing import Any
 import torch
 
 from trialogue.data.list_append.cases import Evaluation, distinct_correct, evaluate
-from trialogue.inference import Ancestral, Backtracking, BlockBestOfN, Samples, generate, truncated
+from trialogue.inference import (
+    Ancestral,
+    Backtracking,
+    BlockBestOfN,
+    ProbeVerifier,
+    RandomVerifier,
+    Samples,
+    Threshold,
+    generate,
+    truncated,
+)
 from trialogue.inference.walks.walk import Walk
 from trialogue.ledger import Part
+from trialogue.oracles import Verifier
 from trialogue.randomness import seed_of
-from trialogue.studies.test_cases.config import ALONE, BATCH, Config
-from trialogue.studies.test_cases.decodings import BASELINE, TRAINED, DecodingRule, block_best_of
-from trialogue.studies.test_cases.examples import Kind
-from trialogue.studies.test_cases.judges import Prompt, judge_of
+from trialogue.studies.test_cases.config import Config
+from trialogue.studies.test_cases.decodings import DecodingRule
+from trialogue.studies.test_cases.examples import GroundTruth, Kind
 from trialogue.studies.test_cases.models import TextOracle, collected, oracle_of, trained_verifier
 
 Rows = Iterator[dict[str, Any]]
-
-TIMED = (BASELINE, TRAINED, block_best_of(4))
-"""Walks whose queries are held against seconds."""
 
 _SHORTEST_BLOCK = 3  # tokens: a shorter line holds no case
 _SAMPLES_OF_A_SEED = 1_000_000
 
 
 def parts(config: Config) -> list[Part]:
-    """Those of the surrogate's repetitions, then those of the model's: a lane for what is drawn together."""
-    setups = [config.beside(), config] if config.surrogate_seeds else [config]
-    return [
-        part
-        for place, setup in enumerate(setups)
-        for first in range(0, len(setup.seeds), setup.together)
-        for part in _parts_of(setup, setup.seeds[first : first + setup.together], place < len(setups) - 1)
-    ]
+    """Per verifier: its completions, its probes, and one part per decoding, all in one lane."""
+    return [part for verifier in range(config.verifiers) for part in _parts_of(config, verifier)]
 
 
-def _parts_of(config: Config, seeds: Sequence[int], beside: bool) -> Iterator[Part]:
-    lane = f"{'scratch-' if beside else ''}{seeds[0]}"
-
+def _parts_of(config: Config, verifier: int) -> Iterator[Part]:
     def part(table: str, suffix: str, measure: Callable[..., Rows], *settings: Any) -> Part:
-        columns = {"table": table, "beside": beside}
-        return Part(f"{lane}-{table}{suffix}", partial(measure, config, *settings), lane, columns)
+        measured = partial(measure, config, verifier, *settings)
+        return Part(
+            f"{verifier}-{table}{suffix}", measured, str(verifier), {"table": table, "verifier": verifier}
+        )
 
-    for seed in seeds:
-        yield part("collect", f"-{seed}", measure_collection, seed)
-        yield part("probe", f"-{seed}", measure_probe, seed)
-    drawn: dict[DecodingRule, list[int]] = {}
-    for seed in seeds:
-        for decoding in config.decodings(seed):
-            drawn.setdefault(decoding, []).append(seed)
-    for decoding, own in drawn.items():
-        yield part("draw", f"-{decoding.name}", measure_decoding, own, decoding)
-    for seed in seeds:
-        if seed in config.seeds[: config.timed]:
-            yield part("time", f"-{seed}", measure_time, seed)
+    for place in range(config.collection_parts):
+        yield part("collect", f"-{place}", measure_collection, place)
+    yield part("probe", "", measure_probe)
+    for decoding in config.decodings():
+        yield part("draw", f"-{decoding.name}", measure_decoding, decoding)
 
 
-def measure_collection(config: Config, seed: int, artifacts: Path) -> Rows:
+def measure_collection(config: Config, verifier: int, part: int, artifacts: Path) -> Rows:
     """How the completions that a verifier learns from go wrong: a count for each first error."""
-    oracle = oracle_of(config, seed, artifacts)
+    oracle = oracle_of(config, artifacts)
     found: Counter[str] = Counter()
-    for completion in collected(config, seed, artifacts):
+    for completion in collected(config, verifier, part, artifacts):
         text = oracle.tokenization.text(completion.tokens[completion.start :])
         error = evaluate(text, completion.name, config.cases, final=completion.ended).error
         found["none" if error is None else error.value] += 1
     for error_name, count in sorted(found.items()):
-        yield {"seed": seed, "error": error_name, "count": count}
+        yield {"seed": config.seeds[verifier], "error": error_name, "count": count}
 
 
-def measure_probe(config: Config, seed: int, artifacts: Path) -> Rows:
+def measure_probe(config: Config, verifier: int, artifacts: Path) -> Rows:
     """Validation accuracy of the probes on every layer and of every depth (Tables 3.9 and 3.11)."""
     settings: list[tuple[Kind, int, int]] = [("token", layer, 1) for layer in config.layers]
     settings += [("token", config.layer, depth) for depth in config.depths if depth > 1]
     for kind, layer, depth in (*settings, ("block", config.layer, 1)):
-        trained = trained_verifier(config, seed, kind, layer, depth, artifacts)
+        trained = trained_verifier(config, verifier, kind, layer, depth, artifacts)
         yield {
-            "seed": seed,
+            "seed": config.seeds[verifier],
             "kind": kind,
             "layer": layer,
             "depth": depth,
@@ -92,82 +86,18 @@ def measure_probe(config: Config, seed: int, artifacts: Path) -> Rows:
         }
 
 
-def measure_decoding(config: Config, seeds: Sequence[int], decoding: DecodingRule, artifacts: Path) -> Rows:
+def measure_decoding(config: Config, verifier: int, decoding: DecodingRule, artifacts: Path) -> Rows:
     """One row per repetition and number of runs drawn so far: distinct correct cases, and queries (Figure 3.3)."""
-    oracle = oracle_of(config, seeds[0], artifacts)
+    oracle, seeds = oracle_of(config, artifacts), config.repetitions(verifier)
     runs = 1 if decoding.greedy else config.runs
     prompts = [
         (seed, *prompt) for seed in seeds for prompt in config.prompts(seed, decoding.out_of_distribution)
     ]
+    encoded = [oracle.tokenization.encode(text) for _, _, text in prompts]
+    names = {tuple(tokens): name for tokens, (_, name, _) in zip(encoded, prompts, strict=True)}
+    judge = _judge(config, verifier, decoding, oracle, names, artifacts)
     in_repetition = config.names * runs
     ids = [seed * _SAMPLES_OF_A_SEED + place for seed in seeds for place in range(in_repetition)]
-    samples, spent = _drawn(
-        config,
-        decoding,
-        oracle,
-        prompts,
-        artifacts,
-        num_samples=runs,
-        batch_size=max(config.batch_size, decoding.candidates),
-        sample_ids=torch.tensor(ids),
-    )
-    texts = samples.texts()
-    for place, seed in enumerate(seeds):
-        own = range(place * in_repetition, (place + 1) * in_repetition)
-        evaluations = [evaluate(texts[index], prompts[index // runs][1], config.cases) for index in own]
-        shared = {"decoding": decoding.name, "cpu_seconds": spent / len(seeds)}
-        for row in _progress(config, runs, evaluations, samples, own):
-            yield {"seed": seed, **shared, **row}
-
-
-def measure_time(config: Config, seed: int, artifacts: Path) -> Rows:
-    """Queries and seconds by walk, rows moved at once and length (section 3.4.1), on the prompts of a repetition."""
-    oracle = oracle_of(config, seed, artifacts)
-    prompts = [(seed, *prompt) for prompt in config.prompts(seed, False)]
-    settings = [(decoding, rows, config.max_new_tokens) for decoding in TIMED for rows in (ALONE, BATCH)]
-    shorter = (config.max_new_tokens // 4, config.max_new_tokens // 2)
-    settings += [(decoding, ALONE, length) for decoding in TIMED[:2] for length in shorter]
-    for decoding, rows, length in settings:
-        # A sample of block best-of-n moves n rows; a batch holds as many rows whatever the walk.
-        samples_at_once = max(1, rows // max(1, decoding.candidates))
-        chosen = prompts[: 1 if rows == ALONE else len(prompts)]
-        samples, spent = _drawn(
-            config,
-            decoding,
-            oracle,
-            chosen,
-            artifacts,
-            num_samples=-(-samples_at_once // len(chosen)),
-            batch_size=max(rows, decoding.candidates),
-            max_new_tokens=length,
-        )
-        yield {
-            "seed": seed,
-            "decoding": decoding.name,
-            "at_once": rows,
-            "tokens": length,
-            "queries": int(samples.queries.sum()),
-            "cpu_seconds": spent,
-        }
-
-
-def _drawn(
-    config: Config,
-    decoding: DecodingRule,
-    oracle: TextOracle,
-    prompts: Sequence[tuple[int, str, str]],
-    artifacts: Path,
-    *,
-    max_new_tokens: int | None = None,
-    **sampling: Any,
-) -> tuple[Samples, float]:
-    """Samples of `prompts`, each with its repetition and its name, and the CPU seconds that drawing them took."""
-    encoded = [oracle.tokenization.encode(text) for _, _, text in prompts]
-    repetitions: Mapping[Prompt, int] = {
-        tuple(tokens): seed for tokens, (seed, _, _) in zip(encoded, prompts, strict=True)
-    }
-    names = {tuple(tokens): name for tokens, (_, name, _) in zip(encoded, prompts, strict=True)}
-    judge = judge_of(config, decoding, oracle, repetitions, names, artifacts)
     began = time.process_time()
     samples = generate(
         truncated(
@@ -178,12 +108,21 @@ def _drawn(
         encoded,
         walk=_walk(decoding, oracle),
         verifier=judge,
-        max_new_tokens=max_new_tokens or config.max_new_tokens,
+        num_samples=runs,
+        max_new_tokens=config.max_new_tokens,
+        batch_size=max(config.batch_size, decoding.candidates),
         stop=_after_last_case(config, oracle) if decoding.candidates else None,
         seed=seed_of(0, "draws", decoding.name),
-        **sampling,
+        sample_ids=torch.tensor(ids),
     )
-    return samples, time.process_time() - began
+    spent = time.process_time() - began
+    texts = samples.texts()
+    for place, seed in enumerate(seeds):
+        own = range(place * in_repetition, (place + 1) * in_repetition)
+        evaluations = [evaluate(texts[index], prompts[index // runs][1], config.cases) for index in own]
+        shared = {"decoding": decoding.name, "cpu_seconds": spent / len(seeds)}
+        for row in _progress(config, runs, evaluations, samples, own):
+            yield {"seed": seed, **shared, **row}
 
 
 def _progress(
@@ -217,6 +156,27 @@ def _walk(decoding: DecodingRule, oracle: TextOracle) -> Walk[Any]:
     if decoding.quota:
         return Backtracking(decoding.quota, decoding.stride, argmax_redo=decoding.argmax_redo)
     return Ancestral()
+
+
+def _judge(
+    config: Config,
+    verifier: int,
+    decoding: DecodingRule,
+    oracle: TextOracle,
+    names: dict[tuple[int, ...], str],
+    artifacts: Path,
+) -> Verifier | None:
+    if decoding.judge == "trained":
+        kind: Kind = "block" if decoding.candidates else "token"
+        layer = config.layer if decoding.layer is None else decoding.layer
+        trained = trained_verifier(config, verifier, kind, layer, decoding.depth or 1, artifacts)
+        probe = ProbeVerifier(trained.probe, layer)
+        return probe if decoding.candidates else Threshold(probe, decoding.threshold)
+    if decoding.judge == "random":
+        return Threshold(RandomVerifier(config.seeds[verifier]), decoding.threshold)
+    if decoding.judge == "ground truth":
+        return GroundTruth(names, oracle.tokenization, config.cases, oracle.eos)
+    return None
 
 
 def _after_last_case(config: Config, oracle: TextOracle) -> Any:

@@ -77,9 +77,6 @@ PUBLISHED: dict[decodings.DecodingRule, Published] = {
 }  # fmt: skip
 """The same with Tables 3.9, 3.11, 3.12, 3.15 and 3.17, which print no queries."""
 
-REQUESTED = 800
-"""Cases that a repetition of the thesis asks for."""
-
 LAYER = 28
 """The layer of every number of which Table 3.13 does not say another."""
 

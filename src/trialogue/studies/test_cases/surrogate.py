@@ -1,4 +1,4 @@
-"""A language model small enough to be trained anew in every repetition, in a minute.
+"""A language model small enough for seconds, for the preset `smoke`.
 
 A transformer over a few dozen tokens learns completions with known flaws: each line is wrong with probability 0.15
 (the item comes first, is dropped, or is another one), and with probability 0.3 lines are missing and a further function
@@ -37,9 +37,8 @@ _PIECES = (
     *string.ascii_lowercase,
 )
 _PIECE = re.compile("|".join(map(re.escape, sorted(_PIECES, key=len, reverse=True))))
-_NAMES, _WRONG, _SHORT = 400, 0.15, 0.3
-_BATCH = 32
-_BESIDES_CASES, _OF_A_LINE, _OF_AN_ITEM = 18, 9, 4  # tokens, at most
+_NAMES, _LONGEST, _WRONG, _SHORT = 400, 2, 0.15, 0.3
+_STEPS, _BATCH = 400, 32
 
 
 class PieceTokens:
@@ -82,24 +81,16 @@ def surrogate_prompt(name: str) -> str:
     return f"{name}\n"
 
 
-@cache
-def surrogate_names(seed: int) -> list[str]:
-    """The names that the surrogate of a repetition learns from."""
-    return random_names(_NAMES, seed_of(seed, "surrogate"), TRAINING_NAMES)
-
-
-def surrogate_completion(name: str, cases: int, longest: int, draw: np.random.Generator) -> str:
-    """A completion with the flaws that the surrogate is to learn, of lists of up to `longest` items."""
+def surrogate_completion(name: str, cases: int, draw: np.random.Generator) -> str:
+    """A completion with the flaws that the surrogate is to learn."""
     short = draw.random() < _SHORT
-    lines = [
-        _line(name, longest, draw) for _ in range(draw.integers(1, cases) if short and cases > 1 else cases)
-    ]
+    lines = [_line(name, draw) for _ in range(draw.integers(1, cases) if short and cases > 1 else cases)]
     other = "".join(draw.choice(list(string.ascii_lowercase), 3))
     return "".join(lines) + (f"def {other}()\n" if short else "")
 
 
-def _line(name: str, longest: int, draw: np.random.Generator) -> str:
-    length = int(draw.integers(0, longest + 1))
+def _line(name: str, draw: np.random.Generator) -> str:
+    length = int(draw.integers(0, _LONGEST + 1))
     *items, item = draw.integers(0, 10, length + 1).tolist()
     right = [*items, item]
     if draw.random() < _WRONG:
@@ -108,26 +99,27 @@ def _line(name: str, longest: int, draw: np.random.Generator) -> str:
     return f"assert {name}({items}, {item}) == {right}\n"
 
 
-def trained_surrogate(cases: int, longest: int, steps: int, seed: int, artifacts: Path) -> Surrogate:
-    """The surrogate of the repetition `seed`, for prompts of so many `cases`, from `artifacts` if it is there."""
+def trained_surrogate(cases: int, artifacts: Path) -> Surrogate:
+    """The surrogate for prompts of so many `cases`, from `artifacts` if it is there."""
     config = TransformerConfig(
-        vocab_size=len(_PIECES),
-        max_length=_BESIDES_CASES + cases * (_OF_A_LINE + _OF_AN_ITEM * longest),
-        layers=2,
-        width=64,
-        heads=4,
-        mlp_width=256,
+        vocab_size=len(_PIECES), max_length=12 + 20 * cases, layers=2, width=64, heads=4, mlp_width=256
     )
-    training = TrainingConfig(steps=steps, batch_size=_BATCH, seed=seed)
-    data = partial(_completions, cases, longest, seed)
-    return Surrogate(trained(Recipe(Transformer, config, data, training), artifacts).network)
+    training = TrainingConfig(steps=_STEPS, batch_size=_BATCH)
+    return Surrogate(
+        trained(Recipe(Transformer, config, partial(_completions, cases), training), artifacts).network
+    )
 
 
-def _completions(cases: int, longest: int, seed: int, step: int) -> tuple[Tensor, Tensor]:
+@cache
+def _names() -> list[str]:
+    return random_names(_NAMES, seed_of(0, "surrogate"), TRAINING_NAMES)
+
+
+def _completions(cases: int, step: int) -> tuple[Tensor, Tensor]:
     """The batch of a step: tokens and lengths."""
-    draw, tokenization = numpy_generator(seed, "surrogate", step), PieceTokens()
+    draw, tokenization = numpy_generator(0, "surrogate", step), PieceTokens()
     texts = [
-        surrogate_prompt(name) + surrogate_completion(name, cases, longest, draw)
-        for name in draw.choice(surrogate_names(seed), _BATCH).tolist()
+        surrogate_prompt(name) + surrogate_completion(name, cases, draw)
+        for name in draw.choice(_names(), _BATCH).tolist()
     ]
     return padded([tokenization.encode(text) for text in texts])

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pandas import DataFrame
 
 from trialogue.ledger import Cells, Quantity, ResultTable, Rows
+from trialogue.studies.test_cases.claims import THESIS
 from trialogue.studies.test_cases.decodings import (
     BASELINE,
     GREEDY,
@@ -31,41 +32,26 @@ from trialogue.studies.test_cases.decodings import (
     block_best_of,
     out_of_distribution,
 )
-from trialogue.studies.test_cases.efficiency_tables import EFFICIENCY_TABLES
 from trialogue.studies.test_cases.published import LAYER, MODEL, PUBLISHED, VALIDATION
 from trialogue.studies.test_cases.quantities import measured, per_query, validation
-from trialogue.studies.test_cases.statements import THESIS
 
 _HEAD = "distinct accuracy"
 _VALIDATION = "validation accuracy"
-_SURROGATE = "surrogate: "
 _OTHERS = {"random verifier": RANDOM, "no verifier": BASELINE}
-_SPREAD = "± one standard deviation over repetitions, each with verifiers of its own"
+_SPREAD = "± one standard deviation over repetitions, of validation accuracies over verifiers"
 _DEVIATIONS = (
     "the thesis runs CodeLlama-7B on prompts without a demonstration of the target function, with 8 cases of at most "
     "384 tokens; but in the preset paper ours is a smaller model whose prompts hold one demonstration, with 4 cases of "
-    "at most 96 tokens; the surrogate is a transformer that each repetition trains from scratch, at 10 names, 10 runs "
-    "and 4 cases"
+    "at most 96 tokens"
 )
 
 
-def _of_model(decoding: DecodingRule) -> dict[str, Quantity]:
+def _line(decoding: DecodingRule) -> dict[str, Quantity]:
     return {
         _HEAD: measured(decoding),
         "queries": measured(decoding, "queries"),
         "distinct correct per 100 queries": per_query(decoding),
     }
-
-
-def _of_surrogate(decoding: DecodingRule) -> dict[str, Quantity]:
-    return {
-        _SURROGATE + _HEAD: measured(decoding, beside=True),
-        _SURROGATE + "per 100 queries": per_query(decoding, beside=True),
-    }
-
-
-def _line(decoding: DecodingRule) -> dict[str, Quantity]:
-    return _of_model(decoding) | _of_surrogate(decoding)
 
 
 def _lines(decodings: Mapping[str, DecodingRule]) -> dict[str, dict[str, Quantity]]:
@@ -109,23 +95,18 @@ def _layer(layer: int, threshold: float, model: str) -> str:
 
 def _layers(rows: Rows) -> Cells:
     probes = rows.where("probe", kind="token", depth=1)
-    layers = probes[["model", "beside", "layer", "chosen"]].drop_duplicates().itertuples(index=False)
+    layers = probes[["model", "layer", "chosen"]].drop_duplicates().itertuples(index=False)
     return {
-        _layer(layer, kind.threshold, model): {
-            _SURROGATE * beside + _VALIDATION: validation(beside, kind="token", layer=layer, depth=1)
-        }
-        | (_of_surrogate if beside else _of_model)(kind if chosen else replace(kind, layer=layer))
-        for model, beside, layer, chosen in layers
+        _layer(layer, kind.threshold, model): {_VALIDATION: validation(kind="token", layer=layer, depth=1)}
+        | _line(kind if chosen else replace(kind, layer=layer))
+        for model, layer, chosen in layers
         for kind in ((TRAINED, HIGH) if layer < 0 else (TRAINED,))
     } | _lines(_OTHERS)
 
 
 def _depths(rows: Rows) -> Cells:
     depths = {
-        f"depth {depth}": {
-            _VALIDATION: validation(kind="token", depth=depth, chosen=True),
-            _SURROGATE + _VALIDATION: validation(True, kind="token", depth=depth, chosen=True),
-        }
+        f"depth {depth}": {_VALIDATION: validation(kind="token", depth=depth, chosen=True)}
         | _line(TRAINED if depth == 1 else replace(TRAINED, depth=depth))
         for depth in sorted(rows["probe"].depth.unique().tolist())
     }
@@ -134,10 +115,8 @@ def _depths(rows: Rows) -> Cells:
 
 def _errors(rows: Rows) -> DataFrame:
     """Share of each first error in the completions that the verifiers learn from."""
-    collected = rows["collect"]
-    setup = collected.beside.map({False: "model", True: "surrogate"})
-    counts = collected.pivot_table("count", "error", setup, aggfunc="sum", fill_value=0)
-    return (counts / counts.sum()).sort_values(list(counts.columns), ascending=False)
+    counts = rows["collect"].groupby("error")["count"].sum().sort_values(ascending=False)
+    return (counts / counts.sum()).to_frame("share")
 
 
 TABLES = (
@@ -238,7 +217,6 @@ TABLES = (
         _depths,
         VALIDATION,
     ),
-    *EFFICIENCY_TABLES,
     ResultTable(
         title="First errors of the completions that the verifiers learn from",
         source=f"{THESIS}.4",

@@ -25,8 +25,8 @@ from trialogue.oracles import Autoregressive, Verifier, as_oracle
 
 Prompt = tuple[int, ...]
 
-MAX_NODES = 1 << 20
-"""Prefixes of one length that are looked at, by default: a binary tree of depth 21."""
+MAX_NODES = 1 << 19
+"""Prefixes of one length that are looked at, by default: a binary tree of depth 20."""
 
 _ROWS_AT_ONCE = 1 << 14
 

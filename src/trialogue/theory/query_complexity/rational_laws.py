@@ -10,14 +10,14 @@ RationalLaw = dict[Prefix, Fraction]
 Conditional = Callable[[Prefix], Sequence[int | Fraction]]
 """Weights of the next token after a prefix, whole numbers or fractions, not normalised."""
 
-_MOST_STRINGS = 1 << 20
+_MOST_STRINGS = 1 << 14
 
 
 def tokenwise_law(conditional: Conditional, accepts: Callable[[Prefix], bool], length: int) -> RationalLaw:
     """Law of the output of tokenwise rejection on strings of `length` tokens, prefixes and strings that are accepted.
 
     q(s) = prod_t p(s_t) V(s_1..t) / a(s_1..t-1), a being the probability that a drawn token is accepted; what reaches a
-    prefix with a = 0 is missing. Raises `InputError` for a length below 1, and where strings are more than a million.
+    prefix with a = 0 is missing. Raises `InputError` for a length below 1, and where strings are more than 2^14.
     """
     return _law(conditional, length, accepts, tokenwise=True)
 
@@ -54,7 +54,7 @@ def _law(
             kept = {token: w for token, w in enumerate(weights) if w and accepts((*prefix, token))}
             total = sum(kept.values() if tokenwise else weights, Fraction(0))
             longer |= {(*prefix, token): mass * weight / total for token, weight in kept.items()}
-        if len(longer) > _MOST_STRINGS:
-            raise InputError("length", length, f"there are more than {_MOST_STRINGS} strings to list")
+            if len(longer) > _MOST_STRINGS:
+                raise InputError("length", length, f"there are more than {_MOST_STRINGS} strings to list")
         law = longer
     return law

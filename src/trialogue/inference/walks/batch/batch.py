@@ -14,6 +14,7 @@ from trialogue.inference.walks.moves import Moves
 from trialogue.oracles import Autoregressive, Decoding, as_context, as_oracle
 
 DEFAULT_MEMORY = 1 << 16
+_VISITED, _LEAST_VISITED = 16, 1 << 16  # prefixes in the tree for each that is remembered, and in any case
 
 
 class View(Decoding):
@@ -144,6 +145,7 @@ class Batch(View):
         scored: bool = False,
     ) -> None:
         oracle = as_oracle(oracle)
+        self._most_visited = max(_LEAST_VISITED, _VISITED * memory)
         knowledge, bill = Knowledge(oracle.vocab_size, memory), Bill(Meter(0), torch.arange(0))
         stopping = None if stop is None else Stopping(stop, knowledge.tree)
         rows = Rows(knowledge.tree, capacity, Ends(oracle.eos, oracle.prompts_go_on, stopping))
@@ -180,7 +182,17 @@ class Batch(View):
 
     def forget(self, prompts: Iterable[tuple[int, ...]]) -> None:
         """Forget all that is known below `prompts`, of which there are no rows and will be none."""
-        new = self.knowledge.tree.forget(prompts)
+        self._renumber(self.knowledge.tree.forget(prompts))
+
+    def shrink(self) -> None:
+        """Forget prefixes where more are known than there is memory for: none that rows stand on, leaves first."""
+        if self.knowledge.tree.size > self._most_visited:
+            path = self._rows.path
+            held = torch.arange(path.shape[1]) <= self._rows.lengths[:, None]
+            self._renumber(self.knowledge.tree.shrink(self._most_visited, path[held]))
+
+    def _renumber(self, new: Tensor | None) -> None:
+        """Nodes have `new` ids (nodes,), -1 where they were forgotten; or, if None, those that they had."""
         if new is not None:
             for answers in self.knowledge.answers.values():
                 answers.renumber(new)

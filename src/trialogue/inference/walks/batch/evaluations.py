@@ -5,6 +5,7 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from trialogue.inference.walks.batch import kernels
 from trialogue.inference.walks.batch.knowledge import Bill, Knowledge
@@ -47,9 +48,10 @@ class Evaluations:
             longest = int(children.lengths.max()) if len(children.lengths) else 0
             return self.context.fork(slots, longest)
 
-        return Evaluations(
-            forked, self.evaluated[slots], torch.arange(len(rows)), children, self._knowledge, bill
-        )
+        evaluated = self.evaluated[slots]
+        if (more := children.path.shape[1] - evaluated.shape[1]) > 0:
+            evaluated = pad(evaluated, (0, more), value=-1)
+        return Evaluations(forked, evaluated, torch.arange(len(rows)), children, self._knowledge, bill)
 
     def add(self, count: int) -> None:
         """Give `count` further rows slots that are free."""

@@ -53,6 +53,20 @@ def mark_below(keys: Ints, ids: Ints, vocab: int, marked: Flags) -> None:
 
 
 @compiled
+def heights(keys: Ints, ids: Ints, vocab: int, size: int) -> Ints:
+    """How many generations (nodes,) each of `size` nodes has below it; a parent has a smaller id than its children."""
+    parent = np.full(size, _EMPTY)
+    for place in range(len(keys)):
+        if keys[place] != _EMPTY:
+            parent[ids[place]] = keys[place] // vocab
+    below = np.zeros(size, dtype=np.int64)
+    for node in range(size - 1, -1, -1):
+        if parent[node] != _EMPTY:
+            below[parent[node]] = max(below[parent[node]], below[node] + 1)
+    return below
+
+
+@compiled
 def rehash_renumbered(keys: Ints, ids: Ints, vocab: int, new: Ints, own_keys: Ints, own_ids: Ints) -> None:
     """Move the entries of nodes that have a `new` id (nodes,), which is not -1, into an empty table."""
     for place in range(len(keys)):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from trialogue.inference.walks.batch.tree import NodeTable, PrefixTree, renumbered
 from trialogue.oracles import ends
@@ -113,6 +114,12 @@ class Rows:
         """Rows of their own: row i continues `rows[i]` with `tokens[i]` (both (n,))."""
         child = Rows(self.tree, 0, self.ends)
         child._take(self, rows)
+        longest, capacity = int(child.lengths.max()) if len(rows) else 0, child.tokens.shape[1]
+        if longest == capacity:  # a batch that only holds sequences has no room for more
+            child.tokens, child.path = (
+                pad(child.tokens, (0, capacity + 1)),
+                pad(child.path, (0, capacity + 1)),
+            )
         child.advance(child.lengths, child.lengths, tokens)
         return child
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.errors import InputError
@@ -29,6 +30,7 @@ class PrefixTree:
         self.size = 0
         self.tables: list[NodeTable] = []
         self._most = _FIRST_NODES  # nodes before it is worth looking for what can be forgotten
+        self._least = 0  # the same where there is too little room
 
     def paths(self, tokens: Tensor, lengths: Tensor, start: Tensor) -> Tensor:
         """Nodes (n, capacity + 1) of every prefix of `tokens` (n, capacity) up to `lengths` (n,).
@@ -36,9 +38,12 @@ class PrefixTree:
         The first `start` (n,) tokens of a row are its prompt, whose root comes first.
         """
         path = torch.zeros(tokens.shape[0], tokens.shape[1] + 1, dtype=torch.int64)
-        prompts = zip(tokens.tolist(), start.tolist(), strict=True)
-        roots = [self._root(tuple(row[:length])) for row, length in prompts]
-        path[:, 0] = torch.tensor(roots, dtype=torch.int64)
+        if bool(start.any()):
+            prompts = zip(tokens.tolist(), start.tolist(), strict=True)
+            roots = [self._root(tuple(row[:length])) for row, length in prompts]
+            path[:, 0] = torch.tensor(roots, dtype=torch.int64)
+        else:
+            path[:, 0] = self._root(())
         self._make_room(int(lengths.sum()))
         self.size = kernels.descend(
             self._keys, self._ids, self._vocab, self.size, tokens.numpy(), lengths.numpy(), path.numpy()
@@ -104,13 +109,38 @@ class PrefixTree:
         kept = np.zeros(self.size, dtype=np.bool_)
         kept[list(self._roots.values())] = True
         kernels.mark_below(self._keys, self._ids, self._vocab, kept)
+        new = self._keep(kept)
+        self._most = max(_FIRST_NODES, 2 * self.size)
+        return new
+
+    def shrink(self, most: int, needed: Tensor) -> Tensor | None:
+        """Forget about half of the nodes where there are more than `most`, but neither roots nor those `needed` (n,).
+
+        Those without children go first, of these the oldest, then those that have become so. Ids are given out anew as
+        by `forget`.
+        """
+        if self.size <= max(most, self._least):
+            return None
+        kept = np.zeros(self.size, dtype=np.bool_)
+        kept[list(self._roots.values())] = True
+        kept[needed.numpy()] = True
+        droppable = (~kept).nonzero()[0]
+        heights = kernels.heights(self._keys, self._ids, self._vocab, self.size)
+        order = droppable[np.argsort(heights[droppable], kind="stable")]
+        kept[order[self.size - most // 2 :]] = True
+        new = self._keep(kept)
+        # What is needed may be more than there is room for: looking for what to forget must not become the work.
+        self._least = 2 * self.size
+        return new
+
+    def _keep(self, kept: NDArray[np.bool_]) -> Tensor:
+        """Keep the nodes that are `kept` (nodes,), with all their ancestors, under new ids (nodes,)."""
         new = np.where(kept, kept.cumsum() - 1, -1)
         for table in self.tables:
             table.keep(torch.from_numpy(kept))
         self._roots = {prompt: int(new[root]) for prompt, root in self._roots.items()}
         self.size = int(kept.sum())
-        self._most = max(_FIRST_NODES, 2 * self.size)
-        keys = np.full(1 << (4 * self._most).bit_length(), -1, dtype=np.int64)
+        keys = np.full(1 << (8 * max(_FIRST_NODES, self.size)).bit_length(), -1, dtype=np.int64)
         ids = np.empty_like(keys)
         kernels.rehash_renumbered(self._keys, self._ids, self._vocab, new, keys, ids)
         self._keys, self._ids = keys, ids

@@ -90,8 +90,9 @@ def generate(
     after `max_steps` moves (by default 1000 per token of the longest completion).
     `memory` is the number of prefixes that are remembered, so that going back to them computes nothing: their features
     in 256 MiB at most, and, where the vocabulary is wider than those, their next-token laws in another 96 MiB.
-    Whatever it is, about 110 bytes are kept of each prefix that was visited, so that none is judged or counted twice:
-    below a prompt until its last sample is finished.
+    About 110 bytes are kept of each prefix that was visited or judged, so that none is judged or counted twice: below a
+    prompt until its last sample is finished, and of at most 16 times as many prefixes as are remembered, or 65,536.
+    Beyond that half of them are forgotten, those first that nothing known lies below.
     `observer` is told of every step and of every finished sample.
 
     Raises `InputError` for a field out of range, a prompt that is too long or outside the vocabulary, a verifier
@@ -183,6 +184,7 @@ class _Run:
                 if self._recorder is not None:
                     self._recorder.record(self._step, groups, moves)
                 groups.apply(moves, state)
+                batch.shrink()
                 self._step += 1
                 clock.tick(len(groups))
                 if self._observer is not None:

@@ -1,0 +1,95 @@
+"""Trained value functions: what they learn of a network whose true values are known by enumeration."""
+
+import itertools
+
+import pytest
+
+from trialogue.errors import InputError
+from trialogue.inference import Ancestral, OutcomeReward, StationaryValueGuided, generate, values
+from trialogue.inference.laws import exact_law
+from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.training.probes import ProbeConfig
+from trialogue.training.values import rollout_examples, train_values
+
+HORIZON, PROMPT = 5, (0,)
+CONFIG = ProbeConfig(depth=2, hidden=32, epochs=20, batch_size=128, learning_rate=3e-3, weight_decay=0.0)
+
+
+def network() -> Transformer:
+    model = Transformer(TransformerConfig(vocab_size=2, width=32, mlp_width=64, max_length=8), seed=5)
+    model.eval().requires_grad_(False)
+    # It never ends a sequence.
+    model.final_norm.bias.fill_(1.0)
+    model.head.weight[model.eos] = -1.0
+    return model
+
+
+def outcome(prefix: tuple[int, ...]) -> float:
+    return float(sum(prefix) >= 3)
+
+
+def true_values(model) -> dict[tuple[int, ...], float]:
+    """V* of every prefix, by the model's own law of its completions."""
+    law = exact_law(Ancestral(), model, prompt=PROMPT, max_new_tokens=HORIZON).probabilities
+    found = {}
+    for length in range(1, HORIZON + 1):
+        for tail in itertools.product((0, 1), repeat=length - 1):
+            prefix = (*PROMPT, *tail)
+            below = {x: p for x, p in law.items() if x[:length] == prefix}
+            if sum(below.values()) > 0.02:
+                found[prefix] = sum(p * outcome(x) for x, p in below.items()) / sum(below.values())
+    return found
+
+
+def test_a_probe_learns_the_values_that_rollouts_show():
+    model = network()
+    trained = train_values(
+        model, outcome, [PROMPT], num_samples=4000, max_new_tokens=HORIZON, config=CONFIG, seed=1
+    )
+    assert trained.queries == 4000 * HORIZON
+    true = true_values(model)
+    found = values(trained.verifier, model, list(true), prompt_lengths=1, max_length=HORIZON + 1).tolist()
+    errors = [abs(value - due) for value, due in zip(found, true.values(), strict=True)]
+    mean = sum(true.values()) / len(true)
+    spread = sum(abs(value - mean) for value in true.values()) / len(true)
+    assert sum(errors) / len(errors) < spread / 3
+
+
+def test_walks_take_what_was_trained():
+    model = network()
+    trained = train_values(
+        model, outcome, [PROMPT], num_samples=300, max_new_tokens=HORIZON, config=CONFIG, seed=2
+    )
+    reward = OutcomeReward(trained.verifier, outcome)
+    run = generate(
+        model,
+        [PROMPT],
+        walk=StationaryValueGuided(steps=20),
+        verifier=reward,
+        max_new_tokens=HORIZON,
+        num_samples=20,
+    )
+    assert run.accepted.all()
+    assert all(outcome(x) for x in run.sequences())
+
+
+def test_examples_are_prefixes_and_their_outcomes():
+    examples = rollout_examples(network(), outcome, [PROMPT], num_samples=50, max_new_tokens=HORIZON)
+    assert examples.states.shape == (50, 32)
+    assert set(examples.outcomes.tolist()) == {0.0, 1.0}
+
+
+def test_completions_of_ragged_prompts_are_judged_as_whole():
+    def whole(prefix: tuple[int, ...]) -> float:
+        assert len(prefix) in (6, 7)
+        return float(prefix[-1])
+
+    examples = rollout_examples(network(), whole, [(0,), (0, 1)], num_samples=20, max_new_tokens=HORIZON)
+    assert len(examples.outcomes) == 40
+
+
+def test_outcomes_that_are_no_verdicts_are_named():
+    with pytest.raises(InputError, match=r"outcome=0\.5: give 0 or 1"):
+        train_values(network(), lambda x: 0.5, [PROMPT], num_samples=2, max_new_tokens=HORIZON)
+    with pytest.raises(InputError, match="labels=0: give more"):
+        train_values(network(), lambda x: 1.0, [PROMPT], num_samples=20, max_new_tokens=HORIZON)
