@@ -227,7 +227,7 @@ def test_the_printed_law_warns_that_it_freezes():
         ("tokens", lambda: SMALL["four"].energy(torch.zeros(2, 4, dtype=torch.int64))),
         ("tokens", lambda: SMALL["four"].energy(torch.full((2, 5), 3))),
         ("sites", lambda: ManyBody.random(20, 10).states()),
-        ("sites", lambda: ManyBody.random(2000, 300, order=4, rank=200).kernel),
+        ("sites", lambda: ManyBody(torch.ones(200, 2000), torch.ones(200, 300)).kernel),
         ("method", lambda: run_sweeps(Ising.clique(3, 3, 0.1, 0.0), sweeps=1, chains=2, method="many-body")),
         ("model", lambda: run_sweeps(SMALL["four"], sweeps=1, chains=2, method="heat-bath")),
     ],

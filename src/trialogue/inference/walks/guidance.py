@@ -33,6 +33,6 @@ def weighed_children(decoding: Decoding, rows: Tensor, verifier: Judge, cut: Cut
 
 
 def _log(values: Tensor) -> Tensor:
-    """Logarithms of `values`, most of which may be zero: those are what takes `log` ten times as long."""
+    """Logarithms of `values` or verdicts, most of which may be zero: what takes `log` ten times as long."""
     none = values == 0
-    return values.masked_fill(none, 1.0).log_().masked_fill_(none, -math.inf)
+    return values.double().masked_fill(none, 1.0).log_().masked_fill_(none, -math.inf)

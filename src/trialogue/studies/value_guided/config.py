@@ -85,7 +85,7 @@ PRESETS = {
     "smoke": Config(
         seeds=(0, 1),
         chain_seeds=(0,),
-        horizons=(2, 4),
+        horizons=(2, 4, 6),
         errors=(0.3, 1.0),
         long_horizons=(4, 6),
         draw_seeds=(0, 1),
