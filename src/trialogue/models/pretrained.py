@@ -63,11 +63,14 @@ def load_pretrained(
     "int4" (a scale and an offset for every 32 weights of an output; output embeddings in int8), or "auto": what
     measures fastest on this processor among those whose next-token laws stay within `LAW_DISTANCE` of float32 (mean
     total variation over a short English text). "auto" keeps two copies, of 8 or 4 and of 16 bits, where many rows are
-    multiplied faster so. Layers that a format does not fit keep the next wider one; the oracle's `weights` says which
-    formats are in use. Residual stream, attention and cache are in float32.
+    multiplied faster so. Layers that a format does not fit keep the next wider one. Of a GGUF file int4 takes codes of
+    Q4_0, Q4_1 and Q4_K over as they are, and rounds no other quantised type below int8. The oracle's `weights` says
+    which formats are in use, and where they come from. What trying the model shows is kept for the next time, see
+    `trialogue.models.findings`. Residual stream, attention and cache are in float32.
 
     Raises `InputError` for a model that cannot be had, has no tokenizer, or cannot be rewound although `recompute` is
-    off, for a device that is not there, and for weights in a format that this processor or torch cannot multiply.
+    off, for a device that is not there, for weights in a format that this processor or torch cannot multiply, and
+    where memory does not suffice.
     """
 
     checkpoint = PretrainedCheckpoint(name, device=device, dtype=dtype, remote_code=remote_code)
