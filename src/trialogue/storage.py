@@ -1,10 +1,11 @@
-"""Writing files that are either whole or absent, and one line for what keeps them from being written.
+"""Writing files that are either whole or absent, one line for what keeps them from being written, and their sums.
 
 A file appears under its name in one step, by `os.replace` of a finished temporary neighbour, so that a reader
 never sees half of it, whatever kills the writer.
 """
 
 import errno
+import hashlib
 import os
 import uuid
 from collections.abc import Iterator
@@ -54,6 +55,12 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def sha256_of(path: str | os.PathLike[str]) -> str:
+    """The SHA-256 sum of a file, in hexadecimal digits; raises `OSError` where it cannot be read."""
+    with Path(path).open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def atomic_write(path: str | os.PathLike[str], content: bytes | str) -> Path:

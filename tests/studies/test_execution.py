@@ -13,7 +13,7 @@ import pytest
 from biased_coin import STUDY, Config
 
 from trialogue.errors import InputError
-from trialogue.ledger import Figure, Part, Rows, Study, judged
+from trialogue.ledger import Figure, Part, Rows, Study, judged, note_model
 from trialogue.ledger.runs.drafts import Draft, Row
 from trialogue.ledger.runs.execution import execute
 from trialogue.ledger.runs.provenance import session
@@ -91,6 +91,27 @@ def test_a_run_writes_everything_and_done(tmp_path: Path, runs: list[str]) -> No
     assert registered["commit"] == provenance["sessions"][0].get("commit")
     assert registered["claims"] == {claim.id: claim.registration(result.config) for claim in STUDY.claims}
     assert result.estimates["more-heads"] == {1: [0.7, 0.74, 0.6]}
+
+
+def test_a_result_says_which_models_answered(tmp_path: Path) -> None:
+    first, second = {"model": "a", "weights": "int8"}, {"model": "b", "weights": "float32"}
+
+    def answered(stop: bool, part: Part, artifacts: Path) -> Iterator[Row]:
+        if stop and part.name == "seed-2":
+            raise KeyboardInterrupt
+        for _ in range(2):
+            note_model(second if part.name == "seed-2" else first)
+        yield from part.measure(artifacts)
+
+    note_model({"model": "of nobody"})
+    with pytest.raises(KeyboardInterrupt):
+        execute(measured_by(partial(answered, True)), CONFIG, tmp_path)
+    provenance = execute(measured_by(partial(answered, False)), CONFIG, tmp_path).provenance
+    assert provenance["models"] == [first, second]
+    assert [part["models"] for part in provenance["parts"].values()] == [[0], [0], [1]]
+    provenance = execute(STUDY, CONFIG, tmp_path / "none").provenance
+    assert provenance["models"] == []
+    assert all(part["models"] == [] for part in provenance["parts"].values())
 
 
 def test_a_finished_run_is_not_measured_again(tmp_path: Path, runs: list[str]) -> None:

@@ -17,6 +17,7 @@ from .pages.tables import Cells as Cells
 from .pages.tables import ResultTable as ResultTable
 from .rows import NoRows as NoRows
 from .rows import Rows as Rows
+from .runs.provenance import note_model as note_model
 from .runs.results import Result as Result
 from .runs.results import find_result as find_result
 from .runs.results import load_rows as load_rows

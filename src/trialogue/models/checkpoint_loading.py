@@ -5,30 +5,31 @@ Weights are safetensors or GGUF, never pickles; code that comes with a model run
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from trialogue.arrays import checked_device
 from trialogue.errors import InputError, require_text
-from trialogue.models.catalogue import CATALOGUE, folder_of
+from trialogue.models.catalogue import folder_of
 from trialogue.models.findings import Findings
+from trialogue.models.load_errors import Kind, first_line, reason
 from trialogue.models.memory import bytes_read, require_memory
 from trialogue.models.packed.linear import fill
+from trialogue.storage import sha256_of
 
 if TYPE_CHECKING:
     from trialogue.models.gguf_file import GgufFile
     from trialogue.models.packed.gguf_blocks import Blocks
 
-Kind = Literal["CausalLM", "MaskedLM"]
 _KINDS = {"CausalLM": "causal", "MaskedLM": "masked"}
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt")
 
@@ -145,6 +146,23 @@ class Checkpoint:
             _require_all_weights(loading, self.kind, self.name)
             return model, {}
 
+    @cached_property
+    def identity(self) -> str:
+        """What the weights are known by: the commit on the hub, or a sha256 sum; empty where neither can be had.
+
+        Of several files it is the sum of what `sha256sum *.safetensors` writes in their folder.
+        """
+        place = self._gguf_path or Path(self._place)
+        if not place.exists():
+            commit = getattr(self.config, "_commit_hash", None)
+            return f"commit {commit}" if commit else ""
+        files = [place] if place.is_file() else sorted(place.glob("*.safetensors"))
+        sums = list(map(sha256_of, files))
+        if len(files) > 1:
+            lines = "".join(f"{of}  {file.name}\n" for of, file in zip(sums, files, strict=True))
+            sums = [hashlib.sha256(lines.encode()).hexdigest()]
+        return f"sha256 {sums[0]}" if sums else ""
+
     def findings(self, **settings: Any) -> Findings:
         """What trying the model with `settings` has shown here; nothing is kept of one that has no files of its own."""
         place = Path(self._place)
@@ -185,7 +203,7 @@ class Checkpoint:
         except (OSError, ValueError, ImportError, RuntimeError, KeyError, SafetensorError) as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError("model", self.name, _reason(error, self.name, self.kind)) from error
+            raise InputError("model", self.name, reason(error, self.name, self.kind)) from error
         finally:
             logging.set_verbosity(verbosity)
             hub_logging.set_verbosity(hub_verbosity)
@@ -241,44 +259,3 @@ def _device(device: str | torch.device | None) -> torch.device:
     if found.type == "meta":
         raise InputError("device", str(device), "it cannot be used here: tensors have no values there")
     return found
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of what went wrong."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].strip()
-
-
-def _reason(error: BaseException, name: str, kind: Kind) -> str:
-    """What a user can do about a model that does not load."""
-    chain: list[BaseException] = []
-    link: BaseException | None = error
-    while link is not None and link not in chain:
-        chain.append(link)
-        link = link.__cause__ or link.__context__
-    kinds = {type(part).__name__ for part in chain}
-    text = " ".join(str(part) for part in chain)
-    near = "".join(f" (did you mean {other}?)" for other in get_close_matches(name, CATALOGUE, 1))
-    if "trust_remote_code" in text:
-        never = "which is never run for a masked model"
-        mend = (
-            never if kind == "MaskedLM" else "allow it with remote_code (--trust-remote-code) if you trust it"
-        )
-        return f"it needs code of its own repository: {mend}"
-    if Path(name).exists():
-        if "SafetensorError" in kinds:
-            return f"its weights are cut short or damaged ({first_line(error)}): fetch them again"
-        if "safetensors" in text:
-            return "it holds no safetensors weights; convert them, pickled weights are not loaded"
-        return f"its files cannot be loaded: {first_line(error)}"
-    if "GatedRepoError" in kinds or "401 Client Error" in text or "403 Client Error" in text:
-        return "it is private, gated or does not exist: ask for access and log in with `hf auth login`" + near
-    if "RepositoryNotFoundError" in kinds or "HFValidationError" in kinds:
-        return "there is no such model on the hub, and no such folder" + near
-    if "safetensors" in text and "does not appear" in text:
-        return "it has no safetensors weights; pickled weights are not loaded"
-    if kinds & {"LocalEntryNotFoundError", "OfflineModeIsEnabled", "ConnectionError", "ConnectError"} or (
-        "connect" in text.lower()
-    ):
-        mend = "the hub cannot be reached and the model is not in its cache; give a folder, or go online once"
-        return mend + near
-    return f"it cannot be loaded: {first_line(error)}"

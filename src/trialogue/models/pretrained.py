@@ -24,9 +24,10 @@ from trialogue.models.cache_check import (
     tolerance,
     windows,
 )
-from trialogue.models.checkpoint_loading import Checkpoint, first_line
+from trialogue.models.checkpoint_loading import Checkpoint
 from trialogue.models.decoder_pass import DecoderPass
 from trialogue.models.findings import Findings
+from trialogue.models.load_errors import first_line
 from trialogue.models.opening import Pretrained, TextModel
 from trialogue.models.packed.choice import packed_as, require_weights
 from trialogue.models.packed.linear import WeightIsPackedError, formats_of
@@ -107,7 +108,9 @@ class PretrainedCheckpoint(Pretrained):
 
         def oracle(model: Any) -> PretrainedOracle:
             settings: dict[str, Any] = {"recompute": recompute, "batch_size": batch_size}
-            return PretrainedOracle(model, self.tokenization, name=name, findings=findings, **settings)
+            made = PretrainedOracle(model, self.tokenization, name=name, findings=findings, **settings)
+            made.files = self._files
+            return made
 
         require_weights(weights, packed, self._files.dtype, self._files.device)
         if packed and self._files.device.type == "cpu" and self._files.dtype in (torch.float32, "auto"):
@@ -141,6 +144,8 @@ class PretrainedOracle(TextModel):
     """
 
     prompts_go_on = True  # GPT-2 begins every text with the token that ends it
+    files: Checkpoint | None = None
+    """Where it was loaded from; None of a model that was handed over"""
 
     def __init__(
         self,
@@ -196,6 +201,14 @@ class PretrainedOracle(TextModel):
             self._require_right_cache()
             self.window = min((w for w in (self.window, *filter(self._binds, possible)) if w), default=None)
         return Passes(self.plain_head, self.decoder is not None, self.window, code_of(self.model))
+
+    def described(self) -> dict[str, str]:
+        """What a result says of the model that it is of: `model`, its name, `weights`, their formats, and `files`.
+
+        `files` is what `Checkpoint.identity` knows them by, which reads them all once.
+        """
+        files = "" if self.files is None else self.files.identity
+        return {"model": self.name, "weights": self.weights, "files": files}
 
     def _ends(self) -> tuple[int | None, tuple[int, ...]]:
         """The token that ends a sequence, and others that mean the same."""

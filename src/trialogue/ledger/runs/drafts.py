@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from numbers import Integral, Real
@@ -84,12 +84,18 @@ class Draft:
         """Whether the part is finished."""
         return self._part(part).is_file()
 
-    def add(self, part: str, rows: Sequence[Row], started: float) -> None:
-        """Keep the rows of a finished part, begun at `started` (seconds since the epoch), in one atomic write."""
+    def add(
+        self, part: str, rows: Sequence[Row], started: float, models: Sequence[Mapping[str, str]] = ()
+    ) -> None:
+        """Keep the rows of a finished part in one atomic write.
+
+        It was begun at `started` (seconds since the epoch), and `models` answered in it.
+        """
         content = {
             "started": started,
             "finished": time.time(),
             "session": self._session,
+            "models": list(models),
             "rows": [_checked({"part": part, **row}, row) for row in rows],
         }
         atomic_write(self._part(part), json.dumps(content))
@@ -118,21 +124,33 @@ class Draft:
 
 
 def _provenance(parts: Sequence[str], contents: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    sessions: list[dict[str, Any]] = []
-    for content in contents:
-        if content["session"] not in sessions:
-            sessions.append(content["session"])
+    sessions = _different(content["session"] for content in contents)
+    # Parts that an earlier version kept say nothing of models.
+    models = _different(model for content in contents for model in content.get("models", ()))
     seconds = [content["finished"] - content["started"] for content in contents]
     return {
         "started": _clock(min(content["started"] for content in contents)),
         "finished": _clock(max(content["finished"] for content in contents)),
         "seconds": round(sum(seconds), 3),
         "sessions": sessions,
+        "models": models,
         "parts": {
-            part: {"seconds": round(spent, 3), "session": sessions.index(content["session"])}
+            part: {
+                "seconds": round(spent, 3),
+                "session": sessions.index(content["session"]),
+                "models": [models.index(model) for model in content.get("models", ())],
+            }
             for part, spent, content in zip(parts, seconds, contents, strict=True)
         },
     }
+
+
+def _different(values: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for value in values:
+        if value not in found:
+            found.append(value)
+    return found
 
 
 def _clock(seconds: float) -> str:

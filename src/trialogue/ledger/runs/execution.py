@@ -14,6 +14,7 @@ from trialogue.ledger.claims.verdicts import stored_estimates
 from trialogue.ledger.pages.figures import svg
 from trialogue.ledger.rows import Rows
 from trialogue.ledger.runs.drafts import Draft
+from trialogue.ledger.runs.provenance import models_noted
 from trialogue.ledger.runs.results import (
     LATE,
     Result,
@@ -118,7 +119,8 @@ def _measure(study: Study[Config], draft: Draft, parts: Sequence[Part], tell: Ca
     for part in parts:
         started = time.time()
         try:
-            rows = part.rows(draft.artifacts)
+            with models_noted() as models:
+                rows = part.rows(draft.artifacts)
         except Exception as error:
             error.add_note(f"in part {part.name} of the study {study.name}")
             raise
@@ -126,7 +128,7 @@ def _measure(study: Study[Config], draft: Draft, parts: Sequence[Part], tell: Ca
             if study.kind not in row:
                 mend = f"part {part.name} of {study.name}: every row says here of which kind it is"
                 raise InputError(study.kind, None, mend)
-        draft.add(part.name, rows, started)
+        draft.add(part.name, rows, started, models)
         tell(f"{study.name} {part.name}: {len(rows)} rows in {time.time() - started:.1f} s")
 
 

@@ -1,16 +1,38 @@
-"""Where a result comes from: the code, the command, the libraries and the machine of one session of a run."""
+"""Where a result comes from: code, command, libraries and machine of a session of a run, models of its parts."""
 
 import hashlib
 import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
 
 import trialogue
+
+_models: ContextVar[list[dict[str, str]] | None] = ContextVar("models", default=None)
+
+
+@contextmanager
+def models_noted() -> Iterator[list[dict[str, str]]]:
+    """Around the measuring of a part: a list of the models that `note_model` is told of, each once."""
+    models: list[dict[str, str]] = []
+    before = _models.set(models)
+    try:
+        yield models
+    finally:
+        _models.reset(before)
+
+
+def note_model(described: Mapping[str, str]) -> None:
+    """Have the provenance of the part that is being measured say which model answers in it, as `described`."""
+    models = _models.get()
+    if models is not None and described not in models:
+        models.append(dict(described))
 
 
 def session() -> dict[str, object]:

@@ -24,6 +24,7 @@ from pandas import DataFrame
 from trialogue.errors import InputError
 from trialogue.ledger.claims.claims import Registration
 from trialogue.ledger.claims.verdicts import Estimates
+from trialogue.storage import sha256_of
 
 PRESETS = ("smoke", "pilot", "default", "night", "paper")
 """Names of presets, the larger the later: of seconds, on seeds of its own, of minutes, of hours, and as published."""
@@ -164,7 +165,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def digest(path: Path) -> str:
     """SHA-256 of a file of a result; raises `InputError` that names the folder where it cannot be read."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return sha256_of(path)
     except OSError as error:
         raise corrupted(path.parent, f"{path.name} cannot be read") from error
 

@@ -7,6 +7,7 @@ from functools import cache
 from trialogue.data import Table
 from trialogue.inference.verifiers.function import FunctionVerifier
 from trialogue.inference.verifiers.grammar import GrammarVerifier
+from trialogue.ledger import note_model
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.oracles import Autoregressive, Verifier
 from trialogue.randomness import numpy_generator
@@ -32,6 +33,7 @@ def case_of(config: Config, kind: str, seed: int) -> Case:
     if not config.model:
         return toy_case(config, kind, seed)
     oracle, task = _loaded(config.model), TASKS[kind](seed)
+    note_model(oracle.described())
     tokenization = oracle.tokenization
     rule = GrammarVerifier.regex if kind == "regex" else GrammarVerifier.json_schema
     return Case(

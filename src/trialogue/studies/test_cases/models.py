@@ -9,6 +9,7 @@ from torch import Tensor
 from trialogue.data.list_append.prompts import TRAINING_NAMES
 from trialogue.errors import InputError
 from trialogue.inference import generate, truncated
+from trialogue.ledger import note_model
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.probe import hidden_states_of_prefixes
 from trialogue.randomness import numpy_generator, seed_of
@@ -25,7 +26,7 @@ _STATES = "test-cases states 1"
 TextOracle = Surrogate | PretrainedOracle
 """An oracle whose tokens are text."""
 
-_LOADED: dict[tuple[str, str], TextOracle] = {}
+_LOADED: dict[tuple[str, str], PretrainedOracle] = {}
 
 
 def oracle_of(config: Config, artifacts: Path) -> TextOracle:
@@ -36,6 +37,7 @@ def oracle_of(config: Config, artifacts: Path) -> TextOracle:
     if key not in _LOADED:
         _LOADED.clear()
         _LOADED[key] = load_pretrained(config.model, dtype=config.dtype)
+    note_model(_LOADED[key].described())
     return _LOADED[key]
 
 

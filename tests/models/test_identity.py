@@ -1,0 +1,61 @@
+"""What a result says of the model that it is of."""
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from models.tiny_gguf import write_gguf
+from models.tiny_pretrained import save_tiny, tiny_model, tiny_oracle
+from trialogue.ledger.runs.provenance import models_noted
+from trialogue.models.pretrained import load_pretrained
+from trialogue.studies.constrained_law import cases
+from trialogue.studies.constrained_law.config import Config as LawConfig
+from trialogue.studies.test_cases.config import Config as CasesConfig
+from trialogue.studies.test_cases.models import oracle_of
+
+
+def sum_of(file: Path) -> str:
+    return "sha256 " + hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def test_files_are_known_by_their_sum(tmp_path: Path) -> None:
+    folder, file = save_tiny(tmp_path / "model"), tmp_path / "model.gguf"
+    write_gguf(file)
+    packed = load_pretrained(folder, device="cpu")
+    assert packed.described() == {
+        "model": str(folder),
+        "weights": packed.weights,
+        "files": sum_of(folder / "model.safetensors"),
+    }
+    assert load_pretrained(file, device="cpu", packed=False).described()["files"] == sum_of(file)
+    assert tiny_oracle().described() == {"model": "tiny", "weights": "as stored (100%)", "files": ""}
+
+
+def test_several_files_are_known_by_the_sum_of_their_sums(tmp_path: Path) -> None:
+    folder = save_tiny(tmp_path / "model")
+    (folder / "model.safetensors").unlink()
+    tiny_model().save_pretrained(folder, max_shard_size="20KB")
+    names = sorted(path.name for path in folder.glob("*.safetensors"))
+    assert len(names) > 1
+    try:
+        written = subprocess.run(["sha256sum", *names], cwd=folder, capture_output=True, check=True).stdout
+    except FileNotFoundError:
+        pytest.skip("there is no sha256sum")
+    assert load_pretrained(folder, device="cpu").described()["files"] == (
+        "sha256 " + hashlib.sha256(written).hexdigest()
+    )
+
+
+def test_studies_say_which_model_answered(tmp_path: Path) -> None:
+    folder = save_tiny(tmp_path / "model")
+    for ask in (
+        lambda: cases.case_of(LawConfig(model=str(folder)), "regex", 0),
+        lambda: oracle_of(CasesConfig(model=str(folder), layer=-1, layers=(-1,)), tmp_path),
+    ):
+        for _ in range(2):  # the second is of a model that was loaded before
+            with models_noted() as models:
+                ask()
+            assert [model["files"] for model in models] == [sum_of(folder / "model.safetensors")]
+            assert models[0]["weights"]
