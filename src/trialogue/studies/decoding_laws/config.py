@@ -1,0 +1,55 @@
+"""Settings of the study: how many oracles are drawn, of which law, and how many are drawn among."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge
+
+from trialogue.errors import InputError
+from trialogue.ledger.settings import Different, Increasing, Positive, Seeds, Settings
+from trialogue.studies.decoding_laws.tasks import LADDER
+
+FAMILIES = tuple(family.name for family in LADDER)
+Several = Annotated[int, Ge(2)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Settings):
+    """Settings of one run; the defaults are those of the preset `default`."""
+
+    seeds: Seeds = tuple(range(1, 13))
+    """Oracles: the laws of the next token are drawn by seed, of every task its own."""
+    slow_seeds: Seeds = (1, 2, 3, 4)
+    """Those for which walks of many states or branches are computed too."""
+    families: Different[str] = FAMILIES
+    """Rules of the ladder."""
+    concentration: Positive = 1.0
+    """Of the Dirichlet law that the laws of the next token are drawn from."""
+    candidates: Increasing[Several] = (4, 16)
+    """Completions that the best is taken of."""
+    drawn_among: Increasing[Several] = (2, 4, 16, 64)
+    """Masked outputs that one is drawn among, by weight."""
+    error: Positive = 1.0
+    """Noisy values are a factor of 1 + error above or below the exact ones."""
+
+    def check(self) -> None:
+        """Raise `InputError` where fields do not go together."""
+        if not set(self.slow_seeds) <= set(self.seeds):
+            raise InputError("slow_seeds", self.slow_seeds, "name seeds among those of the oracles")
+        unknown = [name for name in self.families if name not in FAMILIES]
+        if unknown:
+            raise InputError("families", unknown[0], f"the rules are {', '.join(FAMILIES)}")
+
+
+PRESETS = {
+    "smoke": Config(
+        seeds=(0, 100),
+        slow_seeds=(0,),
+        families=("first token", "no repeats", "JSON", "checksum"),
+        candidates=(2, 4),
+        drawn_among=(2, 16),
+    ),
+    "pilot": Config(seeds=tuple(range(1000, 1004)), slow_seeds=(1000,)),
+    "default": Config(),
+    "night": Config(seeds=tuple(range(1, 101)), slow_seeds=tuple(range(1, 21))),
+}

@@ -1,0 +1,68 @@
+"""Tables of the study: what each rule samples, and what the tasks of the ladder show of themselves."""
+
+from trialogue.ledger import Cells, ResultTable, Rows
+from trialogue.studies.decoding_laws.quantities import TASK, decoded, on_task, price, resolved, shown_tasks
+from trialogue.studies.decoding_laws.rules import MASK, RESTRICTED, RULES
+from trialogue.studies.decoding_laws.tasks import UNIFORM
+
+
+def _rules(rows: Rows) -> list[str]:
+    return list(dict.fromkeys(rows["rule"].rule))
+
+
+def _believed(rule: str) -> str:
+    return RULES[rule].believed if rule in RULES else RESTRICTED
+
+
+def _rules_table(rows: Rows) -> Cells:
+    return {
+        rule: {
+            "believed": _believed(rule),
+            "total variation to it": decoded(rule),
+            "to the restricted law": decoded(rule, "restricted"),
+            "weighted": decoded(rule, "weighted")
+            if rows.where("rule", rule=rule).weighted.notna().any()
+            else None,
+            "invalid output": decoded(rule, "invalid"),
+            "no output": decoded(rule, "none"),
+            "queries": price(rule),
+        }
+        for rule in _rules(rows)
+    }
+
+
+def _tasks_table(rows: Rows) -> Cells:
+    uniform = rows.where("rule", rule=MASK, oracle=UNIFORM).set_index(TASK).variation
+    return {
+        task.name: {
+            "mask": on_task(MASK, task.family, task.length),
+            "mask, uniform oracle": float(resolved(uniform).loc[(task.family, task.length)]),
+            "probability of the rule": task.shown.mass,
+            "lateness": task.shown.lateness,
+            "swing": task.shown.swing,
+            "spread": task.shown.spread,
+            "KL(restricted, masked)": task.shown.unseen,
+        }
+        for task in shown_tasks(rows)
+    }
+
+
+TABLES = (
+    ResultTable(
+        title="What each decoding rule samples, and what it costs",
+        source="ours",
+        cells=_rules_table,
+        rows_are="decoding rule",
+        note="means over the tasks of the ladder, ± one standard deviation over oracles. Queries: of an output over "
+        "those of one that nothing rules, geometric means over the tasks where an output comes. Weighted: outputs "
+        "drawn by their weights among infinitely many, against the restricted law",
+    ),
+    ResultTable(
+        title="The ladder",
+        source="ours",
+        cells=_tasks_table,
+        rows_are="rule and length",
+        note="total variation of masked decoding, with drawn and with uniform oracles, and what the task shows of "
+        "itself: means over drawn oracles. The last two are of the hidden string",
+    ),
+)
