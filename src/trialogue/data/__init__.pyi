@@ -1,3 +1,4 @@
+from .corpus.corpus import Corpus as Corpus
 from .dyck.kernels import DyckError as DyckError
 from .dyck.language import Dyck as Dyck
 from .dyck.language import DyckErrors as DyckErrors
