@@ -20,6 +20,10 @@ of updates while a training runs: `Scheduled` tells a function, `Checkpoints` ke
     train(model, batches, config, loss=masked_token_loss, observer=[kept, told])
     first = kept.load(kept.steps()[0], Transformer)
 
+`CorpusLosses` measures loss and accuracy on any corpora on the way, into a file that a training goes on in:
+
+    losses = CorpusLosses({"text": text, "clone": clone}, log_steps(500, 10), path="losses.jsonl")
+
 A `StoppingRule` ends a training before its last step: `train(..., until=rule)`.
 
 `save_model` and `load_model` write and read a network whose class is registered (`trialogue.models.register_network`).
@@ -33,6 +37,7 @@ A `Recipe` says all that decides a network's weights, and `trained` trains it on
 
 from trialogue.training.checkpoints import Checkpoints, load_model, save_model
 from trialogue.training.config import TrainingConfig
+from trialogue.training.corpus_losses import CorpusLosses, Score, corpus_score, token_scores
 from trialogue.training.loop import TrainingResult, train
 from trialogue.training.masking import (
     BERT,
@@ -64,6 +69,7 @@ __all__ = [
     "BERT",
     "MASK",
     "Checkpoints",
+    "CorpusLosses",
     "CyclicMasks",
     "IndependentMasks",
     "IndividualMasks",
@@ -75,12 +81,14 @@ __all__ = [
     "Recipe",
     "Replacement",
     "Scheduled",
+    "Score",
     "StoppingRule",
     "Trained",
     "TrainingConfig",
     "TrainingResult",
     "UniformMasks",
     "Update",
+    "corpus_score",
     "fit_pseudolikelihood",
     "linear_steps",
     "load_model",
@@ -90,6 +98,7 @@ __all__ = [
     "next_token_loss",
     "packed_token_loss",
     "save_model",
+    "token_scores",
     "train",
     "trained",
 ]
