@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError, positive_number, truth_value, whole_number
-from trialogue.models.masked import MaskedNetwork
+from trialogue.models.masked import MaskedNetwork, MaskReader
 from trialogue.models.networks import register_network
 from trialogue.randomness import generator
 
@@ -80,7 +80,7 @@ class _Layer(NamedTuple):
 
 
 @register_network("factored-attention", FactoredAttentionConfig)
-class FactoredAttention(nn.Module, MaskedNetwork):
+class FactoredAttention(nn.Module, MaskedNetwork, MaskReader):
     """The network of `config` with initial weights from the stream of `seed`; itself a masked oracle.
 
     Answers are computed in `dtype`, float64 whatever the type of the weights, so that orders beyond the architecture's
@@ -88,6 +88,7 @@ class FactoredAttention(nn.Module, MaskedNetwork):
     """
 
     sites: int
+    mask: int
 
     def __init__(self, config: FactoredAttentionConfig, seed: int = 0) -> None:
         if not isinstance(config, FactoredAttentionConfig):
@@ -111,6 +112,16 @@ class FactoredAttention(nn.Module, MaskedNetwork):
     def forward(self, tokens: Tensor, sites: Tensor) -> Tensor:
         """Logits (n, vocab) of the tokens at `sites` (n,) of `tokens` (n, N); these sites are masked, and no others."""
         return self.logits(self._hidden(tokens, sites), sites)
+
+    @property
+    def data_tokens(self) -> int:
+        """The number of tokens of the data: all but the mask."""
+        return self.vocab_size
+
+    def masked_logits(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        """Logits (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in the type of the weights."""
+        self._require_sites(inputs)
+        return self.logits(inputs[rows], sites)
 
     def logits(self, inputs: Tensor, sites: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """Logits (n, vocab) at `sites` (n,) of `inputs` (n, N), in which mask tokens stand at masked sites."""
@@ -148,6 +159,10 @@ class FactoredAttention(nn.Module, MaskedNetwork):
                 answers[part] = logits.view(len(rows), self.sites, -1).to(answers.device)
         return answers
 
+    def matrices(self, dtype: torch.dtype | None = None) -> list[tuple[Tensor, Tensor]]:
+        """Of every layer its attention (N, N) and its values (V, V), in `dtype` and multiplied out."""
+        return [(layer.attention, layer.of_tokens[:-1].T) for layer in self._layers(dtype)]
+
     @torch.no_grad()
     def effective_tensors(self) -> tuple[Tensor, Tensor]:
         """The three-body terms of two layers: J (N, N, N) and U (V, V, V) float64 of equation 3.
@@ -157,10 +172,9 @@ class FactoredAttention(nn.Module, MaskedNetwork):
         """
         if self.config.layers != 2 or self.config.layer_norm:
             raise InputError("layers", self.config.layers, "two layers without layer norm have these tensors")
-        below, above = self._layers(torch.float64)
-        values = [layer.of_tokens[:-1].T for layer in (below, above)]
-        couplings = torch.einsum("ij,jk,jl->ikl", above.attention, below.attention, below.attention)
-        return couplings, torch.einsum("ab,bc,bd->acd", values[1], values[0], values[0])
+        (below, low), (above, high) = self.matrices(torch.float64)
+        couplings = torch.einsum("ij,jk,jl->ikl", above, below, below)
+        return couplings, torch.einsum("ab,bc,bd->acd", high, low, low)
 
     def _above(self, inputs: Tensor, first: Tensor, layers: list[_Layer], sites: Tensor) -> Tensor:
         """Logits (n, V) at `sites` (n,), given what the first layer computes of `inputs`, `first` (n, N, V)."""
@@ -189,13 +203,16 @@ class FactoredAttention(nn.Module, MaskedNetwork):
         return tokens.scatter(1, sites[:, None], self.mask)
 
     def _require(self, tokens: Tensor) -> Tensor:
-        if tokens.ndim != 2 or tokens.shape[1] != self.sites:
-            mend = f"the network reads sequences of {self.sites} tokens: give (rows, {self.sites})"
-            raise InputError("tokens", tuple(tokens.shape), mend)
+        self._require_sites(tokens)
         wrong = tokens[(tokens < 0) | (tokens > self.mask)]
         if len(wrong):
             raise InputError("tokens", int(wrong[0]), f"the model has tokens 0 to {self.vocab_size - 1}")
         return tokens
+
+    def _require_sites(self, tokens: Tensor) -> None:
+        if tokens.ndim != 2 or tokens.shape[1] != self.sites:
+            mend = f"the network reads sequences of {self.sites} tokens: give (rows, {self.sites})"
+            raise InputError("tokens", tuple(tokens.shape), mend)
 
 
 def _drawn(shape: tuple[int, int], seed: int, *names: object) -> Tensor:
