@@ -25,7 +25,7 @@ from trialogue.models.factored_layers import (
     masked_token_logits,
     one_hot,
 )
-from trialogue.models.masked import MaskedNetwork
+from trialogue.models.masked import MaskedNetwork, MaskReader
 from trialogue.models.networks import register_network
 from trialogue.randomness import generator
 
@@ -67,7 +67,7 @@ class FactoredAttentionConfig:
 
 
 @register_network("factored-attention", FactoredAttentionConfig)
-class FactoredAttention(nn.Module, MaskedNetwork):
+class FactoredAttention(nn.Module, MaskedNetwork, MaskReader):
     """The network of `config` with initial weights from the stream of `seed`; itself a masked oracle.
 
     Answers are computed in `dtype`, float64 whatever the type of the weights, so that orders beyond the architecture's
@@ -75,6 +75,7 @@ class FactoredAttention(nn.Module, MaskedNetwork):
     """
 
     sites: int
+    mask: int
 
     def __init__(self, config: FactoredAttentionConfig, seed: int = 0) -> None:
         if not isinstance(config, FactoredAttentionConfig):
@@ -99,6 +100,16 @@ class FactoredAttention(nn.Module, MaskedNetwork):
     def forward(self, tokens: Tensor, sites: Tensor) -> Tensor:
         """Logits (n, vocab) of the tokens at `sites` (n,) of `tokens` (n, N); these sites are masked, and no others."""
         return self.logits(self._hidden(tokens, sites), sites)
+
+    @property
+    def data_tokens(self) -> int:
+        """The number of tokens of the data: all but the mask."""
+        return self.vocab_size
+
+    def masked_logits(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        """Logits (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in the type of the weights."""
+        self._require_sites(inputs)
+        return self.logits(inputs[rows], sites)
 
     def logits(self, inputs: Tensor, sites: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """Logits (n, vocab) at `sites` (n,) of `inputs` (n, N), in which mask tokens stand at masked sites."""
@@ -127,6 +138,10 @@ class FactoredAttention(nn.Module, MaskedNetwork):
         """Those of `site_logits` at the tokens themselves (rows, N), in less time than those of all tokens take."""
         return self._of_sites(masked_token_logits, tokens, ())
 
+    def matrices(self, dtype: torch.dtype | None = None) -> list[tuple[Tensor, Tensor]]:
+        """Of every layer its attention (N, N) and its values (V, V), in `dtype` and multiplied out."""
+        return [(layer.attention, layer.of_tokens[:-1].T) for layer in self._layers(dtype)]
+
     @torch.no_grad()
     def effective_tensors(self) -> tuple[Tensor, Tensor]:
         """The three-body terms of two layers: J (N, N, N) and U (V, V, V) float64 of equation 3.
@@ -136,10 +151,9 @@ class FactoredAttention(nn.Module, MaskedNetwork):
         """
         if self.config.layers != 2 or self.config.layer_norm:
             raise InputError("layers", self.config.layers, "two layers without layer norm have these tensors")
-        below, above = self._layers(torch.float64)
-        values = [layer.of_tokens[:-1].T for layer in (below, above)]
-        couplings = torch.einsum("ij,jk,jl->ikl", above.attention, below.attention, below.attention)
-        return couplings, torch.einsum("ab,bc,bd->acd", values[1], values[0], values[0])
+        (below, low), (above, high) = self.matrices(torch.float64)
+        couplings = torch.einsum("ij,jk,jl->ikl", above, below, below)
+        return couplings, torch.einsum("ab,bc,bd->acd", high, low, low)
 
     def _of_sites(self, answer: Callable[..., Tensor], tokens: Tensor, shape: tuple[int, ...]) -> Tensor:
         """What `answer` gives (rows, N, *shape) of the layers and `tokens` (rows, N), none of them masked."""
@@ -172,13 +186,16 @@ class FactoredAttention(nn.Module, MaskedNetwork):
         return tokens.scatter(1, sites[:, None], self.mask)
 
     def _require(self, tokens: Tensor) -> Tensor:
-        if tokens.ndim != 2 or tokens.shape[1] != self.sites:
-            mend = f"the network reads sequences of {self.sites} tokens: give (rows, {self.sites})"
-            raise InputError("tokens", tuple(tokens.shape), mend)
+        self._require_sites(tokens)
         wrong = tokens[(tokens < 0) | (tokens > self.mask)]
         if len(wrong):
             raise InputError("tokens", int(wrong[0]), f"the model has tokens 0 to {self.vocab_size - 1}")
         return tokens
+
+    def _require_sites(self, tokens: Tensor) -> None:
+        if tokens.ndim != 2 or tokens.shape[1] != self.sites:
+            mend = f"the network reads sequences of {self.sites} tokens: give (rows, {self.sites})"
+            raise InputError("tokens", tuple(tokens.shape), mend)
 
 
 def _normalized(states: Tensor) -> Tensor:

@@ -1,15 +1,36 @@
-"""Masked language models as oracles: from a network that reads mask tokens to `trialogue.oracles.Masked`."""
+"""Masked language models: networks that read mask tokens, as training sees them and as `trialogue.oracles.Masked`."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 from trialogue.arrays import require_bools, whole_tensor
-from trialogue.errors import InputError, whole_number
-from trialogue.models.transformer import Transformer
+from trialogue.errors import InputError
 from trialogue.oracles import Masked
+
+
+class MaskReader(ABC):
+    """A network that learns to answer for masked tokens, a module by its other base.
+
+    It reads the token `mask` where one is to be predicted, None where it reads no masks, and answers with one of the
+    `data_tokens` first tokens: those of the data.
+    """
+
+    mask: int | None
+
+    @property
+    @abstractmethod
+    def data_tokens(self) -> int:
+        """The number of tokens of the data."""
+
+    @abstractmethod
+    def masked_logits(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        """Logits (q, data tokens) at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in which mask tokens may stand.
+
+        In the type of the weights, with gradients. Raises `InputError` for sequences that the network cannot read.
+        """
 
 
 class MaskedNetwork(Masked):
@@ -109,38 +130,3 @@ class MaskedNetwork(Masked):
     def _parts(self, count: int) -> Iterator[slice]:
         for start in range(0, count, self.batch_size):
             yield slice(start, start + self.batch_size)
-
-
-class MaskedTransformer(MaskedNetwork):
-    """The bidirectional `model`, trained on masked tokens, as a `trialogue.oracles.Masked`.
-
-    It answers for the tokens of the data: no BOS, EOS or mask. Sequences are whole, without BOS, and at most
-    `config.max_length` long where positions are learned. Raises `InputError` for a causal model.
-    """
-
-    def __init__(self, model: Transformer, batch_size: int = 256) -> None:
-        if not isinstance(model, Transformer):
-            raise InputError("model", type(model).__name__, "give a Transformer")
-        if model.mask is None:
-            raise InputError(
-                "causal", True, "a causal model reads no masks; use TransformerConfig(causal=False)"
-            )
-        self.model = model.eval()
-        self.mask = model.mask
-        self.vocab_size = model.config.vocab_size
-        self.batch_size = whole_number("batch_size", batch_size, 1)
-        self._device = model.head.weight.device
-        self.dtype = torch.promote_types(model.head.weight.dtype, torch.float32)
-
-    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Logits (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N)."""
-        return masked_logits(
-            self.model, inputs.to(self._device), rows.to(self._device), sites.to(self._device)
-        )
-
-
-def masked_logits(model: Transformer, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-    """Logits (q, data tokens) at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in which mask tokens may stand."""
-    states = model.hidden_states(inputs)[-1][rows, sites]
-    logits: Tensor = model.head(states)[:, : model.config.vocab_size]
-    return logits
