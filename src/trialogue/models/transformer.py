@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from trialogue.errors import InputError, one_of, truth_value, whole_number
 from trialogue.models.attention_cache import AttentionCache, attended_positions
+from trialogue.models.masked import MaskReader
 from trialogue.models.networks import register_network
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import generator
@@ -100,7 +101,7 @@ class TransformerBlock(nn.Module):
 
 
 @register_network("transformer", TransformerConfig)
-class Transformer(nn.Module, Autoregressive):
+class Transformer(nn.Module, Autoregressive, MaskReader):
     """The network of `config`, initialised as GPT-2 is, from the stream of `seed`.
 
     A causal one answers as an oracle: there `vocab_size` counts the data's tokens and EOS,
@@ -174,6 +175,16 @@ class Transformer(nn.Module, Autoregressive):
         for block in self.blocks:
             streams.append(block(streams[-1], mask, self.config.causal and mask is None))
         return [*streams, self.final_norm(streams[-1])]
+
+    @property
+    def data_tokens(self) -> int:
+        """The number of tokens of the data, without BOS, EOS and mask."""
+        return self.config.vocab_size
+
+    def masked_logits(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        """Logits (q, data tokens) at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in which mask tokens may stand."""
+        logits: Tensor = self.head(self.hidden_states(inputs)[-1][rows, sites])
+        return logits[:, : self.data_tokens]
 
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Logits (n, T, data tokens + EOS) for input ids `tokens` (n, T); see `hidden_states`."""

@@ -12,7 +12,8 @@ A `MaskLaw` says what is to be predicted: each token with some probability (`Ind
 or what BERT reads (`BERT`: mostly the mask, sometimes another token or the right one).
 
 The optimizer is the one that `TrainingConfig` names (AdamW, SGD, Adafactor), or one of your own. An `Observer` is told
-of updates while a training runs: `Scheduled` tells a function, `Checkpoints` keeps networks on the way:
+of updates while a training runs: `Scheduled` tells a function, `Displacement` measures how far each layer has moved,
+`Checkpoints` keeps networks on the way:
 
     kept = Checkpoints("kept", log_steps(500, 10))
     told = Scheduled(range(0, 501, 100), lambda update: print(update.step, float(update.loss)))
@@ -54,6 +55,7 @@ from trialogue.training.masking import (
 )
 from trialogue.training.objectives import next_token_loss, packed_token_loss
 from trialogue.training.observers import (
+    Displacement,
     Observer,
     Scheduled,
     StoppingRule,
@@ -71,6 +73,7 @@ __all__ = [
     "Checkpoints",
     "CorpusLosses",
     "CyclicMasks",
+    "Displacement",
     "IndependentMasks",
     "IndividualMasks",
     "MaskLaw",

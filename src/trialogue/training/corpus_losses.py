@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from trialogue.arrays import require_bools, whole_tensor
 from trialogue.errors import InputError, probability
-from trialogue.models.masked import MaskedNetwork, MaskedTransformer
+from trialogue.models.masked import MaskedNetwork
+from trialogue.models.masked_transformer import MaskedTransformer
 from trialogue.models.transformer import Transformer
 from trialogue.oracles import Autoregressive, Masked
 from trialogue.storage import atomic_write
