@@ -25,8 +25,7 @@ _ENTRIES = 2**24
 class ProductFormConfig:
     """Shape of a `ProductForm` of `order` bodies. Raises `InputError` where a field is out of range.
 
-    `initial_scale` is the deviation of the initial logits: of J it is that over order sqrt(sites^(order - 1)), of U one
-    over sqrt(vocab_size^(order - 1)).
+    `initial_scale` is the deviation of the initial logits: U has the deviation 1, and J what that takes.
     """
 
     vocab_size: int
@@ -58,8 +57,7 @@ class ProductForm(OneHotNetwork):
         sites, tokens = (config.sites,) * config.order, (config.vocab_size,) * config.order
         scale = config.initial_scale / config.order / math.sqrt(config.sites ** (config.order - 1))
         self.couplings = nn.Parameter(drawn_weights(sites, seed, _NAME, "couplings") * scale)
-        shrink = math.sqrt(config.vocab_size ** (config.order - 1))
-        self.similarities = nn.Parameter(drawn_weights(tokens, seed, _NAME, "similarities") / shrink)
+        self.similarities = nn.Parameter(drawn_weights(tokens, seed, _NAME, "similarities"))
 
     def logits(self, inputs: Tensor, sites: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """Logits (n, vocab) at `sites` (n,) of `inputs` (n, N), in which mask tokens stand at masked sites."""
