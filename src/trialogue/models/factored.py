@@ -25,9 +25,10 @@ from trialogue.models.factored_layers import (
     masked_token_logits,
     one_hot,
 )
-from trialogue.models.masked import MaskedNetwork, MaskReader
 from trialogue.models.networks import register_network
-from trialogue.randomness import generator
+from trialogue.models.one_hot import OneHotNetwork, drawn_weights
+
+_NAME = "factored-attention"
 
 _ENTRIES_AT_ONCE = 2**20
 """States are evaluated in batches of so many numbers, which stay near the processor."""
@@ -66,25 +67,16 @@ class FactoredAttentionConfig:
         return min(self.sites, 2 ** (self.layers - 1) + 1)
 
 
-@register_network("factored-attention", FactoredAttentionConfig)
-class FactoredAttention(nn.Module, MaskedNetwork, MaskReader):
-    """The network of `config` with initial weights from the stream of `seed`; itself a masked oracle.
-
-    Answers are computed in `dtype`, float64 whatever the type of the weights, so that orders beyond the architecture's
-    vanish to rounding; set it to float32 for speed. `forward` computes in the type of the weights, with gradients.
-    """
-
-    sites: int
-    mask: int
+@register_network(_NAME, FactoredAttentionConfig)
+class FactoredAttention(OneHotNetwork):
+    """The network of `config` with initial weights from the stream of `seed`; itself a masked oracle."""
 
     def __init__(self, config: FactoredAttentionConfig, seed: int = 0) -> None:
         if not isinstance(config, FactoredAttentionConfig):
             raise InputError("config", config, "give a FactoredAttentionConfig")
-        super().__init__()
+        super().__init__(config.vocab_size, config.sites)
         self.config = config
-        self.vocab_size, self.sites, self.mask = config.vocab_size, config.sites, config.vocab_size
         self.batch_size = max(1, _ENTRIES_AT_ONCE // (config.sites * config.vocab_size))
-        self.dtype = torch.float64
         size, rank = config.vocab_size, config.rank
         shapes = [(size, size)] if rank is None else [(size, rank), (rank, size)]
         value_scale = config.initial_scale / math.sqrt(size)
@@ -92,24 +84,12 @@ class FactoredAttention(nn.Module, MaskedNetwork, MaskReader):
         factor_scale = value_scale if rank is None else math.sqrt(value_scale / math.sqrt(rank))
         self.attention, self.values = nn.ParameterList(), nn.ParameterList()
         for layer in range(config.layers):
-            attention = _drawn((config.sites, config.sites), seed, layer, "attention")
+            attention = drawn_weights((config.sites, config.sites), seed, _NAME, layer, "attention")
             self.attention.append(attention * (config.initial_scale / math.sqrt(config.sites)))
             for factor, shape in enumerate(shapes):
-                self.values.append(_drawn(shape, seed, layer, f"values-{factor}") * factor_scale)
-
-    def forward(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """Logits (n, vocab) of the tokens at `sites` (n,) of `tokens` (n, N); these sites are masked, and no others."""
-        return self.logits(self._hidden(tokens, sites), sites)
-
-    @property
-    def data_tokens(self) -> int:
-        """The number of tokens of the data: all but the mask."""
-        return self.vocab_size
-
-    def masked_logits(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Logits (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in the type of the weights."""
-        self._require_sites(inputs)
-        return self.logits(inputs[rows], sites)
+                self.values.append(
+                    drawn_weights(shape, seed, _NAME, layer, f"values-{factor}") * factor_scale
+                )
 
     def logits(self, inputs: Tensor, sites: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """Logits (n, vocab) at `sites` (n,) of `inputs` (n, N), in which mask tokens stand at masked sites."""
@@ -119,12 +99,6 @@ class FactoredAttention(nn.Module, MaskedNetwork, MaskReader):
             return (first[sites][:, None] @ added)[:, 0]
         states = one_hot(inputs, self.vocab_size, added.dtype) + (first @ added).square()
         return layers[-1].mixed(attended_above(layers, states, sites, self._norm))
-
-    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Logits (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N)."""
-        self._require(inputs)
-        device = self.attention[0].device
-        return self.logits(inputs[rows].to(device), sites.to(device), self.dtype)
 
     def site_logits(self, tokens: Tensor) -> Tensor:
         """Logits (rows, N, vocab) of every site i, each masked in a copy of its own.
@@ -157,11 +131,9 @@ class FactoredAttention(nn.Module, MaskedNetwork, MaskReader):
 
     def _of_sites(self, answer: Callable[..., Tensor], tokens: Tensor, shape: tuple[int, ...]) -> Tensor:
         """What `answer` gives (rows, N, *shape) of the layers and `tokens` (rows, N), none of them masked."""
-        tokens = self._require(whole_tensor("tokens", tokens, "give token ids (rows, N)"))
-        if bool((tokens == self.mask).any()):
-            raise InputError(
-                "tokens", self.mask, "give sequences without masks: every site is masked in its turn"
-            )
+        tokens = whole_tensor("tokens", tokens, "give token ids (rows, N)")
+        self._require_sites(tokens)
+        self._require_data(tokens)
         answers = torch.empty(*tokens.shape, *shape, dtype=self.dtype, device=tokens.device)
         with torch.no_grad():
             layers = self._layers(self.dtype)
@@ -182,25 +154,6 @@ class FactoredAttention(nn.Module, MaskedNetwork, MaskReader):
             for layer in range(self.config.layers)
         ]
 
-    def _hidden(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        return tokens.scatter(1, sites[:, None], self.mask)
-
-    def _require(self, tokens: Tensor) -> Tensor:
-        self._require_sites(tokens)
-        wrong = tokens[(tokens < 0) | (tokens > self.mask)]
-        if len(wrong):
-            raise InputError("tokens", int(wrong[0]), f"the model has tokens 0 to {self.vocab_size - 1}")
-        return tokens
-
-    def _require_sites(self, tokens: Tensor) -> None:
-        if tokens.ndim != 2 or tokens.shape[1] != self.sites:
-            mend = f"the network reads sequences of {self.sites} tokens: give (rows, {self.sites})"
-            raise InputError("tokens", tuple(tokens.shape), mend)
-
 
 def _normalized(states: Tensor) -> Tensor:
     return F.layer_norm(states, states.shape[-1:])
-
-
-def _drawn(shape: tuple[int, int], seed: int, *names: object) -> Tensor:
-    return torch.empty(shape).normal_(generator=generator(seed, "factored-attention", *names))

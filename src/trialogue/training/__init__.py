@@ -11,6 +11,8 @@ A `MaskLaw` says what is to be predicted: each token with some probability (`Ind
 `Replacement` says what the model reads there: the mask (`MASK`, which makes the answers the conditionals of the data),
 or what BERT reads (`BERT`: mostly the mask, sometimes another token or the right one).
 
+Where a law can be listed, `MaskedPopulation` and `population_loss` train on all of it, without sampling error.
+
 The optimizer is the one that `TrainingConfig` names (AdamW, SGD, Adafactor), or one of your own. An `Observer` is told
 of updates while a training runs: `Scheduled` tells a function, `Displacement` measures how far each layer has moved,
 `Checkpoints` keeps networks on the way:
@@ -64,6 +66,7 @@ from trialogue.training.observers import (
     log_steps,
 )
 from trialogue.training.optimizers import OptimizerFactory
+from trialogue.training.population import MaskedPopulation, population_loss
 from trialogue.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
 from trialogue.training.recipes import Recipe, Trained, trained
 
@@ -78,6 +81,7 @@ __all__ = [
     "IndividualMasks",
     "MaskLaw",
     "MaskedBatches",
+    "MaskedPopulation",
     "Observer",
     "OptimizerFactory",
     "PseudolikelihoodFit",
@@ -100,6 +104,7 @@ __all__ = [
     "masked_token_loss",
     "next_token_loss",
     "packed_token_loss",
+    "population_loss",
     "save_model",
     "token_scores",
     "train",
