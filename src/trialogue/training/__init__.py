@@ -25,7 +25,7 @@ of updates while a training runs: `Scheduled` tells a function, `Displacement` m
 
 `CorpusLosses` measures loss and accuracy on any corpora on the way, into a file that a training goes on in:
 
-    losses = CorpusLosses({"text": text, "clone": clone}, log_steps(500, 10), path="losses.jsonl")
+    losses = CorpusLosses({"seen": sequences}, log_steps(500, 10), path="losses.jsonl")
 
 A `StoppingRule` ends a training before its last step: `train(..., until=rule)`.
 
