@@ -10,8 +10,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.inference import Gibbs, run_chain
 from trialogue.inference.laws import transition_matrix
-from trialogue.models import Transformer
-from trialogue.models.masked import MaskedTransformer
+from trialogue.models import MaskedTransformer, Transformer
 from trialogue.oracles import Masked, whole_sequences
 from trialogue.randomness import generator
 

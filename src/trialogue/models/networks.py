@@ -33,6 +33,7 @@ MODELS: Registry[type[Any]] = Registry(
     {
         "transformer": "trialogue.models.transformer:Transformer",
         "factored-attention": "trialogue.models.factored:FactoredAttention",
+        "product-form": "trialogue.models.product_form:ProductForm",
         "hugging-face": "trialogue.models.pretrained:PretrainedCheckpoint",
     },
 )
