@@ -79,9 +79,16 @@ class MaskedNetwork(Masked):
     def site_logits(self, tokens: Tensor) -> Tensor:
         """Logits (rows, N, vocab) of every site i, each masked in a copy of its own."""
         logits = self._point_masses(tokens)
-        rows, sites = self.free(tokens).nonzero().unbind(1)
-        for part in self._parts(len(rows)):
-            logits[rows[part], sites[part]] = self._masked_alone(tokens[rows[part]], sites[part])
+        for rows, sites, answered in self._free_sites(tokens):
+            logits[rows, sites] = answered
+        return logits
+
+    def token_logits(self, tokens: Tensor) -> Tensor:
+        """Those of `site_logits` at the tokens themselves (rows, N)."""
+        self._require_data(tokens)
+        logits = torch.zeros(tokens.shape, dtype=self.dtype, device=tokens.device)
+        for rows, sites, answered in self._free_sites(tokens):
+            logits[rows, sites] = answered.gather(1, tokens[rows, sites][:, None])[:, 0]
         return logits
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
@@ -92,6 +99,12 @@ class MaskedNetwork(Masked):
         for part in self._parts(len(rows)):
             laws[rows[part]] = self._masked_alone(tokens[rows[part]], sites[rows[part]]).log_softmax(-1)
         return laws
+
+    def _free_sites(self, tokens: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Rows (q,), sites (q,) and the logits (q, vocab) there, until each site that can change has been masked."""
+        rows, sites = self.free(tokens).nonzero().unbind(1)
+        for part in self._parts(len(rows)):
+            yield rows[part], sites[part], self._masked_alone(tokens[rows[part]], sites[part])
 
     def _masked_alone(self, tokens: Tensor, sites: Tensor) -> Tensor:
         rows = torch.arange(len(tokens), device=tokens.device)
@@ -105,11 +118,14 @@ class MaskedNetwork(Masked):
 
     def _point_masses(self, tokens: Tensor) -> Tensor:
         """Laws (..., vocab) that give probability one to `tokens` (...)."""
+        self._require_data(tokens)
+        laws = tokens.new_full((*tokens.shape, self.vocab_size), -torch.inf, dtype=self.dtype)
+        return laws.scatter_(-1, tokens[..., None], 0.0)
+
+    def _require_data(self, tokens: Tensor) -> None:
         if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < self.vocab_size:
             wrong = int(tokens[(tokens < 0) | (tokens >= self.vocab_size)][0])
             raise InputError("tokens", wrong, f"the model has tokens 0 to {self.vocab_size - 1}")
-        laws = tokens.new_full((*tokens.shape, self.vocab_size), -torch.inf, dtype=self.dtype)
-        return laws.scatter_(-1, tokens[..., None], 0.0)
 
     def _parts(self, count: int) -> Iterator[slice]:
         for start in range(0, count, self.batch_size):

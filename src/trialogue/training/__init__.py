@@ -1,6 +1,7 @@
 """What a network learns: objectives, the loop that minimises them, who follows it, and networks on disk.
 
-`train` minimises `next_token_loss` unless told otherwise. To train on masks, give it batches and a loss of their own:
+`train` minimises `next_token_loss` unless told otherwise; of rows of a longer text `packed_token_loss` is right, which
+asks for no end. To train on masks, give it batches and a loss of their own:
 
     batches = masked_batches(sequences, model, UniformMasks(2), batch_size=32, replacement=BERT)
     train(model, batches, TrainingConfig(steps=500, batch_size=32), loss=masked_token_loss)
@@ -22,6 +23,10 @@ of updates while a training runs: `Scheduled` tells a function, `Displacement` m
     train(model, batches, config, loss=masked_token_loss, observer=[kept, told])
     first = kept.load(kept.steps()[0], Transformer)
 
+`CorpusLosses` measures loss and accuracy on any corpora on the way, into a file that a training goes on in:
+
+    losses = CorpusLosses({"text": text, "clone": clone}, log_steps(500, 10), path="losses.jsonl")
+
 A `StoppingRule` ends a training before its last step: `train(..., until=rule)`.
 
 `save_model` and `load_model` write and read a network whose class is registered (`trialogue.models.register_network`).
@@ -35,6 +40,7 @@ A `Recipe` says all that decides a network's weights, and `trained` trains it on
 
 from trialogue.training.checkpoints import Checkpoints, load_model, save_model
 from trialogue.training.config import TrainingConfig
+from trialogue.training.corpus_losses import CorpusLosses, Score, corpus_score, token_scores
 from trialogue.training.loop import TrainingResult, train
 from trialogue.training.masking import (
     BERT,
@@ -49,7 +55,7 @@ from trialogue.training.masking import (
     masked_batches,
     masked_token_loss,
 )
-from trialogue.training.objectives import next_token_loss
+from trialogue.training.objectives import next_token_loss, packed_token_loss
 from trialogue.training.observers import (
     Displacement,
     Observer,
@@ -68,6 +74,7 @@ __all__ = [
     "BERT",
     "MASK",
     "Checkpoints",
+    "CorpusLosses",
     "CyclicMasks",
     "Displacement",
     "IndependentMasks",
@@ -81,12 +88,14 @@ __all__ = [
     "Recipe",
     "Replacement",
     "Scheduled",
+    "Score",
     "StoppingRule",
     "Trained",
     "TrainingConfig",
     "TrainingResult",
     "UniformMasks",
     "Update",
+    "corpus_score",
     "fit_pseudolikelihood",
     "linear_steps",
     "load_model",
@@ -94,8 +103,10 @@ __all__ = [
     "masked_batches",
     "masked_token_loss",
     "next_token_loss",
+    "packed_token_loss",
     "population_loss",
     "save_model",
+    "token_scores",
     "train",
     "trained",
 ]
