@@ -23,15 +23,11 @@ from trialogue.models.factored_layers import (
     attended_above,
     masked_logits,
     masked_token_logits,
-    one_hot,
 )
 from trialogue.models.networks import register_network
-from trialogue.models.one_hot import OneHotNetwork, drawn_weights
+from trialogue.models.one_hot import OneHotNetwork, drawn_weights, one_hot
 
 _NAME = "factored-attention"
-
-_ENTRIES_AT_ONCE = 2**20
-"""States are evaluated in batches of so many numbers, which stay near the processor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +72,6 @@ class FactoredAttention(OneHotNetwork):
             raise InputError("config", config, "give a FactoredAttentionConfig")
         super().__init__(config.vocab_size, config.sites)
         self.config = config
-        self.batch_size = max(1, _ENTRIES_AT_ONCE // (config.sites * config.vocab_size))
         size, rank = config.vocab_size, config.rank
         shapes = [(size, size)] if rank is None else [(size, rank), (rank, size)]
         value_scale = config.initial_scale / math.sqrt(size)
