@@ -33,6 +33,7 @@ MODELS: Registry[type[Any]] = Registry(
     {
         "transformer": "trialogue.models.transformer:Transformer",
         "factored-attention": "trialogue.models.factored:FactoredAttention",
+        "attention-only": "trialogue.models.attention_only:AttentionOnly",
         "hugging-face": "trialogue.models.pretrained:PretrainedCheckpoint",
     },
 )

@@ -1,0 +1,14 @@
+from .construction import Memorized as Memorized
+from .construction import memorize as memorize
+from .encoders import Encoder as Encoder
+from .encoders import LookUp as LookUp
+from .encoders import association_encoder as association_encoder
+from .encoders import harmonic_vectors as harmonic_vectors
+from .encoders import look_up_encoder as look_up_encoder
+from .encoders import nearest_encoder as nearest_encoder
+from .encoders import softened as softened
+from .encoders import truncated_encoder as truncated_encoder
+from .rank import expected_rank as expected_rank
+from .rank import feature_rank as feature_rank
+from .rank import generic_network as generic_network
+from .rank import printed_rank as printed_rank
