@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -77,17 +77,18 @@ class AttentionOnly(nn.Module, PrefixOracle):
         width, heads = config.width, config.heads
         asked, given = config.query_width or config.head_width, config.head_width
         small = 1 / math.sqrt(width)
-        for name, shape, deviation in (
-            ("embedding", (config.vocab_size, width), 1.0),
-            ("positions", (config.context, width), 1.0),
-            ("query", (heads, asked, width), small),
-            ("key", (heads, asked, width), small),
-            ("value", (heads, given, width), small),
-            ("output", (heads, width, given), 1 / math.sqrt(max(1, heads) * given)),
-            ("unembedding", (config.vocab_size, width), small),
-        ):
-            drawn = torch.empty(shape).normal_(generator=generator(seed, "attention-only", name))
-            self.register_parameter(name, nn.Parameter(drawn * deviation))
+
+        def drawn(name: str, deviation: float, *shape: int) -> nn.Parameter:
+            random = generator(seed, "attention-only", name)
+            return nn.Parameter(torch.empty(shape).normal_(generator=random) * deviation)
+
+        self.embedding = drawn("embedding", 1.0, config.vocab_size, width)
+        self.positions = drawn("positions", 1.0, config.context, width)
+        self.query = drawn("query", small, heads, asked, width)
+        self.key = drawn("key", small, heads, asked, width)
+        self.value = drawn("value", small, heads, given, width)
+        self.output = drawn("output", 1 / math.sqrt(max(1, heads) * given), heads, width, given)
+        self.unembedding = drawn("unembedding", small, config.vocab_size, width)
         self.register_buffer("contexts", torch.full((config.stored, config.context), _NONE))
 
     def forward(self, contexts: Tensor) -> Tensor:
@@ -150,6 +151,12 @@ class AttentionOnly(nn.Module, PrefixOracle):
             parts = [self.inputs(part) for part in self._parts(contexts)]
             rows = [torch.cat((self.values(part).flatten(1), part[:, -1]), 1) for part in parts]
         return torch.cat(rows)
+
+    def remember(self, contexts: Tensor) -> None:
+        """Keep `contexts` (T, S) int64 beside the weights, as those that the network was built for."""
+        self.config = replace(self.config, stored=len(contexts))
+        self.contexts = contexts.clone()
+        self._known = set()
 
     def holds(self, contexts: Tensor) -> Tensor:
         """Which (n,) bool of `contexts` (n, S) the network was built for."""

@@ -1,3 +1,9 @@
+from .approximation import Approximated as Approximated
+from .approximation import memorize_by_ridge as memorize_by_ridge
+from .approximation import memorize_likeliest as memorize_likeliest
+from .capacity import accuracy_bound as accuracy_bound
+from .capacity import capacity as capacity
+from .capacity import previous_capacity as previous_capacity
 from .construction import Memorized as Memorized
 from .construction import memorize as memorize
 from .encoders import Encoder as Encoder
@@ -8,6 +14,7 @@ from .encoders import look_up_encoder as look_up_encoder
 from .encoders import nearest_encoder as nearest_encoder
 from .encoders import softened as softened
 from .encoders import truncated_encoder as truncated_encoder
+from .independence import independent_integers as independent_integers
 from .rank import expected_rank as expected_rank
 from .rank import feature_rank as feature_rank
 from .rank import generic_network as generic_network

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from scipy.linalg import lstsq
 from torch import Tensor
@@ -19,6 +18,7 @@ from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError, whole_number
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.theory.memorization.encoders import Encoder, association_encoder, nearest_encoder
+from trialogue.theory.memorization.folding import fold, padded_states
 from trialogue.theory.memorization.rank import generic_network, require_capacity
 from trialogue.theory.memorization.targets import (
     checked_contexts,
@@ -91,21 +91,26 @@ def memorize(
         heads=heads,
         head_width=head_width,
         query_width=query_width,
-        stored=len(tokens),
     )
     require_capacity(config, tokens)
     network = generic_network(config, seed)
-    solved = _solved(network, encoder, tokens)
-    network.contexts = tokens
+    features = network.features(tokens)
+    states = padded_states(encoder, features, width).numpy()
+    solution, _, rank, singular = lstsq(features.numpy(), states, lapack_driver="gelsd")
+    if rank < len(tokens):
+        mend = f"the features of {len(tokens)} contexts have rank {rank}: use another seed, or more heads"
+        raise InputError("seed", seed, mend)
+    skip_condition = fold(network, solution, encoder)
+    network.remember(tokens)
     answers = network.answers(tokens)
     return Memorized(
         model=network,
         target_log_probs=encoder.log_probs,
         encoder_kl=encoder.kl,
         kl=divergence(laws, answers, weights),
-        rank=solved.rank,
-        condition=solved.condition,
-        skip_condition=solved.skip_condition,
+        rank=int(rank),
+        condition=float(singular[0] / singular[len(tokens) - 1]),
+        skip_condition=skip_condition,
         over_provision=(config.heads * config.head_width + config.width) / len(tokens) - 1,
         largest_error=float((answers - encoder.log_probs).abs().max()),
         largest_error_float32=_error_in(torch.float32, network, encoder, tokens),
@@ -148,45 +153,9 @@ def _require_vocabulary(size: int) -> None:
         raise InputError("vocab_size", size, f"use at most {MAX_VOCABULARY} tokens")
 
 
-class _Solved(NamedTuple):
-    rank: int
-    condition: float
-    skip_condition: float
-
-
-def _solved(network: AttentionOnly, encoder: Encoder, contexts: Tensor) -> _Solved:
-    """Put the encoder's states into `network`, whose heads are generic; its embeddings, heads and unembedding change."""
-    width, heads = network.config.width, network.config.heads
-    features = network.features(contexts)
-    states = encoder.states
-    spare = width - states.shape[1]
-    if spare > 0:
-        # The unembedding does not read these; that they are the skip connection's own keeps its matrix invertible.
-        states = torch.cat((states, features[:, len(features.T) - spare :]), 1)
-    solution, _, rank, singular = lstsq(features.numpy(), states.numpy(), lapack_driver="gelsd")
-    if rank < len(contexts):
-        mend = (
-            f"the features of {len(contexts)} contexts have rank {rank} with these heads: "
-            "use more heads, another seed, or fewer contexts"
-        )
-        raise InputError("heads", heads, mend)
-    weights = torch.from_numpy(solution)
-    skip = weights[len(weights) - width :].T.contiguous()
-    with torch.no_grad():
-        blocks = weights[: len(weights) - width].view(heads, network.config.head_width, width)
-        network.output.copy_(blocks.transpose(1, 2))
-        network.embedding.copy_(network.embedding @ skip.T)
-        network.positions.copy_(network.positions @ skip.T)
-        for maps in (network.query, network.key, network.value):
-            maps.copy_(torch.linalg.solve(skip.T, maps.mT).mT)
-        network.unembedding.zero_()
-        network.unembedding[:, : encoder.unembedding.shape[1]] = encoder.unembedding
-    condition = float(singular[0] / singular[len(contexts) - 1])
-    return _Solved(int(rank), condition, float(np.linalg.cond(skip.numpy())))
-
-
 def _error_in(dtype: torch.dtype, network: AttentionOnly, encoder: Encoder, contexts: Tensor) -> float:
     cast = AttentionOnly(network.config)
+    cast.remember(network.contexts)
     cast.load_state_dict(network.state_dict())
     answers = cast.to(dtype).answers(contexts).double()
     return float((answers - encoder.log_probs).abs().max())

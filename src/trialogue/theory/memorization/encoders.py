@@ -56,7 +56,7 @@ def truncated_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None
 
 
 def nearest_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) -> Encoder:
-    """The encoder of `width` d whose mean divergence from `log_probs` (T, N) L-BFGS finds least, from the truncated one.
+    """The encoder of `width` d nearest to `log_probs` (T, N) in mean divergence: L-BFGS from the truncated one.
 
     Its `kl` is d_KL(pi, L), up to local minima; zero where d is at least N - 1. Contexts are weighed by `prior` (T,).
     """
@@ -91,9 +91,10 @@ def nearest_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) 
 
 
 def harmonic_vectors(vocab_size: int, width: int) -> Tensor:
-    """Rows W_g (N, d) float64 of one length, each with the largest product with itself: cosines and sines of multiples of 2 pi g / N.
+    """Rows W_g (N, d) float64 of one length: cosines and sines of multiples of 2 pi g / N.
 
-    With d = 2 they lie on the circle of Proposition 3; more harmonics tell tokens apart by more. An odd last column is
+    Each has its largest product with itself. With d = 2 they lie on the circle of Proposition 3; more harmonics tell
+    tokens apart by more. An odd last column is
     zero. Raises `InputError` for a width of one.
     """
     size = whole_number("vocab_size", vocab_size, 2)
@@ -134,7 +135,7 @@ class LookUp(NamedTuple):
 
 
 def look_up_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None, seed: int = 0) -> LookUp:
-    """E(t) = lambda(t) W_g(t), g(t) the likeliest token, lambda(t) such that the entropy of the output is that of the law.
+    """E(t) = lambda(t) W_g(t) with g(t) the likeliest token, and lambda(t) from the entropy of the law.
 
     The rows of W are unit vectors (Johnson-Lindenstrauss; the identity where `width` is N). The document's H is the
     negative entropy. lambda solves its condition on the row of the likeliest token.
@@ -154,7 +155,8 @@ def look_up_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None, 
     chosen = laws.argmax(1)
     gaps = products[chosen] - products[chosen, chosen][:, None]
     scales = torch.tensor(
-        [_scale_of(gap.numpy(), float(target)) for gap, target in zip(gaps, entropy, strict=True)]
+        [_scale_of(gap.numpy(), float(target)) for gap, target in zip(gaps, entropy, strict=True)],
+        dtype=torch.float64,
     )
     encoder = _encoder(laws, weights, vectors, scales[:, None] * vectors[chosen])
     likeliest = laws.gather(1, chosen[:, None])[:, 0].exp()
