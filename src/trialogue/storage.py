@@ -1,4 +1,4 @@
-"""Writing files that are either whole or absent, one line for what keeps them from being written, and their sums.
+"""Writing files that are either whole or absent, one line for what keeps them from being written, sums, and folders.
 
 A file appears under its name in one step, by `os.replace` of a finished temporary neighbour, so that a reader
 never sees half of it, whatever kills the writer.
@@ -47,6 +47,15 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
     except OSError as error:
         mend = _MENDS.get(error.errno or 0, f"cannot be written: {error.strerror or error}")
         raise InputError("path", os.fspath(path), mend) from error
+
+
+def user_folder(part: str) -> Path:
+    """Where this user's models, corpora and the like lie: a folder of `$TRIALOGUE_HOME`, else of the user's cache."""
+    folder = os.environ.get("TRIALOGUE_HOME")
+    if folder:
+        return Path(folder).expanduser() / part
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "trialogue" / part
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:

@@ -35,6 +35,7 @@ class TransformerConfig:
     the scalar position / (max_length + 1) as the last coordinate of the embedding, whose tokens then have
     width - 1 coordinates; "none" adds nothing. `attention_window` is the number of positions that a position of a
     causal model attends to in each block, itself among them; None is all that are not in its future.
+    `scaled_attention` divides scores by the square root of a head's width; GPT-Neo's are not.
     """
 
     vocab_size: int
@@ -46,12 +47,14 @@ class TransformerConfig:
     positions: Positions = "learned"
     causal: bool = True
     attention_window: int | None = None
+    scaled_attention: bool = True
 
     def __post_init__(self) -> None:
         for field in ("vocab_size", "layers", "heads", "width", "mlp_width", "max_length"):
             value = whole_number(field, getattr(self, field), 1, mend="must be an integer, at least 1")
             object.__setattr__(self, field, value)  # a number of numpy is none of JSON
-        truth_value("causal", self.causal)
+        for field in ("causal", "scaled_attention"):
+            truth_value(field, getattr(self, field))
         if self.width % self.heads:
             raise InputError("width", self.width, f"must be a multiple of heads={self.heads}")
         one_of("positions", self.positions, get_args(Positions))
@@ -78,7 +81,7 @@ class TransformerBlock(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.heads = config.heads
+        self.heads, self.scale = config.heads, None if config.scaled_attention else 1.0
         self.attention_norm = nn.LayerNorm(config.width)
         self.qkv = nn.Linear(config.width, 3 * config.width)
         self.projection = nn.Linear(config.width, config.width)
@@ -91,7 +94,7 @@ class TransformerBlock(nn.Module):
         n, length, width = x.shape
         qkv = self.qkv(self.attention_norm(x)).view(n, length, 3, self.heads, width // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
-        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
+        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=self.scale)
         x = x + self.projection(attended.transpose(1, 2).reshape(n, length, width))
         return x + self.down(F.gelu(self.up(self.mlp_norm(x)), approximate="tanh"))
 

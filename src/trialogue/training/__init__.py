@@ -1,6 +1,7 @@
 """What a network learns: objectives, the loop that minimises them, who follows it, and networks on disk.
 
-`train` minimises `next_token_loss` unless told otherwise. To train on masks, give it batches and a loss of their own:
+`train` minimises `next_token_loss` unless told otherwise; of rows of a longer text `packed_token_loss` is right, which
+asks for no end. To train on masks, give it batches and a loss of their own:
 
     batches = masked_batches(sequences, model, UniformMasks(2), batch_size=32, replacement=BERT)
     train(model, batches, TrainingConfig(steps=500, batch_size=32), loss=masked_token_loss)
@@ -46,7 +47,7 @@ from trialogue.training.masking import (
     masked_batches,
     masked_token_loss,
 )
-from trialogue.training.objectives import next_token_loss
+from trialogue.training.objectives import next_token_loss, packed_token_loss
 from trialogue.training.observers import (
     Observer,
     Scheduled,
@@ -87,6 +88,7 @@ __all__ = [
     "masked_batches",
     "masked_token_loss",
     "next_token_loss",
+    "packed_token_loss",
     "save_model",
     "train",
     "trained",

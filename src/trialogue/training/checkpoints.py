@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from trialogue.errors import InputError
 from trialogue.models.networks import NetworkT, registered, registration_of
+from trialogue.tensor_files import read_tensors, write_tensors
 from trialogue.training.observers import Observer, Update
-from trialogue.training.tensor_files import read_tensors, write_tensors
 
 _KIND = "trialogue network 1"
 _TRANSFORMER_KIND = "trialogue transformer 1"  # files that name no network: all of them hold a transformer

@@ -21,6 +21,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.models.networks import NetworkT, registration_of
 from trialogue.storage import atomic_write
+from trialogue.tensor_files import read_tensors, write_tensors
 from trialogue.training.checkpoints import Checkpoints, load_model, save_model
 from trialogue.training.config import TrainingConfig
 from trialogue.training.description import describe
@@ -28,7 +29,6 @@ from trialogue.training.loop import Batch, train
 from trialogue.training.objectives import next_token_loss
 from trialogue.training.observers import StoppingRule
 from trialogue.training.optimizers import OptimizerFactory
-from trialogue.training.tensor_files import read_tensors, write_tensors
 
 _KIND = "trialogue losses 1"
 

@@ -1,0 +1,144 @@
+"""A corpus: a text, its tokenizer, and its tokens in rows of one length, to train on and for tests."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from filelock import FileLock
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from trialogue.arrays import whole_tensor
+from trialogue.data.corpus.hub import HUB, hub_texts
+from trialogue.data.corpus.texts import END, Text, local_text, split_text
+from trialogue.data.corpus.tokens import (
+    SPECIAL,
+    checked_vocab_size,
+    mapped_rows,
+    trained_tokenizer,
+    write_tokens,
+)
+from trialogue.errors import InputError, whole_number
+from trialogue.storage import atomic_write, make_folder, user_folder
+
+_FORMAT = "trialogue corpus 1"
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Packed sequences of a text: `train` and `test` (rows, length) int64, memory-mapped, and what their tokens mean.
+
+    The tokens of all documents, `end` behind each, are one long sequence that is cut into rows, so that a row may begin
+    anywhere in a sentence and cross the end of a document; what fills no row at the end is left out. `fingerprint`
+    tells this text with this vocabulary from others, and `folder` is where its files are.
+    """
+
+    text: str
+    tokenizer: Tokenizer
+    train: Tensor
+    test: Tensor
+    fingerprint: str
+    folder: Path
+
+    @classmethod
+    def open(
+        cls,
+        text: str | PathLike[str],
+        *,
+        vocab_size: int = 320,
+        length: int = 16,
+        test: str | PathLike[str] | None = None,
+        test_share: float = 0.1,
+        cache: str | PathLike[str] | None = None,
+        report: Callable[[str], object] | None = None,
+    ) -> "Corpus":
+        """The corpus of `text`: a UTF-8 file, a folder of .txt files, or the name of one of the hub (`HUB`).
+
+        The tokenizer is a byte-level BPE of `vocab_size` tokens, trained on the text to train on. Text for tests is
+        that of `test`, a file or folder, else the hub's own split, else the last `test_share` of the text, from the
+        beginning of a line. Files are made once, in a folder of `cache` (by default the user's) that the content of
+        the text and the settings name; one that was killed goes on where it came to. `report` is told what is done.
+
+        Raises `InputError` for a text that is missing, empty or not UTF-8, a vocabulary that has no room for 256 bytes
+        and the special tokens or is larger than the text supports, and sequences that are longer than the text.
+        """
+        checked_vocab_size(vocab_size)
+        whole_number("length", length, 1)
+        parts = dict(zip(("train", "test"), _texts(text, test, test_share), strict=True))
+        described = {
+            "format": _FORMAT,
+            "vocab_size": vocab_size,
+            "texts": {part: content.identity for part, content in parts.items()},
+        }
+        fingerprint = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
+        folder = make_folder((Path(cache) if cache is not None else user_folder("corpora")) / fingerprint)
+        with FileLock(folder / ".lock"):
+            tokenizer = _tokenizer(folder, parts["train"], vocab_size, report)
+            for part, content in parts.items():
+                path = folder / f"{part}.tokens"
+                if not path.exists():
+                    _say(report, f"writing the tokens of the text for {part}")
+                    write_tokens(content, tokenizer, path)
+            if not (folder / "corpus.json").exists():
+                atomic_write(folder / "corpus.json", json.dumps({"text": str(text), **described}, indent=1))
+        rows = {part: mapped_rows(folder / f"{part}.tokens", length) for part in parts}
+        for part, tokens in rows.items():
+            if not len(tokens):
+                mend = f"the text for {part} has fewer tokens: use shorter sequences, or a longer text"
+                raise InputError("length", length, mend)
+        return cls(str(text), tokenizer, rows["train"], rows["test"], fingerprint, folder)
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens there are."""
+        return int(self.tokenizer.get_vocab_size())
+
+    @property
+    def length(self) -> int:
+        """How many tokens a row has."""
+        return self.train.shape[1]
+
+    @property
+    def end(self) -> int:
+        """The token that ends a document."""
+        return SPECIAL.index(END)
+
+    def decode(self, tokens: Tensor) -> list[str]:
+        """The texts of `tokens` (rows, N); bytes that are no UTF-8 become the replacement character."""
+        rows = whole_tensor("tokens", tokens, "give token ids (rows, N)").tolist()
+        texts: list[str] = self.tokenizer.decode_batch(rows, skip_special_tokens=False)
+        return texts
+
+
+def _texts(
+    text: str | PathLike[str], test: str | PathLike[str] | None, test_share: float
+) -> tuple[Text, Text]:
+    """What to train on, and what is for tests."""
+    of_hub = str(text) in HUB and not Path(text).exists()
+    if of_hub:
+        train, own_test = hub_texts(str(text))
+        return train, own_test if test is None else local_text(test)
+    if not Path(text).exists():
+        mend = f"there is no such file or folder, and no corpus of that name: those of the hub are {', '.join(HUB)}"
+        raise InputError("text", str(text), mend)
+    if test is not None:
+        return local_text(text), local_text(test)
+    return split_text(text, test_share)
+
+
+def _tokenizer(
+    folder: Path, text: Text, vocab_size: int, report: Callable[[str], object] | None
+) -> Tokenizer:
+    path = folder / "tokenizer.json"
+    if not path.exists():
+        _say(report, f"training a tokenizer of {vocab_size} tokens")
+        atomic_write(path, trained_tokenizer(text, vocab_size).to_str())
+    return Tokenizer.from_file(str(path))
+
+
+def _say(report: Callable[[str], object] | None, line: str) -> None:
+    if report is not None:
+        report(line)
