@@ -8,7 +8,7 @@ W_U (x_S + sum over h of W_O^h W_V^h sum over s of a^h_s x_s). There is no scale
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -63,7 +63,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
     Weights: `embedding` e (N, d), `positions` p (S, d), `query` and `key` (H, k, d), whose products are W_QK, `value`
     (H, d_h, d), `output` (H, d, d_h) and `unembedding` W_U (N, d). As an oracle it answers from the last S tokens, in
     the type of its weights and without gradients, and refuses prefixes that are shorter. `contexts` (stored, S) int64
-    are those that it was built for; `unstored` counts the answers that were given for others.
+    are those that it was built for; `answered` counts answers, and `unstored` those for other contexts.
     """
 
     contexts: Tensor
@@ -72,7 +72,8 @@ class AttentionOnly(nn.Module, PrefixOracle):
         if not isinstance(config, AttentionOnlyConfig):
             raise InputError("config", config, "give an AttentionOnlyConfig")
         super().__init__()
-        self.config, self.vocab_size, self.unstored = config, config.vocab_size, 0
+        self.config, self.vocab_size = config, config.vocab_size
+        self.answered = self.unstored = 0
         self._known: set[tuple[int, ...]] = set()
         width, heads = config.width, config.heads
         asked, given = config.query_width or config.head_width, config.head_width
@@ -90,6 +91,15 @@ class AttentionOnly(nn.Module, PrefixOracle):
         self.output = drawn("output", 1 / math.sqrt(max(1, heads) * given), heads, width, given)
         self.unembedding = drawn("unembedding", small, config.vocab_size, width)
         self.register_buffer("contexts", torch.full((config.stored, config.context), _NONE))
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """How many answers were for contexts that it was not built for, where there were any."""
+        if not self.unstored:
+            return ()
+        return (
+            f"{self.unstored:,} of {self.answered:,} queries were about contexts that the model does not store",
+        )
 
     def forward(self, contexts: Tensor) -> Tensor:
         """Logits (n, N) of the token after `contexts` (n, S) int64."""
@@ -138,6 +148,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
         if len(wrong):
             raise InputError("tokens", int(wrong[0]), f"the model has tokens 0 to {self.vocab_size - 1}")
         if self.config.stored:
+            self.answered += len(contexts)
             self.unstored += int((~self.holds(contexts)).sum())
         answers = [torch.empty(0, self.vocab_size, dtype=self.embedding.dtype)]
         with torch.no_grad():

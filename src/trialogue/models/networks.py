@@ -34,6 +34,7 @@ MODELS: Registry[type[Any]] = Registry(
         "transformer": "trialogue.models.transformer:Transformer",
         "factored-attention": "trialogue.models.factored:FactoredAttention",
         "attention-only": "trialogue.models.attention_only:AttentionOnly",
+        "text-network": "trialogue.models.text_network:TextNetwork",
         "hugging-face": "trialogue.models.pretrained:PretrainedCheckpoint",
     },
 )

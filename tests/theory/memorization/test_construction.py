@@ -57,6 +57,20 @@ def test_a_network_of_another_shape_holds_long_contexts_and_a_part_of_them():
     assert built.kl < 1e-12
 
 
+def test_contexts_that_end_in_few_tokens_leave_the_skip_connection_invertible():
+    contexts = every(8, 3)
+    few = contexts[contexts[:, -1] < 2]
+    built = memorize(laws(len(few), 8), few, 8, 17, 8)
+    assert built.skip_condition < 1e5
+    assert built.largest_error < 1e-8
+
+
+def test_equal_laws_are_held_too():
+    built = memorize(laws(1, 10).expand(100, 10).clone(), every(10, 2), 9, 12, 9)
+    assert built.skip_condition < 1e6
+    assert built.largest_error < 1e-9
+
+
 def test_the_circle_holds_a_hundred_associations_in_two_dimensions():
     tokens = torch.randint(0, 10, (100,), generator=generator(0, "tokens"))
     built = memorize(tokens, every(10, 2), 2, 49, 2, vocab_size=10)
@@ -68,17 +82,17 @@ def test_the_circle_holds_a_hundred_associations_in_two_dimensions():
 
 
 def test_a_solution_that_is_off_is_seen(monkeypatch):
-    def off(network, solution, encoder):
-        return fold(network, solution * (1 + 1e-6), encoder)
+    def off(network, solution, encoder, features):
+        return fold(network, solution * (1 + 1e-6), encoder, features)
 
     monkeypatch.setattr(memorization.construction, "fold", off)
     assert memorize(laws(100, 10), every(10, 2), 9, 12, 9).largest_error > 1e-9
 
 
 def test_an_unfolded_skip_connection_is_seen(monkeypatch):
-    def unfolded(network, solution, encoder):
+    def unfolded(network, solution, encoder, features):
         before = {name: weights.clone() for name, weights in network.named_parameters()}
-        fold(network, solution, encoder)
+        fold(network, solution, encoder, features)
         network.embedding.copy_(before["embedding"])
         network.positions.copy_(before["positions"])
         return 1.0

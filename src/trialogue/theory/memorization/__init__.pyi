@@ -19,3 +19,5 @@ from .rank import expected_rank as expected_rank
 from .rank import feature_rank as feature_rank
 from .rank import generic_network as generic_network
 from .rank import printed_rank as printed_rank
+from .text import TextMemory as TextMemory
+from .text import TextMemorySettings as TextMemorySettings

@@ -68,7 +68,7 @@ class _Problem:
         shape = {"vocab_size": self.laws.shape[1], "context": self.contexts.shape[1]}
         self.config = AttentionOnlyConfig(**shape, width=width, heads=heads, head_width=head_width)
         self.seed = seed
-        self.encoder: Encoder = nearest_encoder(self.laws, width, self.prior)
+        self.encoder: Encoder = nearest_encoder(self.laws, width, self.prior).orthogonal()
         features = generic_network(self.config, seed).features(self.contexts)
         self.features = features.numpy()
         self.states = padded_states(self.encoder, features, width).numpy()
@@ -90,7 +90,7 @@ class _Problem:
         read = self.encoder.unembedding.numpy()
         missed = ((self.features @ solution - self.states)[:, : read.shape[1]]) @ read.T
         network = generic_network(self.config, self.seed)
-        fold(network, solution, self.encoder)
+        fold(network, solution, self.encoder, self.features)
         kl = divergence(self.laws, network.answers(self.contexts), self.prior)
         network.remember(self.contexts[kept])
         tight = 2 * float(self.prior.numpy() @ np.linalg.norm(missed, axis=1))

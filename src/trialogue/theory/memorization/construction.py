@@ -95,12 +95,13 @@ def memorize(
     require_capacity(config, tokens)
     network = generic_network(config, seed)
     features = network.features(tokens)
-    states = padded_states(encoder, features, width).numpy()
+    held = encoder.orthogonal()
+    states = padded_states(held, features, width).numpy()
     solution, _, rank, singular = lstsq(features.numpy(), states, lapack_driver="gelsd")
     if rank < len(tokens):
         mend = f"the features of {len(tokens)} contexts have rank {rank}: use another seed, or more heads"
         raise InputError("seed", seed, mend)
-    skip_condition = fold(network, solution, encoder)
+    skip_condition = fold(network, solution, held, features.numpy())
     network.remember(tokens)
     answers = network.answers(tokens)
     return Memorized(

@@ -39,6 +39,15 @@ class Encoder(NamedTuple):
         """(T, N) float64"""
         return (self.states @ self.unembedding.T).log_softmax(-1)
 
+    def orthogonal(self) -> Encoder:
+        """The same logits with states whose columns are orthogonal and of mean square one, as many as their rank."""
+        left, scale, right = torch.linalg.svd(self.states @ self.unembedding.T, full_matrices=False)
+        scale = scale[: self.states.shape[1]]
+        rank = int((scale > max(self.states.shape) * torch.finfo(scale.dtype).eps * scale[0]).sum())
+        size = math.sqrt(len(left))
+        unembedding = right[:rank].T * (scale[:rank] / size)
+        return self._replace(states=left[:, :rank] * size, unembedding=unembedding)
+
 
 def truncated_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) -> Encoder:
     """The `width` largest singular vectors of `log_probs` (T, N), centred in every row.
