@@ -38,7 +38,8 @@ A `Recipe` says all that decides a network's weights, and `trained` trains it on
 `fit_pseudolikelihood` fits an Ising model to samples by blocks that are masked, without a network.
 """
 
-from trialogue.training.checkpoints import Checkpoints, load_model, save_model
+from trialogue.models.saved import load_model, save_model
+from trialogue.training.checkpoints import Checkpoints
 from trialogue.training.config import TrainingConfig
 from trialogue.training.corpus_losses import CorpusLosses, Score, corpus_score, token_scores
 from trialogue.training.loop import TrainingResult, train
