@@ -21,7 +21,7 @@ COMMANDS: Registry[Callable[[Commands], None]] = Registry(
     "command",
     {
         name: f"trialogue.cli.{name}:add"
-        for name in ("studies", "generate", "law", "probe", "models", "interaction_order")
+        for name in ("studies", "generate", "law", "probe", "clone", "models", "interaction_order")
     },
 )
 """What adds commands to the parser, by name."""
