@@ -19,7 +19,10 @@ from trialogue.registry import Registry
 COMMANDS: Registry[Callable[[Commands], None]] = Registry(
     "trialogue.commands",
     "command",
-    {name: f"trialogue.cli.{name}:add" for name in ("studies", "generate", "law", "probe", "models")},
+    {
+        name: f"trialogue.cli.{name}:add"
+        for name in ("studies", "generate", "law", "probe", "models", "interaction_order")
+    },
 )
 """What adds commands to the parser, by name."""
 

@@ -22,8 +22,8 @@ from trialogue.models.masked import MaskedNetwork
 from trialogue.models.masked_transformer import MaskedTransformer
 from trialogue.models.transformer import Transformer
 from trialogue.oracles import Autoregressive, Masked
+from trialogue.randomness import generator
 from trialogue.storage import atomic_write
-from trialogue.training.masking import uniform_masks
 from trialogue.training.observers import Observer, Update
 
 _ENTRIES_AT_ONCE = 2**24
@@ -74,11 +74,10 @@ def corpus_score(
     """
     tokens = _matrix(tokens)
     share = probability("share", share, zero=False)
-    asked = None
-    if share < 1 and _masked(model) is not None:
-        count = max(1, round(share * tokens.shape[1]))
-        asked = uniform_masks(len(tokens), tokens.shape[1], count, seed, "scored sites")
-    return token_scores(model, tokens, asked).whole()
+    masked = _masked(model)
+    if share == 1 or masked is None:
+        return token_scores(model, tokens).whole()
+    return token_scores(masked, tokens, _sites(_free(masked, tokens), share, seed)).whole()
 
 
 def token_scores(
@@ -178,10 +177,8 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 
 def _of_masked(model: Masked, tokens: Tensor, asked: Tensor | None) -> TokenScores:
-    every = asked is None
-    asked = torch.ones_like(tokens, dtype=torch.bool) if asked is None else asked.clone()
-    if isinstance(model, MaskedNetwork):
-        asked &= model.free(tokens)
+    every, free = asked is None, _free(model, tokens)
+    asked = free if asked is None else asked & free
     losses, right = torch.zeros(tokens.shape, dtype=torch.float64), torch.zeros_like(asked)
     with torch.no_grad():
         if every:  # a model may answer for all sites of a row for less than for each by itself
@@ -196,6 +193,20 @@ def _of_masked(model: Masked, tokens: Tensor, asked: Tensor | None) -> TokenScor
                 laws = model.site_log_weights(tokens[row], site)
                 losses[row, site], right[row, site] = _judged(laws, tokens[row, site])
     return TokenScores(losses, right, asked)
+
+
+def _free(model: Masked, tokens: Tensor) -> Tensor:
+    """Which of the `tokens` are the text itself, and not its frame."""
+    whole = torch.ones_like(tokens, dtype=torch.bool)
+    return model.free(tokens) if isinstance(model, MaskedNetwork) else whole
+
+
+def _sites(free: Tensor, share: float, seed: int) -> Tensor:
+    """A `share` of the sites of each row (rows, N) that are `free`, one at least, every such set equally likely."""
+    drawn = torch.rand(free.shape, generator=generator(seed, "scored sites"), dtype=torch.float64)
+    rank = drawn.masked_fill(~free, 2.0).argsort(1).argsort(1)
+    counts = (share * free.sum(1)).round().clamp_min(1)
+    return free & (rank < counts[:, None])
 
 
 def _judged(logits: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:

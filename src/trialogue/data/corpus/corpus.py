@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 
@@ -80,8 +81,8 @@ class Corpus:
             for part, content in parts.items():
                 path = folder / f"{part}.tokens"
                 if not path.exists():
-                    _say(report, f"writing the tokens of the text for {part}")
-                    write_tokens(content, tokenizer, path)
+                    said = partial(_reached, report, part)
+                    write_tokens(content, tokenizer, path, said)
             if not (folder / "corpus.json").exists():
                 atomic_write(folder / "corpus.json", json.dumps({"text": str(text), **described}, indent=1))
         rows = {part: mapped_rows(folder / f"{part}.tokens", length) for part in parts}
@@ -137,6 +138,10 @@ def _tokenizer(
         _say(report, f"training a tokenizer of {vocab_size} tokens")
         atomic_write(path, trained_tokenizer(text, vocab_size).to_str())
     return Tokenizer.from_file(str(path))
+
+
+def _reached(report: Callable[[str], object] | None, part: str, position: int, size: int) -> None:
+    _say(report, f"tokens of the text for {part}: {position / size:.0%}")
 
 
 def _say(report: Callable[[str], object] | None, line: str) -> None:

@@ -58,7 +58,9 @@ def hub_texts(name: str) -> tuple[HubText, HubText]:
     try:
         import datasets
     except ImportError as error:
-        mend = "corpora of the hub are read by the package datasets: install it (`pip install datasets`)"
+        mend = (
+            "corpora of the hub are read by the package datasets: `pip install datasets`, or the extra `hub`"
+        )
         raise InputError("text", name, mend) from error
     corpus = HUB[name]
     try:
