@@ -126,9 +126,11 @@ class FactoredAttention(OneHotNetwork):
 
     def _of_sites(self, answer: Callable[..., Tensor], tokens: Tensor, shape: tuple[int, ...]) -> Tensor:
         """What `answer` gives (rows, N, *shape) of the layers and `tokens` (rows, N), none of them masked."""
-        tokens = whole_tensor("tokens", tokens, "give token ids (rows, N)")
-        self._require_sites(tokens)
-        self._require_data(tokens)
+        tokens = self._require(whole_tensor("tokens", tokens, "give token ids (rows, N)"))
+        if bool((tokens == self.mask).any()):
+            raise InputError(
+                "tokens", self.mask, "give sequences without masks: every site is masked in its turn"
+            )
         answers = torch.empty(*tokens.shape, *shape, dtype=self.dtype, device=tokens.device)
         with torch.no_grad():
             layers = self._layers(self.dtype)
