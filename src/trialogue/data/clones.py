@@ -56,8 +56,9 @@ class Clone:
     what made it, "text" for held-out text as it is, else a network, of `layers` layers where it has some. It keeps
     interactions of at most `max_order` bodies, None for all orders. `sampler` is the chain that it was drawn by, None
     for what no chain drew, `gauge` that of the logits and `bodies` the number that they were divided by where it asked
-    for scores, `sweeps` how many updates of each site each sequence had. `acceptance` is the share of its proposals
-    that were accepted; `effective_sample_size` and `r_hat` are of the energies of the sequences over the sweeps.
+    for scores, `sweeps` how many updates of each site each sequence had. `acceptance` is the share of updates that
+    changed their token; `effective_sample_size` and `r_hat` are of the energies of the sequences over the sweeps.
+    `network_loss` is that of the network on held-out text, in nats per token.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Clone:
     acceptance: float | None = None
     effective_sample_size: float | None = None
     r_hat: float | None = None
+    network_loss: float | None = None
 
     def __post_init__(self) -> None:
         require_text("name", self.name)
@@ -97,6 +99,7 @@ class Clone:
             ("acceptance", probability),
             ("effective_sample_size", non_negative_number),
             ("r_hat", positive_number),
+            ("network_loss", non_negative_number),
         ):
             if getattr(self, field) is not None:
                 check(field, getattr(self, field))
@@ -207,7 +210,8 @@ class Clones:
 
     def decode(self, tokens: Tensor) -> list[str]:
         """The texts of `tokens` (rows, length)."""
-        return [self.tokenizer.decode(row) for row in tokens.tolist()]
+        texts: list[str] = self.tokenizer.decode_batch(tokens.tolist(), skip_special_tokens=False)
+        return texts
 
     def _file(self, name: str) -> Path:
         return self.folder / f"{name}.safetensors"
