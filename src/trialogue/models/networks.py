@@ -34,6 +34,7 @@ MODELS: Registry[type[Any]] = Registry(
         "transformer": "trialogue.models.transformer:Transformer",
         "factored-attention": "trialogue.models.factored:FactoredAttention",
         "product-form": "trialogue.models.product_form:ProductForm",
+        "self-attention": "trialogue.models.self_attention:SelfAttention",
         "hugging-face": "trialogue.models.pretrained:PretrainedCheckpoint",
     },
 )
