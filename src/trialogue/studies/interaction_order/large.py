@@ -21,7 +21,7 @@ from trialogue.training import (
     Displacement,
     Scheduled,
     TrainingConfig,
-    linear_steps,
+    log_steps,
     masked_batches,
     masked_token_loss,
     train,
@@ -29,7 +29,7 @@ from trialogue.training import (
 
 TESTS = 1024
 """Sequences that losses are measured on, each with every site masked in its turn."""
-_POINTS = 25
+_POINTS = 40
 
 
 def measure_large(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
@@ -70,7 +70,7 @@ def _network_rows(
     net = FactoredAttention(shape, seed_of(seed, "interaction-order", "large", layers))
     net.dtype = torch.float32
     training = config.large_training(layers, seed)
-    steps = (0, *linear_steps(training.steps, _POINTS))
+    steps = (0, *log_steps(training.steps, _POINTS))
     watching, losses = Displacement(net, steps, FactoredAttention.matrices), dict[int, float]()
     told = Scheduled(steps, lambda update: losses.update({update.step: unseen_loss(net, tests)}))
     _train(net, sequences, training, [watching, told])

@@ -1,10 +1,12 @@
 """Tables and figures of the study: curves beside the bounds, displacements by layer, and the large law."""
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from numpy.typing import NDArray
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from trialogue.ledger import Cells, Figure, ResultTable, Rows
 from trialogue.ledger.pages.figures import BAD, COLORS, GOOD, OURS, QUIET, panels, spread
@@ -50,16 +52,26 @@ def _draw_staircase(rows: Rows) -> Drawing:
         curves.plot(one.step, one.loss, color=color, label=f"{layers} layer{'s' * (layers > 1)}")
     curves.set(xscale="log", xlabel="step", ylabel="loss (nats per token)")
     curves.set_title(f"One law ({seed}): losses and bounds")
-    curves.legend(loc="lower left")
+    curves.legend(loc="upper right")
     three = table[(table.layers == 3) & (table.step > 0)]
     for layer, color in _LAYERS.items():
         moved.plot(three.step, three[f"moved_{layer}"], color=color, label=_NAMES[layer])
-    moved.set(xscale="log", yscale="log", xlabel="step", ylim=(1e-5, None))
+    moved.set(xscale="log", yscale="log", xlabel="step", ylim=(1e-6, None))
     moved.set_title("The same: mean square displacement, three layers")
     moved.legend(loc="upper left")
     _draw_heights(rows, heights)
     _draw_onsets(rows, onsets)
     return drawing
+
+
+def _draw_bounds(axes: Axes, law: "Series[Any]", place: float) -> None:
+    for form, label in (
+        ("two", "two bodies"),
+        ("three", "three bodies"),
+        ("four", "four bodies: the entropy"),
+    ):
+        axes.axhline(law[form], color=QUIET, ls="--", lw=1)
+        axes.text(place, law[form], label, fontsize=7, va="bottom", color="#444444")
 
 
 def _draw_heights(rows: Rows, axes: Axes) -> None:
@@ -90,7 +102,7 @@ def _draw_onsets(rows: Rows, axes: Axes) -> None:
     axes.set(yscale="log", xlabel="law, by when its first layer sets out", ylabel="step")
     axes.set_xticks([])
     axes.set_title("When layers set out: a tenth of their displacement")
-    axes.legend(loc="center left", bbox_to_anchor=(0, 0.3))
+    axes.legend(loc="center left", bbox_to_anchor=(0, 0.4))
 
 
 def _draw_single_layers(rows: Rows) -> Drawing:
@@ -131,15 +143,15 @@ def _draw_large(rows: Rows) -> Drawing:
         curves.text(0, law[form], label, fontsize=7, va="bottom", color="#444444")
     table = rows.where("large-curve", seed=seed)
     for layers, color in _DEPTHS.items():
-        one = table[table.layers == layers]
+        one = table[(table.layers == layers) & (table.step > 0)]
         curves.plot(one.step, one.loss, color=color, label=f"{layers} layer{'s' * (layers > 1)}")
-    curves.set(xlabel="step", ylabel="loss on unseen samples (nats per token)")
+    curves.set(xscale="log", xlabel="step", ylabel="loss on unseen samples (nats per token)")
     curves.set_title(f"Samples of a law of {rows.config.get('large_sites', '')} tokens")
     curves.legend(loc="upper right")
     three = table[(table.layers == 3) & (table.step > 0)]
     for layer, color in _LAYERS.items():
         moved.plot(three.step, three[f"moved_{layer}"], color=color, label=_NAMES[layer])
-    moved.set(yscale="log", xlabel="step")
+    moved.set(xscale="log", yscale="log", xlabel="step")
     moved.set_title("Mean square displacement, three layers")
     moved.legend()
     return drawing

@@ -67,9 +67,9 @@ def staircase_rows(config: Config, stairs: Staircase, seed: int) -> Iterator[dic
         onsets = {f"onset_{layer + 1}": steps[onset(moved[:, layer])] for layer in range(layers)}
         standing = stays(losses, [finals[below] for below in range(1, layers)])
         yield row | onsets | {f"stay_{below}": ratio for below, ratio in enumerate(standing, 1)}
-        for step in (0, *log_steps(len(losses) - 1, _CURVE)):
-            place = min(-(-step // EVERY), len(steps) - 1)
+        for place in (0, *log_steps(len(steps) - 1, _CURVE)):
             curve = {f"moved_{layer + 1}": float(moved[place, layer]) for layer in range(layers)}
+            step = steps[place]
             yield {"kind": "curve", "layers": layers, "step": step, "loss": float(losses[step]), **curve}
 
 
