@@ -5,7 +5,7 @@ import json
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from trialogue.cli.commands import Commands
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from trialogue.analysis.interaction_order.reading import Reading
 
 _FIGURE = "interaction-order.svg"
+
+Form = Literal["svg", "png"]
 
 
 def interaction_order(arguments: argparse.Namespace) -> None:
@@ -24,13 +26,16 @@ def interaction_order(arguments: argparse.Namespace) -> None:
     from trialogue.analysis.interaction_order.picture import draw_losses
     from trialogue.analysis.interaction_order.reading import readings
     from trialogue.data.clones import Clones
-    from trialogue.errors import whole_number
+    from trialogue.errors import InputError, whole_number
     from trialogue.ledger.pages.figures import rendered
     from trialogue.storage import atomic_write, require_folder
 
     torch.set_num_threads(whole_number("threads", arguments.threads, 1))
     clones = Clones(arguments.clones)
     figure: Path = arguments.figure or clones.folder / _FIGURE
+    form = figure.suffix.removeprefix(".")
+    if form not in get_args(Form):
+        raise InputError("figure", str(figure), "name a file that ends in .svg or .png")
     require_folder(figure)
     losses = list(
         clone_losses(
@@ -49,8 +54,7 @@ def interaction_order(arguments: argparse.Namespace) -> None:
         print(json.dumps(_record(losses, found), allow_nan=False))
     else:
         _print(losses, found)
-    form: Literal["svg", "png"] = "svg" if figure.suffix == ".svg" else "png"
-    atomic_write(figure, rendered(lambda: draw_losses(losses), form, "interaction-order"))
+    atomic_write(figure, rendered(lambda: draw_losses(losses), cast(Form, form), "interaction-order"))
     if not arguments.json:
         print(f"figure: {figure}")
 

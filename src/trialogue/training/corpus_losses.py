@@ -66,18 +66,23 @@ class Score(NamedTuple):
 
 
 def corpus_score(
-    model: nn.Module | Masked | Autoregressive, tokens: Tensor, share: float = 1.0, seed: int = 0
+    model: nn.Module | Masked | Autoregressive,
+    tokens: Tensor,
+    share: float = 1.0,
+    seed: int = 0,
+    asked: Tensor | None = None,
 ) -> Score:
-    """What `model` makes of `tokens` (rows, N): see `token_scores`, whose tokens these are.
+    """What `model` makes of `tokens` (rows, N), all or those that are `asked` about: see `token_scores`.
 
-    Of a masked model a `share` of the sites of each row is asked about, drawn by `seed`, the same ones every time.
+    A masked model is asked about a `share` of these sites of each row, drawn by `seed`, the same ones every time.
     """
     tokens = _matrix(tokens)
     share = probability("share", share, zero=False)
     masked = _masked(model)
     if share == 1 or masked is None:
-        return token_scores(model, tokens).whole()
-    return token_scores(masked, tokens, _sites(_free(masked, tokens), share, seed)).whole()
+        return token_scores(model, tokens, asked).whole()
+    free = _free(masked, tokens)
+    return token_scores(masked, tokens, _sites(free if asked is None else free & asked, share, seed)).whole()
 
 
 def token_scores(

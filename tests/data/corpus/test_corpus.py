@@ -124,15 +124,15 @@ def test_a_kill_while_tokens_are_written_loses_nothing(
             asked.append(sum(map(len, pieces)))
             return encode(self.own, pieces)
 
-    trained = corpora._tokenizer
-    monkeypatch.setattr(corpora, "_tokenizer", lambda *of: Counting(trained(*of), batches))
+    trained = corpora._trained
+    monkeypatch.setattr(corpora, "_trained", lambda *of: Counting(trained(*of), batches))
     with pytest.raises(Killed):
         opened(text)
     growing = next((tmp_path / "cache").rglob("train.growing"))
     with growing.open("ab") as file:  # a write that came to nothing
         file.write(b"half a token")
     assert len(asked) == batches
-    monkeypatch.setattr(corpora, "_tokenizer", lambda *of: Counting(trained(*of), None))
+    monkeypatch.setattr(corpora, "_trained", lambda *of: Counting(trained(*of), None))
     again = opened(text)
     assert torch.equal(again.train, expected.train)
     assert torch.equal(again.test, expected.test)
@@ -144,10 +144,19 @@ def test_what_was_safe_before_a_kill_is_checked_against_the_file(text: Path) -> 
     folder = opened(text).folder
     expected = (folder / "train.tokens").read_bytes()
     (folder / "train.tokens").unlink()
+    (folder / "corpus.json").unlink()
     (folder / "train.growing").write_bytes(expected[:80])
     (folder / "train.reached").write_text('{"position": 4000, "bytes": 1600}')
     opened(text)
     assert (folder / "train.tokens").read_bytes() == expected
+
+
+@pytest.mark.parametrize("name", ["train.tokens", "tokenizer.json", "corpus.json"])
+def test_a_folder_that_is_damaged_is_named(name: str, text: Path) -> None:
+    folder = opened(text).folder
+    (folder / name).write_bytes((folder / name).read_bytes()[:-9])
+    with pytest.raises(InputError, match=f"cache='{folder}': it is damaged: delete this folder"):
+        opened(text)
 
 
 def test_a_folder_is_its_text_files_in_order(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from trialogue.data.clones import TEXT, Clone, Clones
 from trialogue.errors import InputError
-from trialogue.models.checkpoint_loading import load_checkpoint
+from trialogue.models.checkpoint_loading import load_checkpoint, usable_device
 from trialogue.models.heads import kind_of
 from trialogue.models.pretrained_masked import PretrainedMasked
 from trialogue.oracles import padded
@@ -71,8 +71,7 @@ class _Network(Asker):
     retokenized = False
 
     def __init__(self, place: str, clones: Clones, device: str | torch.device | None) -> None:
-        usual = "cuda" if torch.cuda.is_available() else "cpu"
-        self._model = load_model(place, device=usual if device is None else device)
+        self._model = load_model(place, device=usable_device(device))
         shape: Any = self._model.config
         size = getattr(shape, "vocab_size", None)
         if size != clones.vocab_size:
@@ -140,8 +139,8 @@ class _PretrainedMasked(_Pretrained):
         if padding is None and len(set(lengths.tolist())) > 1:
             mend = "its tokenizer has no padding token, and in its own tokens the rows differ in length"
             raise InputError("model", self._place, mend)
-        behind = torch.arange(tokens.shape[1]) >= lengths[:, None]
-        return corpus_score(self._oracle, tokens.masked_fill(behind, padding or 0), share, seed)
+        tokens = tokens.masked_fill(torch.arange(tokens.shape[1]) >= lengths[:, None], padding or 0)
+        return corpus_score(self._oracle, tokens, share, seed, self._oracle.proposable(tokens))
 
 
 class _PretrainedCausal(_Pretrained):

@@ -26,6 +26,7 @@ from trialogue.errors import InputError, whole_number
 from trialogue.storage import atomic_write, make_folder, user_folder
 
 _FORMAT = "trialogue corpus 1"
+_RECORD, _TOKENIZER = "corpus.json", "tokenizer.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,16 +76,17 @@ class Corpus:
             "texts": {part: content.identity for part, content in parts.items()},
         }
         fingerprint = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
-        folder = make_folder((Path(cache) if cache is not None else user_folder("corpora")) / fingerprint)
-        with FileLock(folder / ".lock"):
-            tokenizer = _tokenizer(folder, parts["train"], vocab_size, report)
-            for part, content in parts.items():
-                path = folder / f"{part}.tokens"
-                if not path.exists():
+        folder = (Path(cache) if cache is not None else user_folder("corpora")) / fingerprint
+        if not (folder / _RECORD).exists():
+            with FileLock(make_folder(folder) / ".lock"):
+                tokenizer = _trained(folder, parts["train"], vocab_size, report)
+                for part, content in parts.items():
                     said = partial(_reached, report, part)
-                    write_tokens(content, tokenizer, path, said)
-            if not (folder / "corpus.json").exists():
-                atomic_write(folder / "corpus.json", json.dumps({"text": str(text), **described}, indent=1))
+                    write_tokens(content, tokenizer, folder / f"{part}.tokens", said)
+                sizes = {part: (folder / f"{part}.tokens").stat().st_size for part in parts}
+                record = {"text": str(text), **described, "bytes": sizes}
+                atomic_write(folder / _RECORD, json.dumps(record, indent=1) + "\n")
+        tokenizer = _kept(folder)
         rows = {part: mapped_rows(folder / f"{part}.tokens", length) for part in parts}
         for part, tokens in rows.items():
             if not len(tokens):
@@ -130,14 +132,33 @@ def _texts(
     return split_text(text, test_share)
 
 
-def _tokenizer(
-    folder: Path, text: Text, vocab_size: int, report: Callable[[str], object] | None
-) -> Tokenizer:
-    path = folder / "tokenizer.json"
+def _trained(folder: Path, text: Text, vocab_size: int, report: Callable[[str], object] | None) -> Tokenizer:
+    """The tokenizer that is kept in the folder, or one that is trained and then kept."""
+    path = folder / _TOKENIZER
     if not path.exists():
         _say(report, f"training a tokenizer of {vocab_size} tokens")
         atomic_write(path, trained_tokenizer(text, vocab_size).to_str())
     return Tokenizer.from_file(str(path))
+
+
+def _kept(folder: Path) -> Tokenizer:
+    """The tokenizer of a folder that is whole; raises `InputError` where something of it is gone or cut short."""
+    try:
+        record = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+        whole = all(
+            (folder / f"{part}.tokens").stat().st_size == size for part, size in record["bytes"].items()
+        )
+        tokenizer = Tokenizer.from_str((folder / _TOKENIZER).read_text(encoding="utf-8"))
+    # The library raises bare exceptions.
+    except Exception as error:
+        raise _damaged(folder) from error
+    if not whole:
+        raise _damaged(folder)
+    return tokenizer
+
+
+def _damaged(folder: Path) -> InputError:
+    return InputError("cache", str(folder), "it is damaged: delete this folder, and it is made again")
 
 
 def _reached(report: Callable[[str], object] | None, part: str, position: int, size: int) -> None:

@@ -62,8 +62,11 @@ def trained_tokenizer(text: Text, vocab_size: int) -> Tokenizer:
 def write_tokens(text: Text, tokenizer: Tokenizer, path: Path, report: Report | None = None) -> None:
     """Write the tokens of `text` to `path`, int64 one after another; goes on where one that was killed came to.
 
-    The file appears under its name when it is whole. Raises `InputError` where it cannot be written.
+    The file appears under its name when it is whole, and is then left as it is. Raises `InputError` where it cannot be
+    written.
     """
+    if path.exists():
+        return
     growing, reached = path.with_suffix(".growing"), path.with_suffix(".reached")
     position, written = _reached(reached, growing)
     with writing(growing), growing.open("r+b" if written else "wb") as file:
