@@ -23,15 +23,11 @@ from trialogue.models.factored_layers import (
     attended_above,
     masked_logits,
     masked_token_logits,
-    one_hot,
 )
 from trialogue.models.networks import register_network
-from trialogue.models.one_hot import OneHotNetwork, drawn_weights
+from trialogue.models.one_hot import OneHotNetwork, drawn_weights, one_hot
 
 _NAME = "factored-attention"
-
-_ENTRIES_AT_ONCE = 2**20
-"""States are evaluated in batches of so many numbers, which stay near the processor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +72,6 @@ class FactoredAttention(OneHotNetwork):
             raise InputError("config", config, "give a FactoredAttentionConfig")
         super().__init__(config.vocab_size, config.sites)
         self.config = config
-        self.batch_size = max(1, _ENTRIES_AT_ONCE // (config.sites * config.vocab_size))
         size, rank = config.vocab_size, config.rank
         shapes = [(size, size)] if rank is None else [(size, rank), (rank, size)]
         value_scale = config.initial_scale / math.sqrt(size)
@@ -131,9 +126,11 @@ class FactoredAttention(OneHotNetwork):
 
     def _of_sites(self, answer: Callable[..., Tensor], tokens: Tensor, shape: tuple[int, ...]) -> Tensor:
         """What `answer` gives (rows, N, *shape) of the layers and `tokens` (rows, N), none of them masked."""
-        tokens = whole_tensor("tokens", tokens, "give token ids (rows, N)")
-        self._require_sites(tokens)
-        self._require_data(tokens)
+        tokens = self._require(whole_tensor("tokens", tokens, "give token ids (rows, N)"))
+        if bool((tokens == self.mask).any()):
+            raise InputError(
+                "tokens", self.mask, "give sequences without masks: every site is masked in its turn"
+            )
         answers = torch.empty(*tokens.shape, *shape, dtype=self.dtype, device=tokens.device)
         with torch.no_grad():
             layers = self._layers(self.dtype)

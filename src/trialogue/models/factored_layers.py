@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from trialogue.models.one_hot import one_hot
+
 Norm = Callable[[Tensor], Tensor]
 
 
@@ -64,12 +66,6 @@ class FactoredLayer(NamedTuple):
             return self.values[0][tokens[:, :, None], tokens[:, None, :]]
         left, right = F.embedding(tokens, self.values[0]), F.embedding(tokens, self.values[1].T)
         return left @ right.mT
-
-
-def one_hot(tokens: Tensor, vocab_size: int, dtype: torch.dtype) -> Tensor:
-    """States (..., V) of `tokens` (...): one at the token, zero everywhere for a mask."""
-    states = torch.zeros(*tokens.shape, vocab_size + 1, dtype=dtype, device=tokens.device)
-    return states.scatter_(-1, tokens[..., None], 1.0)[..., :-1]
 
 
 def masked_logits(

@@ -9,6 +9,9 @@ from trialogue.errors import InputError
 from trialogue.models.masked import MaskedNetwork, MaskReader
 from trialogue.randomness import generator
 
+ENTRIES_AT_ONCE = 2**20
+"""States are evaluated in batches of so many numbers, which stay near the processor."""
+
 
 class OneHotNetwork(nn.Module, MaskedNetwork, MaskReader):
     """A network of sequences of `sites` tokens of `vocab_size` values, itself a masked oracle.
@@ -24,7 +27,7 @@ class OneHotNetwork(nn.Module, MaskedNetwork, MaskReader):
     def __init__(self, vocab_size: int, sites: int) -> None:
         super().__init__()
         self.vocab_size, self.sites, self.mask = vocab_size, sites, vocab_size
-        self.batch_size, self.dtype = 1024, torch.float64
+        self.batch_size, self.dtype = max(1, ENTRIES_AT_ONCE // (sites * vocab_size)), torch.float64
 
     @abstractmethod
     def logits(self, inputs: Tensor, sites: Tensor, dtype: torch.dtype | None = None) -> Tensor:
@@ -61,6 +64,12 @@ class OneHotNetwork(nn.Module, MaskedNetwork, MaskReader):
         if tokens.ndim != 2 or tokens.shape[1] != self.sites:
             mend = f"the network reads sequences of {self.sites} tokens: give (rows, {self.sites})"
             raise InputError("tokens", tuple(tokens.shape), mend)
+
+
+def one_hot(tokens: Tensor, vocab_size: int, dtype: torch.dtype) -> Tensor:
+    """States (..., V) of `tokens` (...): one at the token, zero everywhere for a mask."""
+    states = torch.zeros(*tokens.shape, vocab_size + 1, dtype=dtype, device=tokens.device)
+    return states.scatter_(-1, tokens[..., None], 1.0)[..., :-1]
 
 
 def drawn_weights(shape: tuple[int, ...], seed: int, *names: object) -> Tensor:

@@ -10,12 +10,11 @@ import math
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from trialogue.errors import InputError, positive_number, whole_number
 from trialogue.models.networks import register_network
-from trialogue.models.one_hot import OneHotNetwork, drawn_weights
+from trialogue.models.one_hot import ENTRIES_AT_ONCE, OneHotNetwork, drawn_weights, one_hot
 
 _NAME = "product-form"
 _ENTRIES = 2**24
@@ -54,6 +53,7 @@ class ProductForm(OneHotNetwork):
             raise InputError("config", config, "give a ProductFormConfig")
         super().__init__(config.vocab_size, config.sites)
         self.config = config
+        self.batch_size = max(1, ENTRIES_AT_ONCE // max(config.sites, config.vocab_size) ** config.order)
         sites, tokens = (config.sites,) * config.order, (config.vocab_size,) * config.order
         scale = config.initial_scale / config.order / math.sqrt(config.sites ** (config.order - 1))
         self.couplings = nn.Parameter(drawn_weights(sites, seed, _NAME, "couplings") * scale)
@@ -62,7 +62,7 @@ class ProductForm(OneHotNetwork):
     def logits(self, inputs: Tensor, sites: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """Logits (n, vocab) at `sites` (n,) of `inputs` (n, N), in which mask tokens stand at masked sites."""
         couplings, similarities = self.couplings.to(dtype), self.similarities.to(dtype)
-        states = F.one_hot(inputs, self.vocab_size + 1)[..., :-1].to(couplings.dtype)
+        states = one_hot(inputs, self.vocab_size, couplings.dtype)
         terms = couplings[sites].flatten(1)
         for _ in range(self.config.order - 1):
             # The last axis of sites becomes one of tokens, which goes to the front.
