@@ -62,11 +62,13 @@ def draw(
         whole_number("sweeps", number, 1)
     running = RunningChains(chain, model, start, seed)
     drawing = _Drawing(running, model, None if path is None else Path(path), dict(run or {}))
+    behind = drawing.sweeps < max(wanted)
     while drawing.sweeps < max(wanted):
         drawing.sweep(set(wanted))
         if report is not None:
             report(drawing.sweeps, float(drawing.energies[-1].mean()))
-    drawing.save()
+    if behind:
+        drawing.save()
     lacking = [number for number in wanted if number not in drawing.samples]
     if lacking:
         mend = f"{path} has gone on to {drawing.sweeps} sweeps and kept those of {sorted(drawing.samples)}: {_MEND}"

@@ -63,7 +63,7 @@ def make_clones(
     )
     for depth in settings.network.layers:
         settings.network.network(depth, corpus.vocab_size, corpus.length)
-    start = _starts(corpus, settings.drawing.sequences, settings.drawing.seed)
+    start = held_out(corpus, settings.drawing.sequences, settings.drawing.seed)
     work = make_folder(settings.out / _WORK)
     _require_same(work / _SETTINGS, settings.identity(corpus.fingerprint))
     clones = Clones.create(settings.out, corpus.tokenizer, length=corpus.length, vocab_size=corpus.vocab_size)
@@ -129,7 +129,7 @@ def _made(
     return Made(clone, found, drawn.energies.mean(1))
 
 
-def _starts(corpus: Corpus, count: int, seed: int) -> Tensor:
+def held_out(corpus: Corpus, count: int, seed: int) -> Tensor:
     """Different held-out rows (count, N), in an order of their own."""
     if count > len(corpus.test):
         mend = f"the held-out text has {len(corpus.test)} sequences: use fewer, or hold more of the text out"
