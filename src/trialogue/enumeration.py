@@ -11,64 +11,75 @@ from trialogue.randomness import no_choice
 
 Result = TypeVar("Result")
 
+_NONE = -1
+
 
 class Enumeration:
-    """A `choose` that visits every branch: all groups of rows as one batch along one tape of choices at a time.
+    """A `choose` that visits every branch of positive probability, those of all groups of rows in one batch of runs.
 
-    Rows come in groups of `members`; each group is one state whose branches are wanted. At each call of `choose`
-    the tape holds one digit per member, and the weight of a branch is the product of what its digits weigh.
+    Rows come in groups of `members`; each group is one state whose branches are wanted. It has a tape of its own: at
+    each call of `choose` that its rows take part in, one digit per member, the option that is taken. The weight of a
+    branch is the product of what its digits weigh. What a group chooses must not depend on other groups.
     """
 
     def __init__(self, groups: int, members: int) -> None:
         self._groups, self._members = groups, members
-        self._tape: list[tuple[list[int], int]] = []  # digits of one call, and their radix
-        self._call = 0
-        self._dead: int | None = None
+        # Of each group, call and member the option that is taken, and the next one that can be.
+        self._taken = torch.full((groups, 0, members), _NONE)
+        self._next = torch.full((groups, 0, members), _NONE)
+        self._calls = torch.zeros(groups, dtype=torch.int64)
         self._log_weight = torch.zeros(groups, dtype=torch.float64)
 
     def choose(self, log_weights: Tensor, rows: Tensor) -> Tensor:
-        """Pick the digits of the tape (`Choose`) and multiply their probabilities into the branch's weight."""
-        options = log_weights.shape[-1]
-        if self._call == len(self._tape):
-            self._tape.append(([0] * self._members, options))
-        digits = torch.tensor(self._tape[self._call][0])
+        """Pick the digits of the tapes (`Choose`) and multiply their probabilities into the branches' weights."""
         device, rows = rows.device, rows.cpu()
         group, member = rows // self._members, rows % self._members
         law = log_weights.double().log_softmax(-1).cpu()
         if bool(torch.isnan(law).any()):
             raise no_choice()
-        index = digits[member]
-        log_p = law.gather(1, index[:, None])[:, 0]
-        self._log_weight.index_add_(0, group, log_p)
-        absent = torch.ones(self._groups, self._members, dtype=torch.bool)
-        absent[group, member] = False
-        # A member that chooses nothing has one branch, not one per digit.
-        self._log_weight[(absent & (digits != 0)).any(1)] = -math.inf
-        if self._dead is None and not bool((self._log_weight > -math.inf).any()):
-            self._dead = self._call
-        self._call += 1
-        return torch.where(log_p > -math.inf, index, law.argmax(-1)).to(device)
+        call = self._calls[group]
+        self._make_room(int(call.max()) + 1 if len(call) else 0)
+        possible, taken = law > -math.inf, self._taken[group, call, member]
+        # `argmax` gives the first of equal values.
+        index = torch.where(taken == _NONE, possible.byte().argmax(-1), taken)
+        others = possible & (torch.arange(law.shape[-1]) > index[:, None])
+        self._taken[group, call, member] = index
+        self._next[group, call, member] = torch.where(others.any(-1), others.byte().argmax(-1), _NONE)
+        self._calls[group] = call + 1
+        self._log_weight.index_add_(0, group, law.gather(1, index[:, None])[:, 0])
+        return index.to(device)
 
     def branches(self, run: Callable[[], Result]) -> Iterator[tuple[Tensor, Result]]:
-        """Run `run` once per tape; yield the weights (groups,) float64 of its branch and what it returned."""
-        while True:
-            self._call, self._dead = 0, None
-            self._log_weight = torch.zeros(self._groups, dtype=torch.float64)
-            result = run()
-            if self._dead is None:
-                yield self._log_weight.exp(), result
-            else:
-                del self._tape[self._dead + 1 :]
-            if not self._advance():
-                return
+        """Run `run` until all branches of all groups are visited.
 
-    def _advance(self) -> bool:
-        while self._tape:
-            digits, radix = self._tape[-1]
-            for member in range(self._members):
-                digits[member] += 1
-                if digits[member] < radix:
-                    return True
-                digits[member] = 0
-            self._tape.pop()
-        return False
+        Yields what each run returned, and the weights (groups,) float64 of the groups' branches in it: 0 of a group
+        whose branches have all been visited.
+        """
+        left = torch.ones(self._groups, dtype=torch.bool)
+        while bool(left.any()):
+            self._calls.zero_()
+            self._log_weight.zero_()
+            self._next.fill_(_NONE)
+            result = run()
+            yield self._log_weight.exp() * left, result
+            left &= self._advance()
+
+    def _make_room(self, calls: int) -> None:
+        missing = calls - self._taken.shape[1]
+        if missing > 0:
+            room = torch.full((self._groups, missing, self._members), _NONE)
+            self._taken, self._next = torch.cat((self._taken, room), 1), torch.cat((self._next, room), 1)
+
+    def _advance(self) -> Tensor:
+        """Turn the last digit of each tape that can be turned, forget those after it; which (groups,) had one."""
+        taken, following = self._taken.flatten(1), self._next.flatten(1)
+        turns = following != _NONE
+        found = turns.any(1)
+        if not taken.shape[1]:
+            return found
+        last = taken.shape[1] - 1 - turns.flip(1).byte().argmax(1)
+        rows = found.nonzero()[:, 0]
+        turned = taken[rows].masked_fill(torch.arange(taken.shape[1]) > last[rows, None], _NONE)
+        turned[torch.arange(len(rows)), last[rows]] = following[rows, last[rows]]
+        self._taken[rows] = turned.view(len(rows), *self._taken.shape[1:])
+        return found

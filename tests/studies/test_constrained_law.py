@@ -4,7 +4,6 @@ import dataclasses
 import itertools
 import math
 
-import numpy as np
 import pytest
 
 from trialogue.data import Table
@@ -17,7 +16,7 @@ from trialogue.randomness import numpy_generator
 from trialogue.studies.constrained_law import STUDY
 from trialogue.studies.constrained_law.cases import Case, toy_case
 from trialogue.studies.constrained_law.config import PRESETS, Config
-from trialogue.studies.constrained_law.laws import distance, drawn_distance, resampled_law, sampling_error
+from trialogue.studies.constrained_law.laws import distance, drawn_distance, sampling_error
 from trialogue.studies.constrained_law.measure import measure
 from trialogue.studies.constrained_law.quantities import (
     best_weighted,
@@ -149,26 +148,6 @@ def test_a_tree_that_is_too_large_and_a_rule_that_allows_nothing_are_reported() 
         explore(case.oracle, case.verifier, (), 5, tolerance=1e-9, max_prefixes=2)
     with pytest.raises(InputError, match="allows no completion"):
         explore(case.oracle, FunctionVerifier(lambda _: 0), (), 5, tolerance=1e-9, max_prefixes=9)
-
-
-def exact_resampled(q: np.ndarray, w: np.ndarray, number: int) -> np.ndarray:
-    law = np.zeros(len(q))
-    for drawn in itertools.product(range(len(q)), repeat=number):
-        weights = w[list(drawn)]
-        for x, weight in zip(drawn, weights, strict=True):
-            law[x] += math.prod(q[list(drawn)]) * weight / weights.sum()
-    return law
-
-
-def test_resampling_has_the_enumerated_law() -> None:
-    q, p = np.array([0.7, 0.2, 0.1]), np.array([0.1, 0.3, 0.6])
-    for number in (1, 2, 4):
-        exact = exact_resampled(q, p / q, number)
-        law = resampled_law(q, p / q, number, 200_000, 0)
-        assert np.abs(law - exact).max() < 5e-3
-        # Mutants: the proposal itself, and weights turned round.
-        assert number == 1 or np.abs(q - exact).max() > 0.05
-        assert number == 1 or np.abs(resampled_law(q, q / p, number, 2000, 0) - exact).max() > 0.05
 
 
 def test_distances_count_what_is_missing() -> None:

@@ -12,7 +12,14 @@ from trialogue.generation.exact.settings import LawSettings
 from trialogue.generation.exact.sources import Asked, asked, read_values
 from trialogue.generation.verifier_specs import Built
 from trialogue.inference import Product, Threshold, ValueGuided, truncated
-from trialogue.inference.laws import Law, PrefixTree, exact_law, prefix_tree, total_variation
+from trialogue.inference.laws import (
+    Law,
+    PrefixTree,
+    exact_law,
+    kullback_leibler,
+    prefix_tree,
+    total_variation,
+)
 from trialogue.inference.verifiers.language_verifier import LanguageVerifier
 from trialogue.inference.walks.walk import Walk
 from trialogue.models.spelled import SpelledTokenization
@@ -228,8 +235,8 @@ def _report(
         outputs=outputs,
         accepted_mass=accepted,
         total_variation=total_variation(given, target),
-        kl=_kl(given, target, 1 - math.fsum(given.values())),
-        reverse_kl=_kl(target, given, 0.0),
+        kl=kullback_leibler(given, target),
+        reverse_kl=kullback_leibler(target, given),
         weighted_variation=weighted,
         rejected=math.fsum(p for x, p in given.items() if x not in target),
         failed=law.failed,
@@ -241,10 +248,3 @@ def _report(
         if guided is None
         else math.fsum(guided.weight[guided.leaf]) / math.fsum(guided.weight),
     )
-
-
-def _kl(first: dict[Prefix, float], second: dict[Prefix, float], missing: float) -> float:
-    """KL(first, second) in nats; `missing` is what `first` lacks of 1, which `second` has none of."""
-    if missing > 1e-12 or any(p > 0 and not second.get(x, 0.0) > 0 for x, p in first.items()):
-        return math.inf
-    return max(0.0, math.fsum(p * math.log(p / second[x]) for x, p in first.items() if p > 0))

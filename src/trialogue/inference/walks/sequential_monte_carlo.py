@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -129,6 +130,19 @@ class SequentialMonteCarlo(Walk[Particles]):
             moves.token[drawing] = token
             drawn.view(-1, n, n)[drawing // n, :, drawing % n] = added[:, None]
         return moves, Particles(log_weight, drawn)
+
+    def arranged(self, tokens: Tensor, lengths: Tensor, state: Particles) -> tuple[Tensor, Tensor, Particles]:
+        """Particles sorted, where ancestors are drawn independently; what was drawn last is part of their weights.
+
+        Where particles may die of a complete sequence, the first one is what is left of a group that dies out.
+        """
+        if self.resampling != "multinomial" or self.proposal == "oracle":
+            return tokens, lengths, state
+        row = torch.arange(len(lengths))
+        log_weight = state.log_weight + state.drawn[row, row % self.particles]
+        order = np.lexsort((log_weight.numpy(), *tokens.numpy().T, lengths.numpy(), row // self.particles))
+        sorted_ = Particles(log_weight[order], torch.zeros_like(state.drawn))
+        return tokens[order], lengths[order], sorted_
 
     def _outlook(self, decoding: Decoding, verifier: Judge, alive: Tensor) -> Outlook:
         """Weigh the particles by the values of their prefixes, or with a mask of what may follow."""

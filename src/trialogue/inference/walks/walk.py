@@ -51,7 +51,10 @@ class Walk(ABC, Generic[StateT]):
 
     @property
     def weighted(self) -> bool:
-        """Whether samples have weights: the state has a field `log_weight` (rows,), log of target over proposal."""
+        """Whether samples have weights: the state has a field `log_weight` (rows,), log of target over proposal.
+
+        What a walk does is to be the same where the weights of all rows of a sample are multiplied by one factor.
+        """
         return False
 
     @property
@@ -102,6 +105,14 @@ class Walk(ABC, Generic[StateT]):
         self, decoding: Decoding, state: StateT, verifier: Judge, choose: Choose
     ) -> tuple[Moves, StateT]:
         """Decide what each row does next, and the state it keeps (before the gathering along `source`)."""
+
+    def arranged(self, tokens: Tensor, lengths: Tensor, state: StateT) -> tuple[Tensor, Tensor, StateT]:
+        """The rows of samples in one of the arrangements that lead to the same law of outputs, by default as they are.
+
+        `tokens` (rows, capacity), 0 beyond `lengths` (rows,), and the `state` are what rows have after a step, those of
+        a sample one after the other. Equal arrangements of what is alike spare exact laws states.
+        """
+        return tokens, lengths, state
 
     def in_tokens(self, tokenization: Tokenizing | None) -> "Walk[Any]":
         """The walk with tokens in place of the texts among its fields, by default itself: it has none.

@@ -1,10 +1,9 @@
-"""Laws of texts: distances between them, of counts, and of a draw by weight."""
+"""Laws of texts: distances between them, and of counts."""
 
 import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trialogue.randomness import numpy_generator
 
@@ -45,19 +44,3 @@ def drawn_distance(law: Law, target: Law, number: int, seed: int, rounds: int = 
     draw = numpy_generator(seed, "counts", number)
     counts = draw.multinomial(number, outcomes / outcomes.sum(), size=rounds) / number
     return float(np.abs(counts - expected).sum(1).mean() / 2)
-
-
-def resampled_law(
-    proposal: NDArray[np.float64], weights: NDArray[np.float64], number: int, rounds: int, seed: int
-) -> NDArray[np.float64]:
-    """The law (k,) of one draw by weight among `number` draws of `proposal` (k,), whose weights are `weights` (k,).
-
-    Given the sum S of the others' weights, outcome x is the output with probability number q(x) E[w(x)/(w(x) + S)],
-    by exchangeability: only the law of S is simulated, in `rounds` rounds.
-    """
-    if number == 1:
-        return proposal
-    draw = numpy_generator(seed, "resampling", number)
-    others = draw.multinomial(number - 1, proposal / proposal.sum(), size=rounds) @ weights
-    share = (weights[None, :] / (weights[None, :] + others[:, None])).mean(0)
-    return number * proposal * share

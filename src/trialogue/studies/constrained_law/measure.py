@@ -29,11 +29,11 @@ from trialogue.studies.constrained_law.laws import (
     by_text,
     distance,
     drawn_distance,
-    resampled_law,
     sampling_error,
 )
 from trialogue.studies.constrained_law.tasks import TASKS
 from trialogue.studies.constrained_law.tree import Lumped, TokenTree, explore, first_leaf
+from trialogue.theory.resampling import resampled_law
 
 Output = TypeVar("Output", bound=Hashable)
 
@@ -111,7 +111,8 @@ def _exact(
     mean_length = float(q @ np.array([len(x) for x in restricted]) / q.sum())
     share = 1.0 / float(q @ w**2)
     for number in config.sizes:
-        law = resampled_law(q, w, number, 4000, seed)
+        # What is drawn by weight among what was explored.
+        law = q.sum() * resampled_law(q / q.sum(), w, number)
         texts = by_text(dict(zip(restricted, law.tolist(), strict=True)), case.text)
         yield {
             "measure": "exact",

@@ -1,0 +1,62 @@
+"""The law of one draw by weight among several independent draws: sampling and importance resampling, exactly.
+
+Rubin (1987) draws x_1..x_n from q and returns one of them with probability proportional to its weight w. With S the sum
+of the others' weights outcome x is returned with probability n q(x) E[w(x) / (w(x) + S)], and
+
+    w / (w + S) = integral over t > 0 of w exp(-t w) exp(-t S),
+    E[exp(-t S)] = (sum over x of q(x) exp(-t w(x)))^(n - 1).
+
+In u = log t the integrand is analytic in the strip |Im u| < pi / 2, where the trapezoidal rule of step h errs by about
+exp(-pi^2 / h).
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trialogue.arrays import real_tensor
+from trialogue.errors import InputError, whole_number
+
+Array = NDArray[np.float64]
+_STEP = 0.25
+_NEGLIGIBLE = 1e-17
+_POINTS_AT_ONCE = 64
+
+
+def resampled_law(proposal: ArrayLike, weights: ArrayLike, number: int) -> Array:
+    """The law (k,) of one draw by weight among `number` draws of `proposal` (k,), whose weights are `weights` (k,).
+
+    What `proposal` lacks of 1 has weight zero, as a draw that failed; where all draws have weight zero nothing is
+    returned: what the law lacks of 1. Exact to rounding. Raises `InputError` for probabilities or weights that are
+    negative or not finite, and probabilities whose sum is above 1.
+    """
+    q, w = (_checked(name, values) for name, values in (("proposal", proposal), ("weights", weights)))
+    number = whole_number("number", number, 1)
+    if len(q) != len(w):
+        raise InputError("weights", len(w), f"give one for each of the {len(q)} outcomes of the proposal")
+    if q.sum() > 1 + 1e-9:
+        raise InputError("proposal", float(q.sum()), "give probabilities whose sum is at most 1")
+    law, positive = np.zeros(len(q)), np.flatnonzero((q > 0) & (w > 0))
+    if not len(positive):
+        return law
+    own, nothing = q[positive], max(0.0, 1.0 - q[positive].sum())
+    # Of greatest weight 1: only ratios matter.
+    scaled = w[positive] / w[positive].max()
+    first, last = math.log(_NEGLIGIBLE), math.log(-math.log(_NEGLIGIBLE) / scaled.min())
+    times = np.exp(np.arange(first, last + _STEP, _STEP))
+    shares = np.zeros(len(positive))
+    for points in np.array_split(times, math.ceil(len(times) / _POINTS_AT_ONCE)):
+        decays = np.exp(-points[:, None] * scaled)
+        others = (decays @ own + nothing) ** (number - 1)
+        shares += (points * others) @ (scaled * decays)
+    law[positive] = number * own * shares * _STEP
+    return law
+
+
+def _checked(name: str, values: ArrayLike) -> Array:
+    mend = "give finite numbers of at least 0"
+    array: Array = real_tensor(name, values, mend).double().flatten().cpu().numpy()
+    if not bool((np.isfinite(array) & (array >= 0)).all()):
+        raise InputError(name, values, mend)
+    return array
