@@ -33,7 +33,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     own.pre_tokenizer = pre_tokenizers.Whitespace()
     clones = Clones.create(folder / "clones", own, length=6, vocab_size=3)
     uniform = torch.randint(0, 3, (200, 6), generator=generator(0, "uniform"))
-    clones.add(Clone(name="independent", tokens=uniform, max_order=1))
+    clones.add(Clone(name="independent", tokens=uniform, max_order=1, r_hat=1.36))
     clones.add(Clone(name="text", tokens=batch(10_000, 200)))
     model = Transformer(
         TransformerConfig(vocab_size=3, layers=2, heads=2, width=16, mlp_width=32, max_length=6)
@@ -60,6 +60,8 @@ def test_a_training_is_followed(
     assert code == 0
     assert "next token, nats per token" in out
     assert "beyond order 1 at step 150" in out
+    assert "these have not mixed" in out
+    assert "independent (1.36)" in out
     assert [line.rsplit("/")[-1] for line in err.splitlines()] == [
         "step-0.safetensors",
         "step-150.safetensors",

@@ -188,7 +188,7 @@ def test_all_that_masked_training_needs_is_in_the_package(
     model = network()
     names = {**vars(training), "Transformer": Transformer, "model": model, "sequences": SEQUENCES}
     exec(example.replace("steps=500", "steps=2, log_every=2"), names)
-    assert example.count("\n") == 8
+    assert example.count("\n") == 9
     assert names["kept"].steps() == (1, 2)
     assert (tmp_path / "artifacts").is_dir()
     assert not torch.equal(model.state_dict()["head.weight"], network().state_dict()["head.weight"])

@@ -21,7 +21,16 @@ COMMANDS: Registry[Callable[[Commands], None]] = Registry(
     "command",
     {
         name: f"trialogue.cli.{name}:add"
-        for name in ("studies", "generate", "law", "probe", "clone", "models", "interaction_order")
+        for name in (
+            "studies",
+            "generate",
+            "law",
+            "memorize",
+            "clone",
+            "interaction_order",
+            "probe",
+            "models",
+        )
     },
 )
 """What adds commands to the parser, by name."""

@@ -12,6 +12,7 @@ from trialogue.cli.commands import Commands
 if TYPE_CHECKING:
     from trialogue.analysis.interaction_order.measure import CloneLoss
     from trialogue.analysis.interaction_order.reading import Reading
+    from trialogue.data.clones import Clones
 
 _FIGURE = "interaction-order.svg"
 
@@ -54,6 +55,7 @@ def interaction_order(arguments: argparse.Namespace) -> None:
         print(json.dumps(_record(losses, found), allow_nan=False))
     else:
         _print(losses, found)
+        _warn(clones)
     atomic_write(figure, rendered(lambda: draw_losses(losses), cast(Form, form), "interaction-order"))
     if not arguments.json:
         print(f"figure: {figure}")
@@ -85,6 +87,17 @@ def _print(losses: "list[CloneLoss]", found: "list[Reading]") -> None:
         out.print(
             "Asked in tokens of its own, a model reads the text of the clones, and is counted by its bytes."
         )
+
+
+def _warn(clones: "Clones") -> None:
+    """Say which clones are not yet what they are to be."""
+    from trialogue.inference.chains.convergence import R_HAT
+    from trialogue.ledger.pages.terminal import console
+
+    restless = [f"{clone.name} ({clone.r_hat:.2f})" for clone in clones if (clone.r_hat or 0) > R_HAT]
+    if restless:
+        said = f"By R-hat above {R_HAT}, these have not mixed, and may differ from the text in more than its orders:"
+        console().print(f"{said} {', '.join(restless)}.")
 
 
 def _cells(one: "Reading", followed: bool) -> list[str]:

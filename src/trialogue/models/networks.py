@@ -34,6 +34,8 @@ MODELS: Registry[type[Any]] = Registry(
         "transformer": "trialogue.models.transformer:Transformer",
         "factored-attention": "trialogue.models.factored:FactoredAttention",
         "product-form": "trialogue.models.product_form:ProductForm",
+        "attention-only": "trialogue.models.attention_only:AttentionOnly",
+        "text-network": "trialogue.models.text_network:TextNetwork",
         "hugging-face": "trialogue.models.pretrained:PretrainedCheckpoint",
     },
 )

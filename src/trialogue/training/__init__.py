@@ -23,9 +23,9 @@ of updates while a training runs: `Scheduled` tells a function, `Displacement` m
     train(model, batches, config, loss=masked_token_loss, observer=[kept, told])
     first = kept.load(kept.steps()[0], Transformer)
 
-`CorpusLosses` measures loss and accuracy on any corpora on the way, into a file that a training goes on in:
+`CorpusLosses` measures loss and accuracy on any corpora on the way, such as the sequences trained on, into a file:
 
-    losses = CorpusLosses({"text": text, "clone": clone}, log_steps(500, 10), path="losses.jsonl")
+    losses = CorpusLosses({"text": sequences}, log_steps(500, 10), path="losses.jsonl")
 
 A `StoppingRule` ends a training before its last step: `train(..., until=rule)`.
 
@@ -38,7 +38,8 @@ A `Recipe` says all that decides a network's weights, and `trained` trains it on
 `fit_pseudolikelihood` fits an Ising model to samples by blocks that are masked, without a network.
 """
 
-from trialogue.training.checkpoints import Checkpoints, load_model, save_model
+from trialogue.models.saved import load_model, save_model
+from trialogue.training.checkpoints import Checkpoints
 from trialogue.training.config import TrainingConfig
 from trialogue.training.corpus_losses import CorpusLosses, Score, corpus_score, token_scores
 from trialogue.training.loop import TrainingResult, train

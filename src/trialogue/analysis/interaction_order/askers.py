@@ -19,8 +19,8 @@ from trialogue.errors import InputError
 from trialogue.models.checkpoint_loading import load_checkpoint, usable_device
 from trialogue.models.heads import kind_of
 from trialogue.models.pretrained_masked import PretrainedMasked
+from trialogue.models.saved import load_model
 from trialogue.oracles import padded
-from trialogue.training.checkpoints import load_model
 from trialogue.training.corpus_losses import Score, corpus_score, next_token_scores
 
 GIVEN_BACK = 0.9

@@ -1,0 +1,166 @@
+"""Fewer features than contexts: what the likeliest ones leave to the rest, and least squares on all of them.
+
+Theorem 1 of the document on memorization in attention-only transformers for eps > 0 with its bounds (13) and (14), and
+beside it the ridge regression on all contexts that does better.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.linalg import lstsq, svd
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.theory.memorization.encoders import Encoder, nearest_encoder
+from trialogue.theory.memorization.folding import fold, padded_states
+from trialogue.theory.memorization.rank import expected_rank, generic_network
+from trialogue.theory.memorization.targets import (
+    checked_contexts,
+    checked_log_probs,
+    checked_prior,
+    divergence,
+)
+
+_RIDGES = np.logspace(-14, 0, 29)
+
+
+class Approximated(NamedTuple):
+    """A network that holds some laws exactly, or all of them approximately. Divergences are in nats."""
+
+    model: AttentionOnly
+    """in float64; its `contexts` are those stored"""
+    kept: Tensor
+    """(T,) bool: the contexts whose laws are exact; none of a ridge regression"""
+    left: float
+    """eps: the prior probability of the others"""
+    encoder_kl: float
+    """mean KL(pi || encoder)"""
+    kl: float
+    """mean KL(pi || network)"""
+    tight_bound: float
+    """(13): 2 E ||W (W_O W_V A - E)||, which |kl - encoder_kl| does not exceed"""
+    loose_bound: float
+    """(14): 2 eps ||W E|| sqrt(1 + ||F_2 F_1^+||^2), which (13) does not exceed; infinite for a ridge regression"""
+
+
+class _Problem:
+    """The features of generic heads, and the states that they should be mapped to."""
+
+    def __init__(
+        self,
+        targets: Tensor,
+        contexts: Tensor,
+        width: int,
+        heads: int,
+        head_width: int,
+        seed: int,
+        prior: Tensor | None,
+    ) -> None:
+        self.laws = checked_log_probs(targets)
+        self.contexts = checked_contexts(contexts, *self.laws.shape)
+        self.prior = checked_prior(prior, len(self.laws))
+        shape = {"vocab_size": self.laws.shape[1], "context": self.contexts.shape[1]}
+        self.config = AttentionOnlyConfig(**shape, width=width, heads=heads, head_width=head_width)
+        self.seed = seed
+        self.encoder: Encoder = nearest_encoder(self.laws, width, self.prior).orthogonal()
+        features = generic_network(self.config, seed).features(self.contexts)
+        self.features = features.numpy()
+        self.states = padded_states(self.encoder, features, width).numpy()
+
+    def rank_of(self, contexts: Tensor) -> int:
+        """The features' rank on `contexts` (n, S), all different, as it is expected."""
+        shape, last = self.config, len(contexts[:, -1].unique())
+        widths = (shape.width, shape.head_width, shape.heads)
+        return expected_rank(shape.vocab_size, shape.context, *widths, len(contexts), last)
+
+    def divergence_by(self, solution: NDArray[np.float64]) -> float:
+        """Mean KL(pi || network) where features are mapped by `solution`."""
+        read = self.encoder.unembedding.numpy()
+        logits = torch.from_numpy(self.features @ solution[:, : read.shape[1]] @ read.T)
+        return divergence(self.laws, logits.log_softmax(-1), self.prior)
+
+    def answered(self, solution: NDArray[np.float64], kept: Tensor, loose_bound: float) -> Approximated:
+        """The network that maps features by `solution` (H d_h + d, d), and how far it is from the laws."""
+        read = self.encoder.unembedding.numpy()
+        missed = ((self.features @ solution - self.states)[:, : read.shape[1]]) @ read.T
+        network = generic_network(self.config, self.seed)
+        fold(network, solution, self.encoder, self.features)
+        kl = divergence(self.laws, network.answers(self.contexts), self.prior)
+        network.remember(self.contexts[kept])
+        tight = 2 * float(self.prior.numpy() @ np.linalg.norm(missed, axis=1))
+        left = float(self.prior[~kept].sum())
+        return Approximated(network, kept, left, self.encoder.kl, kl, tight, loose_bound)
+
+
+def memorize_likeliest(
+    targets: Tensor,
+    contexts: Tensor,
+    width: int,
+    heads: int,
+    head_width: int,
+    seed: int = 0,
+    *,
+    prior: Tensor | None = None,
+) -> Approximated:
+    """Build a network that is exact on the likeliest contexts, as many as its features have rank.
+
+    `targets` (T, N) are log-probabilities without zeros, `prior` (T,) says how likely each context is. What it answers
+    after the others is what the same weights make of them. Raises `InputError` as `memorize` does.
+    """
+    problem = _Problem(targets, contexts, width, heads, head_width, seed, prior)
+    order = problem.prior.argsort(descending=True, stable=True)
+    count = len(order)
+    while problem.rank_of(problem.contexts[order[:count]]) < count:
+        count = problem.rank_of(problem.contexts[order[:count]])
+    kept = torch.zeros(len(order), dtype=torch.bool)
+    kept[order[:count]] = True
+    exact, rest = problem.features[kept.numpy()], problem.features[~kept.numpy()]
+    # Of the pseudo-inverse: it gives the states, and what becomes of the others.
+    right = np.concatenate((problem.states[kept.numpy()], np.eye(count)), 1) if len(rest) else None
+    wanted = problem.states[kept.numpy()] if right is None else right
+    found, _, rank, _ = lstsq(exact, wanted, lapack_driver="gelsd")
+    if rank < count:
+        mend = f"the features of the {count} likeliest contexts have rank {rank}: use another seed, or more heads"
+        raise InputError("seed", seed, mend)
+    growth = float(np.linalg.norm(rest @ found[:, width:], 2)) if len(rest) else 0.0
+    left = float(problem.prior[~kept].sum())
+    logits = problem.encoder.states @ problem.encoder.unembedding.T
+    spread = float(torch.linalg.matrix_norm(logits, 2))
+    bound = 2 * left * spread * math.sqrt(1 + growth**2)
+    return problem.answered(found[:, :width], kept, bound)
+
+
+def memorize_by_ridge(
+    targets: Tensor,
+    contexts: Tensor,
+    width: int,
+    heads: int,
+    head_width: int,
+    seed: int = 0,
+    *,
+    prior: Tensor | None = None,
+) -> Approximated:
+    """Build a network by ridge regression of the states on the features, contexts weighed by `prior` (T,).
+
+    The penalty is that of a grid which brings the network nearest to the laws. Arguments and errors are those of
+    `memorize_likeliest`.
+    """
+    problem = _Problem(targets, contexts, width, heads, head_width, seed, prior)
+    roots = problem.prior.sqrt().numpy()[:, None]
+    left, singular, right = svd(roots * problem.features, full_matrices=False)
+    turned = left.T @ (roots * problem.states)
+
+    def solution(ridge: float) -> NDArray[np.float64]:
+        scale = singular / (singular**2 + (ridge * singular[0]) ** 2)
+        found: NDArray[np.float64] = right.T @ (scale[:, None] * turned)
+        return found
+
+    best = min((float(ridge) for ridge in _RIDGES), key=lambda ridge: problem.divergence_by(solution(ridge)))
+    kept = torch.zeros(len(problem.contexts), dtype=torch.bool)
+    return problem.answered(solution(best), kept, math.inf)
