@@ -36,6 +36,7 @@ MODELS: Registry[type[Any]] = Registry(
         "product-form": "trialogue.models.product_form:ProductForm",
         "attention-only": "trialogue.models.attention_only:AttentionOnly",
         "text-network": "trialogue.models.text_network:TextNetwork",
+        "self-attention": "trialogue.models.self_attention:SelfAttention",
         "hugging-face": "trialogue.models.pretrained:PretrainedCheckpoint",
     },
 )

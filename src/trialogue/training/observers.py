@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -74,7 +74,7 @@ class Scheduled(Observer):
         self._observe(update)
 
 
-Layers = Callable[[nn.Module], Iterable[Iterable[Tensor]]]
+Layers = Callable[[Any], Iterable[Iterable[Tensor]]]
 """Names the matrices of every layer of a network, such as `FactoredAttention.matrices`."""
 
 
