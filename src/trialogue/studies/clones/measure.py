@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from trialogue.ledger import Part
 from trialogue.models.masked import MaskedNetwork
@@ -34,9 +35,7 @@ SAMPLERS = (PUBLISHED, GIBBS)
 
 def parts(config: Config) -> list[Part]:
     """Clones first, the costliest of them first of all; a followed encoder waits for what it is measured on."""
-    found = [
-        Part(f"clone-{name}", partial(clone_rows, config, SAMPLERS, name)) for name in reversed(config.names)
-    ]
+    found = clone_parts(config)
     found += [
         Part(f"follow-{seed}", partial(_followed, config, seed), columns={"seed": seed})
         for seed in config.seeds
@@ -52,15 +51,18 @@ def parts(config: Config) -> list[Part]:
     return found
 
 
-def clone_rows(
-    config: Material, samplers: tuple[str, ...], name: str, artifacts: Path
-) -> Iterator[dict[str, Any]]:
+def clone_parts(config: Material) -> list[Part]:
+    """A network and its clones each, the costliest first."""
+    return [Part(f"clone-{name}", partial(_cloned, config, name)) for name in reversed(config.names)]
+
+
+def _cloned(config: Material, name: str, artifacts: Path) -> Iterator[dict[str, Any]]:
     """A network, what its chains did, and what came of them."""
     corpus, seed = corpus_of(config, artifacts), config.seeds[0]
     network = network_of(config, name, seed, artifacts)
     if name != ENCODER:
         yield network_row(config, name, seed, network, artifacts)
-    for sampler in samplers:
+    for sampler in SAMPLERS:
         drawn = clone_of(config, name, sampler, artifacts)
         for sweep, energies in enumerate(drawn.energies):
             yield {
@@ -112,11 +114,7 @@ def _networks(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, 
 def _followed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """An encoder followed on every clone; all have the same initial weights, and another order of the data."""
     corpus = corpus_of(config, artifacts)
-    clones = {
-        name: tokens
-        for name, tokens in clones_of(config, SAMPLERS, artifacts).items()
-        if f"/{GIBBS}/" not in name or name.endswith(f"/{config.sweeps[-1]}")
-    }
+    clones = measured_clones(config, artifacts)
     folder = artifacts / f"follow-{seed}"
     schedule = {0, *log_steps(config.encoder_steps, config.looks)}
     losses = CorpusLosses(clones, schedule, path=folder / "losses.jsonl")
@@ -133,6 +131,15 @@ def _followed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, 
     )
     yield network_row(config, ENCODER, seed, encoder, artifacts)
     yield from loss_rows(losses)
+
+
+def measured_clones(config: Material, artifacts: Path) -> dict[str, Tensor]:
+    """The clones that networks are followed on, and the text: of those by Gibbs the last alone."""
+    return {
+        name: tokens
+        for name, tokens in clones_of(config, SAMPLERS, artifacts).items()
+        if f"/{GIBBS}/" not in name or name.endswith(f"/{config.sweeps[-1]}")
+    }
 
 
 def loss_rows(losses: CorpusLosses) -> Iterator[dict[str, Any]]:

@@ -35,11 +35,13 @@ def told(rows: Rows, name: str) -> str:
     )
 
 
-def _networks(rows: Rows) -> Cells:
+def networks(rows: Rows) -> Cells:
+    """Losses of networks on held-out text."""
     return {told(rows, name): {"loss": network_loss(name)} for name in clone_names(rows)}
 
 
-def _chains(rows: Rows) -> DataFrame:
+def chains(rows: Rows) -> DataFrame:
+    """What the chains of every clone did."""
     columns = {
         "acceptance": "acceptance",
         "effective_sample_size": "ESS",
@@ -68,7 +70,8 @@ def _texts(rows: Rows) -> Cells:
     }
 
 
-def _saturations(rows: Rows) -> Cells:
+def saturations(rows: Rows) -> Cells:
+    """Where losses on clones are at their lowest, by sampler."""
     return {
         told(rows, name): {said: saturation(name, sampler) for sampler, said in _DRAWN.items()}
         for name in clone_names(rows)
@@ -97,14 +100,14 @@ TABLES = (
     ResultTable(
         title="Networks on held-out text",
         source="Figure 3a",
-        cells=_networks,
+        cells=networks,
         rows_are="network",
         note="Nats per token, each masked by itself; ± is the deviation over trainings.",
     ),
     ResultTable(
         title="Chains that clones are drawn by",
         source="Figure 3b and section A.3",
-        cells=_chains,
+        cells=chains,
         rows_are="clone",
         note="acceptance: share of updates that changed their token. ESS, R-hat and drift (± standard error) are of "
         "the energy after the first half of the sweeps. own loss: of the network on its own clone, in nats per token; "
@@ -114,7 +117,7 @@ TABLES = (
     ResultTable(
         title="Where losses on clones are at their lowest",
         source="Figures 1 and 4",
-        cells=_saturations,
+        cells=saturations,
         rows_are="clone",
         note="Steps until the loss of an encoder is within 5 % of its fall from its minimum; ± is the deviation over "
         "orders of the data, with the same initial weights.",

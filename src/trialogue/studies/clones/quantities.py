@@ -85,6 +85,12 @@ def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 
 @followed
+def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
+    """The step at which the loss on the clone of the lowest order is at its lowest."""
+    return _by_seed(curves(rows, lowest(rows), sampler))
+
+
+@followed
 def later(rows: Rows, sampler: str) -> "Series[float]":
     """By what factor later the loss on the clone of all orders is at its lowest than on that of the lowest."""
     high, low = (curves(rows, clone, sampler) for clone in (ENCODER, lowest(rows)))
