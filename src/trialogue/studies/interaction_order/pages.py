@@ -39,13 +39,7 @@ def _draw_staircase(rows: Rows) -> Drawing:
     drawing, (curves, moved, heights, onsets) = panels(2, 2, width=4.9, height=3.5)
     seed = _example(rows)
     law = rows.where("law", seed=seed).iloc[0]
-    for form, label in (
-        ("two", "two bodies"),
-        ("three", "three bodies"),
-        ("four", "four bodies: the entropy"),
-    ):
-        curves.axhline(law[form], color=QUIET, ls="--", lw=1)
-        curves.text(1.1, law[form], label, fontsize=7, va="bottom", color="#444444")
+    _draw_bounds(curves, law)
     table = rows.where("curve", seed=seed)
     for layers, color in _DEPTHS.items():
         one = table[(table.layers == layers) & (table.step > 0)]
@@ -135,13 +129,7 @@ def _draw_large(rows: Rows) -> Drawing:
         return drawing
     seed = int(rows["large-law"].seed.min())
     law = rows.where("large-law", seed=seed).iloc[0]
-    for form, label in (
-        ("two", "two bodies"),
-        ("three", "three bodies"),
-        ("four", "four bodies: the entropy"),
-    ):
-        curves.axhline(law[form], color=QUIET, ls="--", lw=1)
-        curves.text(0, law[form], label, fontsize=7, va="bottom", color="#444444")
+    _draw_bounds(curves, law)
     table = rows.where("large-curve", seed=seed)
     for layers, color in _DEPTHS.items():
         one = table[(table.layers == layers) & (table.step > 0)]
