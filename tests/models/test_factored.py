@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from mutants.modules import altered
+from trialogue.analysis.logit_spectrum import logit_spectrum
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
 from trialogue.models import factored, factored_layers
 from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.models.masked import MaskedNetwork
-from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
 from trialogue.testing import check_masked
 
@@ -19,16 +19,9 @@ SITES = 12
 
 
 def spectrum(net) -> torch.Tensor:
-    """The largest Walsh-Hadamard coefficient of a logit by number of other tokens, over the largest of all."""
-    states = whole_sequences(2, SITES - 1)
-    tokens = torch.cat((torch.zeros(len(states), 1, dtype=torch.int64), states), 1)
-    laws = net.site_log_weights(tokens, torch.zeros(len(tokens), dtype=torch.int64))
-    logit = (laws[:, 1] - laws[:, 0]).view([2] * (SITES - 1))
-    for axis in range(SITES - 1):
-        zero, one = logit.unbind(axis)
-        logit = torch.stack((zero + one, zero - one), axis)
-    sizes, coefficients = states.sum(1), logit.abs().flatten()
-    return torch.stack([coefficients[sizes == size].max() for size in range(SITES)]) / coefficients.max()
+    """The largest coefficient of the logits by number of other tokens, over the largest of all."""
+    found = logit_spectrum(net, SITES)
+    return found / found.max()
 
 
 def config(layers, **fields):

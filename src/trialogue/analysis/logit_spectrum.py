@@ -36,7 +36,7 @@ def logit_spectrum(model: Masked, sites: int, site: int = 0) -> Tensor:
     coefficients = terms.view([vocab] * (sites - 1) + [vocab])
     for axis in range(sites - 1):
         coefficients = (coefficients.movedim(axis, -1) @ basis.T).movedim(-1, axis)
-    largest, order = coefficients.flatten(0, -2).abs().amax(1), (others > 0).sum(1)
+    largest, order = coefficients.reshape(-1, vocab).abs().amax(1), (others > 0).sum(1)
     return torch.stack([largest[order == size].max() for size in range(sites)])
 
 

@@ -29,7 +29,7 @@ class Config(Settings):
     gap: Positive = 0.05
     starts: tuple[Count, Count] = (5, 3)
     """From how many starts the bounds of two and three bodies are sought."""
-    steps: tuple[Count, Count, Count] = (1500, 4000, 8000)
+    steps: tuple[Count, Count, Count] = (1500, 8000, 8000)
     """Steps of training with one, two and three layers."""
     learning_rate: Positive = 0.05
     momentum: Annotated[float, Interval(ge=0, lt=1)] = 0.9

@@ -89,7 +89,7 @@ def _form_loss(config: Config, order: int, sequences: Tensor, tests: Tensor, see
     training = TrainingConfig(
         steps=config.large_steps // 2,
         batch_size=config.large_batch,
-        learning_rate=0.003,
+        learning_rate=0.01,
         weight_decay=0.0,
         warmup_steps=config.large_steps // 50,
         seed=seed,

@@ -39,13 +39,7 @@ def _draw_staircase(rows: Rows) -> Drawing:
     drawing, (curves, moved, heights, onsets) = panels(2, 2, width=4.9, height=3.5)
     seed = _example(rows)
     law = rows.where("law", seed=seed).iloc[0]
-    for form, label in (
-        ("two", "two bodies"),
-        ("three", "three bodies"),
-        ("four", "four bodies: the entropy"),
-    ):
-        curves.axhline(law[form], color=QUIET, ls="--", lw=1)
-        curves.text(1.1, law[form], label, fontsize=7, va="bottom", color="#444444")
+    _draw_bounds(curves, law)
     table = rows.where("curve", seed=seed)
     for layers, color in _DEPTHS.items():
         one = table[(table.layers == layers) & (table.step > 0)]
@@ -64,14 +58,15 @@ def _draw_staircase(rows: Rows) -> Drawing:
     return drawing
 
 
-def _draw_bounds(axes: Axes, law: "Series[Any]", place: float) -> None:
+def _draw_bounds(axes: Axes, law: "Series[Any]") -> None:
     for form, label in (
         ("two", "two bodies"),
         ("three", "three bodies"),
         ("four", "four bodies: the entropy"),
     ):
         axes.axhline(law[form], color=QUIET, ls="--", lw=1)
-        axes.text(place, law[form], label, fontsize=7, va="bottom", color="#444444")
+        across = axes.get_yaxis_transform()
+        axes.text(0.02, law[form], label, fontsize=7, va="bottom", color="#444444", transform=across)
 
 
 def _draw_heights(rows: Rows, axes: Axes) -> None:
@@ -134,24 +129,20 @@ def _draw_large(rows: Rows) -> Drawing:
         return drawing
     seed = int(rows["large-law"].seed.min())
     law = rows.where("large-law", seed=seed).iloc[0]
-    for form, label in (
-        ("two", "two bodies"),
-        ("three", "three bodies"),
-        ("four", "four bodies: the entropy"),
-    ):
-        curves.axhline(law[form], color=QUIET, ls="--", lw=1)
-        curves.text(0, law[form], label, fontsize=7, va="bottom", color="#444444")
+    _draw_bounds(curves, law)
     table = rows.where("large-curve", seed=seed)
     for layers, color in _DEPTHS.items():
         one = table[(table.layers == layers) & (table.step > 0)]
         curves.plot(one.step, one.loss, color=color, label=f"{layers} layer{'s' * (layers > 1)}")
-    curves.set(xscale="log", xlabel="step", ylabel="loss on unseen samples (nats per token)")
+    highest = law.two + 1.5 * (law.two - law.four)
+    curves.set(xscale="log", xlabel="step", ylim=(None, highest))
+    curves.set_ylabel("loss on unseen samples (nats per token)")
     curves.set_title(f"Samples of a law of {rows.config.get('large_sites', '')} tokens")
     curves.legend(loc="upper right")
     three = table[(table.layers == 3) & (table.step > 0)]
     for layer, color in _LAYERS.items():
         moved.plot(three.step, three[f"moved_{layer}"], color=color, label=_NAMES[layer])
-    moved.set(xscale="log", yscale="log", xlabel="step")
+    moved.set(xscale="log", yscale="log", xlabel="step", ylim=(1e-6, None))
     moved.set_title("Mean square displacement, three layers")
     moved.legend()
     return drawing
@@ -258,8 +249,8 @@ FIGURES = (
         name="staircase",
         caption="Laws of four bodies, trained on whole. Above: the law whose smaller step is highest; one layer stops "
         "at the bound of two bodies, two at that of three, and three pass both. Below: three layers on all laws, on "
-        "the scale of each law's bounds, and when their layers set out: the last one always first, the other two in "
-        "either order.",
+        "the scale of each law's bounds, and when their layers set out: the last one first, the other two in either "
+        "order.",
         draw=_draw_staircase,
     ),
     Figure(
