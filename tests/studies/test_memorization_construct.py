@@ -11,14 +11,12 @@ from trialogue.studies.memorization_construct import STUDY
 from trialogue.studies.memorization_construct.config import PRESETS
 from trialogue.studies.memorization_construct.quantities import (
     beyond_bound,
-    growth_by_floor,
     held,
     least_slack,
     log_optimum_ratio,
     look_up_slack,
     rank_error,
     ridge_gain,
-    widest_distance,
 )
 
 SMOKE = PRESETS["smoke"]
@@ -35,13 +33,11 @@ def test_rows_say_what_theory_says(rows):
     assert rank_error("mended")(rows).item() == rank_error("rank_one")(rows).item() == 0
     assert rank_error("printed", generic=True)(rows).item() == 0 < rank_error("printed")(rows).item()
     assert (held("error")(rows) < 1e-9).all()
-    assert (held("excess", 0.0)(rows) < 1e-6).all()
+    assert (held("excess", 0.0)(rows) < 1e-3).all()
     assert least_slack("loose")(rows).item() > least_slack("tight")(rows).item() > 0
-    assert look_up_slack("simple")(rows).item() >= look_up_slack("bound")(rows).item() > -1e-9
-    assert widest_distance()(rows).item() < 1e-12
+    assert look_up_slack("simple")(rows).item() >= look_up_slack("bound")(rows).item() > 0
     assert (log_optimum_ratio()(rows) < -0.3).all()
     assert (ridge_gain()(rows) > 0).all()
-    assert growth_by_floor()(rows).tolist() == pytest.approx([1, 1], abs=0.01)
     assert beyond_bound()(rows).abs().max() < 0.1
 
 

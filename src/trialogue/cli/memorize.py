@@ -82,10 +82,9 @@ def _print_built(built: "Built", settings: "TextMemorySettings") -> None:
             f"largest error of a log-probability: {built.largest_error:.1e} in float64, "
             f"{built.largest_error_float32:.1e} in float32 (condition {built.condition:.1e})"
         )
-    print(
-        f"on text for tests {built.test_share:.1%} of the contexts are stored; there {built.test_loss:.3f} nats a "
-        f"token, the table itself {built.test_loss_table:.3f}"
-    )
+    there = "" if built.test_loss is None else f"; there {built.test_loss:.3f} nats a token"
+    table = "" if built.test_loss_table is None else f", the table itself {built.test_loss_table:.3f}"
+    print(f"on text for tests {built.test_share:.1%} of the contexts are stored{there}{table}")
     print(f"saved in {settings.out}: trialogue generate --model {settings.out} --prompt TEXT")
 
 

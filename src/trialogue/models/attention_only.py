@@ -131,13 +131,14 @@ class AttentionOnly(nn.Module, PrefixOracle):
         if len(lengths) and int(lengths.min()) < context:
             mend = f"the model reads the last {context} tokens: give a prompt of as many"
             raise InputError("lengths", int(lengths.min()), mend)
-        return self.answers(tokens.gather(1, lengths[:, None] - context + torch.arange(context)))
+        places = torch.arange(context, device=tokens.device)
+        return self.answers(tokens.gather(1, lengths[:, None] - context + places))
 
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """The last S tokens (n, S) int64 of each prefix, -1 before the first."""
         context = self.config.context
         before = torch.nn.functional.pad(tokens, (context, 0), value=_NONE)
-        return before.gather(1, lengths[:, None] + torch.arange(context))
+        return before.gather(1, lengths[:, None] + torch.arange(context, device=tokens.device))
 
     def answers(self, contexts: Tensor) -> Tensor:
         """Log-probabilities (n, N) of the token after `contexts` (n, S), without gradients, some rows at a time.
@@ -150,7 +151,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
         if self.config.stored:
             self.answered += len(contexts)
             self.unstored += int((~self.holds(contexts)).sum())
-        answers = [torch.empty(0, self.vocab_size, dtype=self.embedding.dtype)]
+        answers = [torch.empty(0, self.vocab_size, dtype=self.embedding.dtype, device=contexts.device)]
         with torch.no_grad():
             for part in self._parts(contexts):
                 answers.append(self(part.to(self.embedding.device)).log_softmax(-1).to(contexts.device))

@@ -27,11 +27,17 @@ def save_text_network(model: nn.Module, tokenizer: Tokenizer, folder: str | Path
     """Write `model`, whose class is registered, and `tokenizer`, whose token `end` ends a text, into `folder`.
 
     The folder then is a name for `open_pretrained` and `trialogue generate --model`, and its file of weights one for
-    `load_model`. Raises `InputError` where it cannot be written.
+    `load_model`. Raises `InputError` where it cannot be written, and
+    for a folder that holds anything else.
     """
     from transformers import PreTrainedTokenizerFast
 
     where = make_folder(Path(folder))
+    if not holds_network(where):
+        taken = [path.name for path in where.iterdir()]
+        if taken:
+            mend = f"it holds {taken[0]!r}, which is none of a saved network: give another folder"
+            raise InputError("out", str(folder), mend)
     named = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=end)
     atomic_write(where / TOKENIZER, named.backend_tokenizer.to_str())
     described = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": end}

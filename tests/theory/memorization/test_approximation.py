@@ -42,3 +42,17 @@ def test_ridge_regression_on_all_contexts_does_better():
     assert ridge.kl < 0.2 * kept.kl
     assert ridge.kl <= ridge.tight_bound
     assert not ridge.kept.any()
+
+
+def test_a_prior_on_few_contexts_gives_a_right_network_or_is_refused():
+    one = torch.zeros(100, dtype=torch.float64)
+    one[37] = 1.0
+    built = memorize_by_ridge(LAWS, CONTEXTS, 9, 2, 9, prior=one)
+    assert built.kl < 1e-6
+    few = torch.where(CONTEXTS[:, 1] < 3, PRIOR, 0.0)
+    few /= few.sum()
+    kept = memorize_likeliest(LAWS, CONTEXTS, 9, 2, 9, prior=few)
+    answers = kept.model.answers(CONTEXTS)
+    assert float((answers - LAWS)[kept.kept].abs().max()) < 1e-4
+    assert kept.kl <= kept.tight_bound + 1e-9
+    assert kept.loose_bound == math.inf

@@ -9,6 +9,7 @@ from trialogue import exact_law
 from trialogue.errors import InputError
 from trialogue.inference import Ancestral
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.models.text_network import save_text_network
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
 from trialogue.theory import memorization
@@ -39,6 +40,8 @@ def test_four_hundred_laws_are_held_to_nine_digits(width, query_width):
     assert answers.dtype == torch.float64
     assert float((answers - built.target_log_probs).abs().max()) < 1e-9
     assert built.largest_error == float((answers - built.target_log_probs).abs().max())
+    assert built.accuracy == pytest.approx(float((answers.argmax(1) == targets.argmax(1)).double().mean()))
+    assert (built.accuracy == 1) == (width == 19)
     assert (built.rank, built.over_provision) == (400, pytest.approx((410 + width) / 400 - 1))
     assert built.kl == pytest.approx(kl(targets, answers), abs=1e-12)
     assert 1e-7 < built.largest_error_float32 < 0.3 < built.largest_error_bfloat16
@@ -82,17 +85,17 @@ def test_the_circle_holds_a_hundred_associations_in_two_dimensions():
 
 
 def test_a_solution_that_is_off_is_seen(monkeypatch):
-    def off(network, solution, encoder, features):
-        return fold(network, solution * (1 + 1e-6), encoder, features)
+    def off(network, solution, encoder):
+        return fold(network, solution * (1 + 1e-6), encoder)
 
     monkeypatch.setattr(memorization.construction, "fold", off)
     assert memorize(laws(100, 10), every(10, 2), 9, 12, 9).largest_error > 1e-9
 
 
 def test_an_unfolded_skip_connection_is_seen(monkeypatch):
-    def unfolded(network, solution, encoder, features):
+    def unfolded(network, solution, encoder):
         before = {name: weights.clone() for name, weights in network.named_parameters()}
-        fold(network, solution, encoder, features)
+        fold(network, solution, encoder)
         network.embedding.copy_(before["embedding"])
         network.positions.copy_(before["positions"])
         return 1.0
@@ -162,6 +165,22 @@ def test_what_cannot_be_built_is_one_line(arguments, line):
     with pytest.raises(InputError, match=line) as raised:
         memorize(**given | arguments)
     assert "\n" not in str(raised.value)
+
+
+def test_contexts_of_few_tokens_are_refused_with_what_they_need():
+    contexts = every(3, 3)
+    with pytest.raises(
+        InputError, match=r"heads=3: 27 contexts .* have 12 and the skip connection 3; use 6 heads"
+    ):
+        memorize(laws(27, 50), contexts, 8, 3, 8)
+    assert memorize(laws(27, 50), contexts, 8, 6, 8).largest_error < 1e-6
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(InputError, match=r"it holds 'tokenizer.json'"):
+        save_text_network(memorize(laws(9, 3), every(3, 2), 3, 4, 2).model, None, tmp_path, "")
+    assert (tmp_path / "tokenizer.json").read_text() == "{}"
 
 
 def test_one_token_of_context_is_refused_with_the_reason():

@@ -83,6 +83,9 @@ def test_looking_up_keeps_the_entropies_and_is_within_its_bound():
     )
     assert found.encoder.kl - 1e-12 <= found.bound <= found.simple_bound < math.inf
     assert look_up_encoder(laws(), 4).bound == math.inf
+    wide = look_up_encoder(laws(), 600)
+    assert 0.05 < wide.coherence < 0.5
+    assert wide.encoder.kl < wide.bound < wide.simple_bound
 
 
 def test_laws_with_zeros_are_softened_at_a_logarithmic_price():

@@ -6,12 +6,14 @@ import pytest
 import torch
 
 from trialogue.errors import InputError
+from trialogue.models.attention_only import AttentionOnlyConfig
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
 from trialogue.theory.memorization import (
     accuracy_bound,
     capacity,
     expected_rank,
+    expected_rank_of,
     feature_rank,
     independent_integers,
     previous_capacity,
@@ -59,7 +61,19 @@ def test_rank_one_attention_is_enough():
 def test_the_rank_of_some_contexts():
     contexts = whole_sequences(6, 3)
     some = contexts[contexts[:, -1] < 2]
-    assert feature_rank(6, 3, 5, 2, 10, contexts=some) == expected_rank(6, 3, 5, 2, 10, len(some), 2) == 22
+    config = AttentionOnlyConfig(vocab_size=6, context=3, width=5, head_width=2, heads=10)
+    assert feature_rank(6, 3, 5, 2, 10, contexts=some) == expected_rank_of(config, some) == 22
+
+
+@pytest.mark.parametrize("wide", [3, 8])
+def test_the_rank_of_contexts_of_few_tokens(wide):
+    config = AttentionOnlyConfig(vocab_size=50, context=3, width=8, head_width=wide, heads=3)
+    few = whole_sequences(3, 3)
+    apart = few.clone()
+    apart[:, 1] += 10
+    for contexts in (few, apart, apart[apart[:, 0] < 2]):
+        assert feature_rank(50, 3, 8, wide, 3, contexts=contexts) == expected_rank_of(config, contexts)
+    assert expected_rank_of(config, few) < expected_rank(50, 3, 8, wide, 3, 27) or wide == 3
 
 
 def test_too_many_contexts_to_list():

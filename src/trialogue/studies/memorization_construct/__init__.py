@@ -17,7 +17,7 @@ from trialogue.studies.memorization_construct.pages import FIGURES, TABLES
 
 STUDY = Study(
     module=__name__,
-    source="Memorization in attention-only transformers: Lemmas 2 and 3, Theorems 1 to 3, Corollaries 1 and 2",
+    source="Memorization in attention-only transformers: Lemma 2, Theorems 1 and 2, Corollaries 1 and 2, Remark 2",
     presets=PRESETS,
     parts=parts,
     claims=CLAIMS,

@@ -25,7 +25,6 @@ from trialogue.theory.memorization import (
     nearest_encoder,
     previous_capacity,
     printed_rank,
-    softened,
     truncated_encoder,
 )
 
@@ -97,14 +96,14 @@ def _held(config: Config, seed: int) -> Row:
     laws = drawn_laws(seed, len(contexts), size)
     for width in (config.width, size - 1):
         for provision in config.provisions:
-            heads = math.ceil((len(contexts) * (1 + provision) - width) / width)
-            built = memorize(laws, contexts, width, heads, width, seed)
+            heads = math.ceil((len(contexts) * (1 + provision) - width) / config.head_width)
+            built = memorize(laws, contexts, width, heads, config.head_width, seed)
             yield {
                 "kind": "held",
                 "width": width,
                 "provision": provision,
                 "contexts": len(contexts),
-                "features": capacity(width, width, heads),
+                "features": capacity(width, config.head_width, heads),
                 "parameters": built.model.config.parameters,
                 "encoder_kl": built.encoder_kl,
                 "excess": built.kl - built.encoder_kl,
@@ -172,18 +171,11 @@ def _encoders(config: Config, seed: int) -> Row:
             "truncated": truncated_encoder(laws, width).kl,
             "nearest": nearest_encoder(laws, width).kl,
         }
-    found = look_up_encoder(laws, size)
-    yield {"kind": "look-up", "kl": found.encoder.kl, "bound": found.bound, "simple": found.simple_bound}
-    probabilities = laws.exp()
-    zero = probabilities < probabilities.median(1, keepdim=True).values
-    sparse = probabilities.masked_fill(zero, 0.0)
-    sparse = (sparse / sparse.sum(1, keepdim=True)).log()
-    for floor in config.floors:
-        soft = softened(sparse, floor)
-        wrong = torch.where(torch.isfinite(sparse), sparse.exp() * (sparse - soft), 0.0).sum(1)
-        yield {
-            "kind": "floor",
-            "floor": floor,
-            "range": float((soft.amax(1) - soft.amin(1)).mean()),
-            "kl": float(wrong.mean()),
-        }
+    found = look_up_encoder(laws, config.look_up_width, seed=seed)
+    yield {
+        "kind": "look-up",
+        "coherence": found.coherence,
+        "kl": found.encoder.kl,
+        "bound": found.bound,
+        "simple": found.simple_bound,
+    }

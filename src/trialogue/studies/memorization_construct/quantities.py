@@ -39,9 +39,9 @@ def association(rows: Rows, column: str, heads: int) -> "Series[float]":
 
 @draws
 def beyond_bound(rows: Rows, bound: str = "bound") -> "Series[float]":
-    """Accuracy less a bound, mean over numbers of heads below what holds all contexts."""
+    """Accuracy less a bound, mean over numbers of heads that do not hold all contexts."""
     table = rows["association"]
-    table = table[table.stored < table.stored.max()]
+    table = table[table.stored < table.contexts]
     return (table.accuracy - table[bound]).groupby(table.seed).mean()
 
 
@@ -90,32 +90,7 @@ def log_optimum_ratio(rows: Rows) -> "Series[float]":
 
 
 @exact
-def widest_distance(rows: Rows) -> float:
-    """The largest distance of laws to the encoders of width N - 1."""
-    table = rows["encoder"]
-    return float(table[table.width == table.width.max()].nearest.max())
-
-
-@exact
 def look_up_slack(rows: Rows, bound: str) -> float:
     """A bound of Theorem 2 less the distance of its encoder, the least over draws."""
     table = rows["look-up"]
     return float((table[bound] - table.kl).min())
-
-
-@draws
-def growth_by_floor(rows: Rows) -> "Series[float]":
-    """What the range of the logits grows by for each e-fold of 1 / floor, at the smallest floors."""
-    table = rows["floor"].sort_values("floor")
-    least, next_ = table.floor.unique()[:2]
-    ranges = table.groupby(["seed", "floor"]).range.mean().unstack()
-    return (ranges[least] - ranges[next_]) / float(np.log(next_ / least))
-
-
-@draws
-def rate_by_floor(rows: Rows) -> "Series[float]":
-    """The power of the floor that the distance of softened laws falls with, at the smallest floors."""
-    table = rows["floor"].sort_values("floor")
-    least, next_ = table.floor.unique()[:2]
-    distances = np.log(table.groupby(["seed", "floor"]).kl.mean().unstack())
-    return (distances[next_] - distances[least]) / float(np.log(next_ / least))

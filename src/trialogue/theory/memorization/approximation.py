@@ -18,8 +18,8 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.theory.memorization.encoders import Encoder, nearest_encoder
-from trialogue.theory.memorization.folding import fold, padded_states
-from trialogue.theory.memorization.rank import expected_rank, generic_network
+from trialogue.theory.memorization.folding import complete, fold, padded_states
+from trialogue.theory.memorization.rank import expected_rank_of, generic_network
 from trialogue.theory.memorization.targets import (
     checked_contexts,
     checked_log_probs,
@@ -28,6 +28,8 @@ from trialogue.theory.memorization.targets import (
 )
 
 _RIDGES = np.logspace(-14, 0, 29)
+_LOST = 1e-3
+"""How much of a divergence rounding may add"""
 
 
 class Approximated(NamedTuple):
@@ -46,7 +48,8 @@ class Approximated(NamedTuple):
     tight_bound: float
     """(13): 2 E ||W (W_O W_V A - E)||, which |kl - encoder_kl| does not exceed"""
     loose_bound: float
-    """(14): 2 eps ||W E|| sqrt(1 + ||F_2 F_1^+||^2), which (13) does not exceed; infinite for a ridge regression"""
+    """(14): 2 eps ||W E|| sqrt(1 + ||F_2 F_1^+||^2), which (13) does not exceed; infinite for a ridge regression,
+    and where kept contexts end in fewer than d tokens"""
 
 
 class _Problem:
@@ -73,12 +76,6 @@ class _Problem:
         self.features = features.numpy()
         self.states = padded_states(self.encoder, features, width).numpy()
 
-    def rank_of(self, contexts: Tensor) -> int:
-        """The features' rank on `contexts` (n, S), all different, as it is expected."""
-        shape, last = self.config, len(contexts[:, -1].unique())
-        widths = (shape.width, shape.head_width, shape.heads)
-        return expected_rank(shape.vocab_size, shape.context, *widths, len(contexts), last)
-
     def divergence_by(self, solution: NDArray[np.float64]) -> float:
         """Mean KL(pi || network) where features are mapped by `solution`."""
         read = self.encoder.unembedding.numpy()
@@ -90,9 +87,14 @@ class _Problem:
         read = self.encoder.unembedding.numpy()
         missed = ((self.features @ solution - self.states)[:, : read.shape[1]]) @ read.T
         network = generic_network(self.config, self.seed)
-        fold(network, solution, self.encoder, self.features)
+        fold(network, solution, self.encoder)
         kl = divergence(self.laws, network.answers(self.contexts), self.prior)
+        due = self.divergence_by(solution)
+        if not abs(kl - due) <= _LOST * max(1.0, due):
+            mend = f"rounding makes {kl:.3g} of {due:.3g} nats: use more contexts that are likely, or other heads"
+            raise InputError("prior", float(self.prior.max()), mend)
         network.remember(self.contexts[kept])
+        network.answered = network.unstored = 0
         tight = 2 * float(self.prior.numpy() @ np.linalg.norm(missed, axis=1))
         left = float(self.prior[~kept].sum())
         return Approximated(network, kept, left, self.encoder.kl, kl, tight, loose_bound)
@@ -116,8 +118,8 @@ def memorize_likeliest(
     problem = _Problem(targets, contexts, width, heads, head_width, seed, prior)
     order = problem.prior.argsort(descending=True, stable=True)
     count = len(order)
-    while problem.rank_of(problem.contexts[order[:count]]) < count:
-        count = problem.rank_of(problem.contexts[order[:count]])
+    while expected_rank_of(problem.config, problem.contexts[order[:count]]) < count:
+        count = expected_rank_of(problem.config, problem.contexts[order[:count]])
     kept = torch.zeros(len(order), dtype=torch.bool)
     kept[order[:count]] = True
     exact, rest = problem.features[kept.numpy()], problem.features[~kept.numpy()]
@@ -132,8 +134,11 @@ def memorize_likeliest(
     left = float(problem.prior[~kept].sum())
     logits = problem.encoder.states @ problem.encoder.unembedding.T
     spread = float(torch.linalg.matrix_norm(logits, 2))
-    bound = 2 * left * spread * math.sqrt(1 + growth**2)
-    return problem.answered(found[:, :width], kept, bound)
+    solution = complete(found[:, :width], exact, width)
+    # What is added for directions that no kept context has is not in the bound.
+    bounded = np.array_equal(solution, found[:, :width])
+    bound = 2 * left * spread * math.sqrt(1 + growth**2) if bounded else math.inf
+    return problem.answered(solution, kept, bound)
 
 
 def memorize_by_ridge(
@@ -155,11 +160,11 @@ def memorize_by_ridge(
     roots = problem.prior.sqrt().numpy()[:, None]
     left, singular, right = svd(roots * problem.features, full_matrices=False)
     turned = left.T @ (roots * problem.states)
+    counted = problem.features[problem.prior.numpy() > 0]
 
     def solution(ridge: float) -> NDArray[np.float64]:
         scale = singular / (singular**2 + (ridge * singular[0]) ** 2)
-        found: NDArray[np.float64] = right.T @ (scale[:, None] * turned)
-        return found
+        return complete(right.T @ (scale[:, None] * turned), counted, width)
 
     best = min((float(ridge) for ridge in _RIDGES), key=lambda ridge: problem.divergence_by(solution(ridge)))
     kept = torch.zeros(len(problem.contexts), dtype=torch.bool)

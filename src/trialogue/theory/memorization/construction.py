@@ -17,8 +17,9 @@ from torch import Tensor
 from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError, whole_number
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.theory.memorization.capacity import capacity
 from trialogue.theory.memorization.encoders import Encoder, association_encoder, nearest_encoder
-from trialogue.theory.memorization.folding import fold, padded_states
+from trialogue.theory.memorization.folding import complete, fold, padded_states
 from trialogue.theory.memorization.rank import generic_network, require_capacity
 from trialogue.theory.memorization.targets import (
     checked_contexts,
@@ -99,11 +100,12 @@ def memorize(
     states = padded_states(held, features, width).numpy()
     solution, _, rank, singular = lstsq(features.numpy(), states, lapack_driver="gelsd")
     if rank < len(tokens):
-        mend = f"the features of {len(tokens)} contexts have rank {rank}: use another seed, or more heads"
+        mend = f"the features of {len(tokens)} contexts have rank {rank}: use more heads, or another seed"
         raise InputError("seed", seed, mend)
-    skip_condition = fold(network, solution, held, features.numpy())
+    skip_condition = fold(network, complete(solution, features.numpy(), width), held)
     network.remember(tokens)
     answers = network.answers(tokens)
+    network.answered = network.unstored = 0
     return Memorized(
         model=network,
         target_log_probs=encoder.log_probs,
@@ -112,11 +114,11 @@ def memorize(
         rank=int(rank),
         condition=float(singular[0] / singular[len(tokens) - 1]),
         skip_condition=skip_condition,
-        over_provision=(config.heads * config.head_width + config.width) / len(tokens) - 1,
+        over_provision=capacity(width, head_width, heads) / len(tokens) - 1,
         largest_error=float((answers - encoder.log_probs).abs().max()),
         largest_error_float32=_error_in(torch.float32, network, encoder, tokens),
         largest_error_bfloat16=_error_in(torch.bfloat16, network, encoder, tokens),
-        accuracy=min(1.0, float(weights[answers.argmax(1) == encoder.log_probs.argmax(1)].sum())),
+        accuracy=min(1.0, float(weights[answers.argmax(1) == laws.argmax(1)].sum())),
     )
 
 

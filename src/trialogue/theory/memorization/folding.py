@@ -20,21 +20,32 @@ def padded_states(encoder: Encoder, features: Tensor, width: int) -> Tensor:
     return torch.cat((encoder.states, features[:, features.shape[1] - spare :]), 1)
 
 
-def fold(
-    network: AttentionOnly, solution: NDArray[np.float64], encoder: Encoder, features: NDArray[np.float64]
-) -> float:
-    """Give `network`, whose heads made the `features` (T, H d_h + d), weights that map them by `solution` and unembed.
+def complete(solution: NDArray[np.float64], features: NDArray[np.float64], width: int) -> NDArray[np.float64]:
+    """A map of features (H d_h + d, d) with an invertible last block that maps the rows `features` as `solution` does.
 
-    `solution` (H d_h + d, d) is the one of least norm.
+    `features` (n, H d_h + d) are those that the solution of least norm was found for. Contexts that end in fewer than
+    d tokens leave directions of the embeddings unseen, which it maps to zero.
+    """
+    skip, read = solution[len(solution) - width :], features[:, features.shape[1] - width :]
+    _, seen, directions = np.linalg.svd(read)
+    rank = int((seen > max(read.shape) * np.finfo(np.float64).eps * seen[0]).sum())
+    if rank == width:
+        return solution
+    _, scale, reached = np.linalg.svd(skip)
+    added = solution.copy()
+    added[len(solution) - width :] += scale[:rank].mean() * directions[rank:].T @ reached[rank:]
+    return added
 
-    The last d rows map x_S by a matrix R^T; with e and p replaced by R e and R p, and the maps of queries, keys and
-    values by themselves after R^-1, the heads see what they saw. Returns the condition number of R.
+
+def fold(network: AttentionOnly, solution: NDArray[np.float64], encoder: Encoder) -> float:
+    """Give `network`, whose heads made the features, weights that map these by `solution` (H d_h + d, d) and unembed.
+
+    The last d rows map x_S by an invertible matrix R^T; with e and p replaced by R e and R p, and the maps of queries,
+    keys and values by themselves after R^-1, the heads see what they saw. Returns the condition number of R.
     """
     width, heads, head_width = network.config.width, network.config.heads, network.config.head_width
     weights = torch.from_numpy(solution)
-    skip = torch.from_numpy(
-        _invertible(solution[len(solution) - width :], features[:, -width:])
-    ).T.contiguous()
+    skip = weights[len(weights) - width :].T.contiguous()
     with torch.no_grad():
         blocks = weights[: len(weights) - width].view(heads, head_width, width)
         network.output.copy_(blocks.transpose(1, 2))
@@ -45,18 +56,3 @@ def fold(
         network.unembedding.zero_()
         network.unembedding[:, : encoder.unembedding.shape[1]] = encoder.unembedding
     return float(np.linalg.cond(skip.numpy()))
-
-
-def _invertible(skip: NDArray[np.float64], read: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A matrix (d, d) that maps the rows `read` (T, d) as `skip` does; where they span less, it maps the rest too.
-
-    Contexts that end in fewer than d tokens leave directions of the embeddings unseen, which a solution of least norm
-    maps to zero.
-    """
-    _, seen, directions = np.linalg.svd(read)
-    rank = int((seen > max(read.shape) * np.finfo(np.float64).eps * seen[0]).sum())
-    if rank == len(skip):
-        return skip
-    _, scale, reached = np.linalg.svd(skip)
-    added: NDArray[np.float64] = skip + scale[:rank].mean() * directions[rank:].T @ reached[rank:]
-    return added

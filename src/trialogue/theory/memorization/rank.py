@@ -6,13 +6,17 @@ values of d_h and the skip connection it is used as min(T, H d_h + d). It holds 
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
+from trialogue.theory.memorization.capacity import capacity
 
 _MOST_CONTEXTS = 20_000
 _SPREAD = 5.0
@@ -67,19 +71,13 @@ def feature_rank(
 
 def printed_rank(contexts: int, width: int, head_width: int, heads: int) -> int:
     """min(T, H d_h + d): the rank that Lemma 2 and Theorem 1 count on."""
-    return min(contexts, heads * head_width + width)
+    return min(contexts, capacity(width, head_width, heads))
 
 
 def expected_rank(
-    vocab_size: int,
-    context: int,
-    width: int,
-    head_width: int,
-    heads: int,
-    contexts: int | None = None,
-    last_tokens: int | None = None,
+    vocab_size: int, context: int, width: int, head_width: int, heads: int, contexts: int | None = None
 ) -> int:
-    """The rank that is measured, of so many `contexts` in general position that end in so many tokens; by default all.
+    """The rank that is measured, of so many `contexts` in general position; by default of all N^S.
 
     Token and position embeddings of a sequence have coefficients that sum to one each: x spans min(d, N + S - 1)
     dimensions, and where d_h is at least N + S - 1 the values of a head hold a constant, which all heads share, and
@@ -89,22 +87,31 @@ def expected_rank(
     size = whole_number("vocab_size", vocab_size, 2)
     length = whole_number("context", context, 1)
     total = size**length if contexts is None else whole_number("contexts", contexts, 1)
-    last = size if last_tokens is None else whole_number("last_tokens", last_tokens, 1, size)
-    skip, spanned = min(width, last), size + length - 1
-    if length == 1:
-        return min(total, skip)
-    shared = heads if head_width >= spanned else 0
-    return min(total, heads * min(head_width, spanned) - shared + skip)
+    return _rank(total, length, size + length - 1, size, width, head_width, heads)
+
+
+def expected_rank_of(config: AttentionOnlyConfig, contexts: Tensor, heads: int | None = None) -> int:
+    """`expected_rank` of some `contexts` (T, S), all different: the tokens that come at their positions decide.
+
+    Of `heads` in place of the config's, if given.
+    """
+    total, length = contexts.shape
+    tokens, place = contexts.unique(return_inverse=True)
+    # Coefficients of tokens and positions have one relation in each part that no context connects to another.
+    links = (
+        np.ones(contexts.numel()),
+        (place.ravel().numpy(), len(tokens) + np.tile(np.arange(length), total)),
+    )
+    parts, _ = connected_components(coo_array(links, shape=(len(tokens) + length,) * 2), directed=False)
+    spanned, last = len(tokens) + length - parts, len(contexts[:, -1].unique())
+    count = config.heads if heads is None else heads
+    return _rank(total, length, spanned, last, config.width, config.head_width, count)
 
 
 def require_capacity(config: AttentionOnlyConfig, contexts: Tensor) -> None:
     """Raise `InputError` where no weights of `config` give the features of `contexts` (T, S) full rank."""
-    total, last, length = len(contexts), len(contexts[:, -1].unique()), config.context
-
-    def rank(heads: int) -> int:
-        return expected_rank(config.vocab_size, length, config.width, config.head_width, heads, total, last)
-
-    have = rank(config.heads)
+    total, length = contexts.shape
+    have, skip = expected_rank_of(config, contexts), expected_rank_of(config, contexts, 0)
     if have >= total:
         return
     if length == 1:
@@ -113,10 +120,19 @@ def require_capacity(config: AttentionOnlyConfig, contexts: Tensor) -> None:
             f"width of {total}: use it, or a longer context"
         )
         raise InputError("width", config.width, mend)
-    each = rank(1) - rank(0)
-    needed = -(-(total - rank(0)) // max(1, each))
+    each = expected_rank_of(config, contexts, 1) - skip
+    needed = f"use {-(-(total - skip) // each)} heads" if each > 0 else "use wider heads"
     mend = (
         f"{total} contexts need features of rank {total}: the heads have {config.heads * each} and the skip "
-        f"connection {rank(0)}; use {needed} heads of {config.head_width}, and 5 % more for good numbers"
+        f"connection {skip}; {needed} of {config.head_width}, and 5 % more for good numbers"
     )
     raise InputError("heads", config.heads, mend)
+
+
+def _rank(total: int, length: int, spanned: int, last: int, width: int, head_width: int, heads: int) -> int:
+    """The rank of the features of `total` contexts whose x spans `spanned` dimensions, and that of x_S `last`."""
+    skip = min(width, last)
+    if length == 1:
+        return min(total, skip)
+    shared = heads if head_width >= spanned else 0
+    return min(total, heads * min(head_width, spanned) - shared + skip)

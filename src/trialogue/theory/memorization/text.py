@@ -126,9 +126,9 @@ class Built(NamedTuple):
     """of the features"""
     test_share: float
     """the share of places of the text for tests whose context is stored"""
-    test_loss: float
-    """mean -log p of the tokens there"""
-    test_loss_table: float
+    test_loss: float | None
+    """mean -log p of the tokens there; None where there are none"""
+    test_loss_table: float | None
     """the same of the smoothed table of counts that was stored"""
 
 
@@ -210,7 +210,7 @@ class TextMemory:
             test_loss_table=table,
         )
 
-    def _tested(self, model: AttentionOnly, targets: Tensor) -> tuple[float, float, float]:
+    def _tested(self, model: AttentionOnly, targets: Tensor) -> tuple[float, float | None, float | None]:
         """On the text for tests: the share of known contexts, and the losses of the model and of the table on them."""
         context = self.settings.context
         windows = self.corpus.test.flatten().unfold(0, context + 1, 1)
@@ -218,7 +218,7 @@ class TextMemory:
         row = torch.tensor([places.get(tuple(seen), -1) for seen in windows[:, :context].tolist()])
         known = row >= 0
         if not bool(known.any()):
-            return 0.0, float("nan"), float("nan")
+            return 0.0, None, None
         following = windows[known, context]
         answers = model.answers(self.laws.contexts)
         model.answered = model.unstored = 0
