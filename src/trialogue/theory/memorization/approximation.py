@@ -89,10 +89,6 @@ class _Problem:
         network = generic_network(self.config, self.seed)
         fold(network, solution, self.encoder)
         kl = divergence(self.laws, network.answers(self.contexts), self.prior)
-        due = self.divergence_by(solution)
-        if not abs(kl - due) <= _LOST * max(1.0, due):
-            mend = f"rounding makes {kl:.3g} of {due:.3g} nats: use more contexts that are likely, or other heads"
-            raise InputError("prior", float(self.prior.max()), mend)
         network.remember(self.contexts[kept])
         network.answered = network.unstored = 0
         tight = 2 * float(self.prior.numpy() @ np.linalg.norm(missed, axis=1))
@@ -168,4 +164,8 @@ def memorize_by_ridge(
 
     best = min((float(ridge) for ridge in _RIDGES), key=lambda ridge: problem.divergence_by(solution(ridge)))
     kept = torch.zeros(len(problem.contexts), dtype=torch.bool)
-    return problem.answered(solution(best), kept, math.inf)
+    found, due = problem.answered(solution(best), kept, math.inf), problem.divergence_by(solution(best))
+    if not abs(found.kl - due) <= _LOST * max(1.0, due):
+        mend = f"rounding makes {found.kl:.3g} of {due:.3g} nats: leave out contexts that are least likely"
+        raise InputError("prior", float(problem.prior.min()), mend)
+    return found
