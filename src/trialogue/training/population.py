@@ -11,8 +11,7 @@ from trialogue.arrays import real_tensor
 from trialogue.errors import InputError
 from trialogue.models.masked import MaskReader
 from trialogue.oracles import whole_sequences
-
-_SUM = 1e-9
+from trialogue.probabilities import checked_law
 
 
 class MaskedPopulation:
@@ -29,8 +28,7 @@ class MaskedPopulation:
         count, vocab = law.ndim, law.shape[0] if law.ndim else 0
         if not count or law.shape != (vocab,) * count:
             raise InputError("probabilities", tuple(law.shape), mend)
-        if not bool((law >= 0).all()) or not abs(float(law.sum()) - 1) < _SUM:
-            raise InputError("probabilities", float(law.sum()), "give numbers from 0 on that sum to one")
+        law = checked_law("probabilities", law.flatten(), (law.numel(),)).view(law.shape)
         others = whole_sequences(vocab, count - 1) if count > 1 else torch.empty(1, 0, dtype=torch.int64)
         masked = torch.full((len(others), 1), vocab)
         parts = [torch.cat((others[:, :site], masked, others[:, site:]), 1) for site in range(count)]

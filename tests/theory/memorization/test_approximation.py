@@ -55,4 +55,4 @@ def test_a_prior_on_few_contexts_gives_a_right_network_or_is_refused():
     answers = kept.model.answers(CONTEXTS)
     assert float((answers - LAWS)[kept.kept].abs().max()) < 1e-4
     assert kept.kl <= kept.tight_bound + 1e-9
-    assert kept.loose_bound == math.inf
+    assert kept.tight_bound <= kept.loose_bound + 1e-9

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import arg
 
-from trialogue.errors import InputError, positive_number, probability, truth_value, whole_number
+from trialogue.analysis.cloning.samplers import SAMPLERS, Sampler
+from trialogue.errors import InputError, one_of, positive_number, probability, truth_value, whole_number
 
 if TYPE_CHECKING:
     from trialogue.models.factored import FactoredAttentionConfig
@@ -98,7 +99,7 @@ class TextSettings:
 class DrawingSettings:
     """How sequences are drawn from the networks; raises `InputError` where a field is out of range."""
 
-    sampler: Literal["gibbs", "metropolis", "metropolis-by-order", "metropolis-normalised"] = "gibbs"
+    sampler: Sampler = "gibbs"
     """gibbs redraws a token from its law given all others; metropolis is the published chain on the sum of raw scores,
     which draws from a sharpened law; by-order divides the scores by the order of the network, normalised takes
     log-probabilities for scores."""
@@ -110,6 +111,7 @@ class DrawingSettings:
     """Of networks, batches, starts and chains."""
 
     def __post_init__(self) -> None:
+        one_of("sampler", self.sampler, SAMPLERS)
         for field in ("sequences", "sweeps"):
             whole_number(field, getattr(self, field), 1)
         whole_number("seed", self.seed, 0)

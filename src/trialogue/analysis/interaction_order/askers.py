@@ -18,8 +18,10 @@ from trialogue.data.clones import TEXT, Clone, Clones
 from trialogue.errors import InputError
 from trialogue.models.checkpoint_loading import load_checkpoint, usable_device
 from trialogue.models.heads import kind_of
+from trialogue.models.masked import MaskedNetwork
 from trialogue.models.pretrained_masked import PretrainedMasked
 from trialogue.models.saved import load_model
+from trialogue.models.transformer import Transformer
 from trialogue.oracles import padded
 from trialogue.training.corpus_losses import Score, corpus_score, next_token_scores
 
@@ -77,7 +79,10 @@ class _Network(Asker):
         if size != clones.vocab_size:
             mend = f"the clones in {clones.folder} were made with another tokenizer, of {clones.vocab_size} tokens"
             raise InputError("model", place, f"it knows {size} tokens: {mend}")
-        self.causal = bool(getattr(shape, "causal", False))
+        if not isinstance(self._model, Transformer | MaskedNetwork):
+            mend = f"it is a {type(self._model).__name__}, which reads no whole rows: give another model"
+            raise InputError("model", place, mend)
+        self.causal = isinstance(self._model, Transformer) and self._model.config.causal
 
     def answer(self, clone: Clone, rows: int, share: float, seed: int) -> Answer:
         return Answer(corpus_score(self._model, clone.tokens[:rows], share, seed), None)

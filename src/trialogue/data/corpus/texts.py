@@ -144,7 +144,7 @@ def _beginning(span: Span, place: int) -> int:
         file.seek(place)
         ahead = file.read(LONGEST)
     line, word = ahead.find(b"\n"), ahead.find(b" ")
-    if line >= 0:
+    if 0 <= line < span.end - place - 1:
         return place + line + 1
     return place + word if word > 0 else place + _whole_characters(ahead[:4])
 

@@ -19,7 +19,7 @@ from trialogue.errors import InputError
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.theory.memorization.encoders import Encoder, nearest_encoder
 from trialogue.theory.memorization.folding import complete, fold, padded_states
-from trialogue.theory.memorization.rank import expected_rank_of, generic_network
+from trialogue.theory.memorization.rank import generic_network
 from trialogue.theory.memorization.targets import (
     checked_contexts,
     checked_log_probs,
@@ -28,6 +28,8 @@ from trialogue.theory.memorization.targets import (
 )
 
 _RIDGES = np.logspace(-14, 0, 29)
+_DEPENDENT = 1e-9
+"""The share of a row that others may leave of it where it counts as dependent on them"""
 _LOST = 1e-3
 """How much of a divergence rounding may add"""
 
@@ -108,24 +110,20 @@ def memorize_likeliest(
 ) -> Approximated:
     """Build a network that is exact on the likeliest contexts, as many as its features have rank.
 
+    A context whose features depend on those of likelier ones is passed over.
     `targets` (T, N) are log-probabilities without zeros, `prior` (T,) says how likely each context is. What it answers
     after the others is what the same weights make of them. Raises `InputError` as `memorize` does.
     """
     problem = _Problem(targets, contexts, width, heads, head_width, seed, prior)
-    order = problem.prior.argsort(descending=True, stable=True)
-    count = len(order)
-    while expected_rank_of(problem.config, problem.contexts[order[:count]]) < count:
-        count = expected_rank_of(problem.config, problem.contexts[order[:count]])
+    order = problem.prior.argsort(descending=True, stable=True).numpy()
     kept = torch.zeros(len(order), dtype=torch.bool)
-    kept[order[:count]] = True
+    kept[order[_independent(problem.features[order])]] = True
+    count = int(kept.sum())
     exact, rest = problem.features[kept.numpy()], problem.features[~kept.numpy()]
     # Of the pseudo-inverse: it gives the states, and what becomes of the others.
     right = np.concatenate((problem.states[kept.numpy()], np.eye(count)), 1) if len(rest) else None
     wanted = problem.states[kept.numpy()] if right is None else right
-    found, _, rank, _ = lstsq(exact, wanted, lapack_driver="gelsd")
-    if rank < count:
-        mend = f"the features of the {count} likeliest contexts have rank {rank}: use another seed, or more heads"
-        raise InputError("seed", seed, mend)
+    found = lstsq(exact, wanted, lapack_driver="gelsd")[0]
     growth = float(np.linalg.norm(rest @ found[:, width:], 2)) if len(rest) else 0.0
     left = float(problem.prior[~kept].sum())
     logits = problem.encoder.states @ problem.encoder.unembedding.T
@@ -135,6 +133,23 @@ def memorize_likeliest(
     bounded = np.array_equal(solution, found[:, :width])
     bound = 2 * left * spread * math.sqrt(1 + growth**2) if bounded else math.inf
     return problem.answered(solution, kept, bound)
+
+
+def _independent(rows: NDArray[np.float64]) -> list[int]:
+    """The first of `rows` (n, k) and all that are linearly independent of those before them."""
+    basis = np.empty((min(rows.shape), rows.shape[1]))
+    places: list[int] = []
+    for place, row in enumerate(rows):
+        if len(places) == len(basis):
+            break
+        known, left = basis[: len(places)], row
+        for _ in range(2):  # once is not orthogonal to rounding
+            left = left - known.T @ (known @ left)
+        size = float(np.linalg.norm(left))
+        if size > _DEPENDENT * float(np.linalg.norm(row)):
+            basis[len(places)] = left / size
+            places.append(place)
+    return places
 
 
 def memorize_by_ridge(
