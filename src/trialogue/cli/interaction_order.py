@@ -94,14 +94,14 @@ def _warn(clones: "Clones") -> None:
     from trialogue.inference.chains.convergence import R_HAT
     from trialogue.ledger.pages.terminal import console
 
-    drawn = [clone for clone in clones if clone.sampler is not None]
+    drawn = [clone for clone in clones if clone.sampler is not None or clone.r_hat is not None]
     restless = [
         f"{clone.name} ({'no R-hat' if clone.r_hat is None else f'{clone.r_hat:.2f}'})"
         for clone in drawn
         if clone.r_hat is None or clone.r_hat > R_HAT
     ]
     if restless:
-        said = f"By R-hat (above {R_HAT}, or none) these have not mixed, and may differ from the text in more than orders:"
+        said = f"By R-hat (above {R_HAT}, or none) these have not mixed, and may differ from the text in more:"
         console().print(f"{said} {', '.join(restless)}.")
 
 

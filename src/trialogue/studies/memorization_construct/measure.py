@@ -9,11 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from trialogue.errors import InputError
 from trialogue.ledger import Part
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator, numpy_generator
 from trialogue.studies.memorization_construct.config import CONTEXT, Config
 from trialogue.theory.memorization import (
+    Memorized,
     accuracy_bound,
     capacity,
     expected_rank,
@@ -29,6 +31,7 @@ from trialogue.theory.memorization import (
 )
 
 Row = Iterator[dict[str, Any]]
+_DRAWS = 10
 CIRCLE = 2
 """The width, and that of the heads, in which associations are stored on a circle"""
 
@@ -122,13 +125,14 @@ def _associations(config: Config, seed: int) -> Row:
     tokens = torch.randint(0, size, (len(contexts),), generator=generator(seed, "associations"))
     for heads in config.association_heads:
         stored = order[: min(len(contexts), capacity(CIRCLE, CIRCLE, heads))]
-        built = memorize(tokens[stored], contexts[stored], CIRCLE, heads, CIRCLE, seed, vocab_size=size)
+        built, draws = _drawn_until_full(tokens[stored], contexts[stored], heads, seed, size)
         right = built.model.answers(contexts).argmax(1) == tokens
         yield {
             "kind": "association",
             "heads": heads,
             "stored": len(stored),
             "contexts": len(contexts),
+            "draws": draws,
             "parameters": built.model.config.parameters,
             "right": float(right[stored].double().mean()),
             "accuracy": float(right.double().mean()),
@@ -136,6 +140,25 @@ def _associations(config: Config, seed: int) -> Row:
             "previous": accuracy_bound(previous_capacity(CIRCLE, heads), len(contexts), size),
             "error_float32": built.largest_error_float32,
         }
+
+
+def _drawn_until_full(
+    tokens: Tensor, contexts: Tensor, heads: int, seed: int, vocab_size: int
+) -> tuple[Memorized, int]:
+    """Associations held by heads drawn again while rounding takes rank from their features, and how many draws it took.
+
+    In two dimensions with no feature to spare some draws are that badly conditioned.
+    """
+    for draw in range(_DRAWS):
+        try:
+            weights = _DRAWS * seed + draw
+            built = memorize(tokens, contexts, CIRCLE, heads, CIRCLE, weights, vocab_size=vocab_size)
+        except InputError as error:
+            if error.field != "seed" or draw + 1 == _DRAWS:
+                raise
+        else:
+            return built, draw + 1
+    raise AssertionError("the last draw returns or raises")
 
 
 def _likeliest(config: Config, seed: int) -> Row:
