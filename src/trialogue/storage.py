@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from trialogue.errors import InputError
 
 _MENDS = {
@@ -64,6 +66,24 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+@contextmanager
+def locked(path: str | os.PathLike[str], field: str, value: object, mend: str) -> Iterator[None]:
+    """While the body runs, keep other processes out by the lock file `path`, whose folder is there.
+
+    Raises `InputError` for `field` with `value` and `mend` where another one is at work already.
+    """
+    lock = FileLock(path, timeout=0)
+    with writing(Path(path).parent):
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise InputError(field, value, mend) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str:

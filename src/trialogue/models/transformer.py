@@ -96,7 +96,24 @@ class TransformerBlock(nn.Module):
         qkv = self.qkv(self.attention_norm(x)).view(n, length, 3, self.heads, width // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
         attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=self.scale)
-        x = x + self.projection(attended.transpose(1, 2).reshape(n, length, width))
+        return self._added(x, attended.transpose(1, 2).reshape(n, length, width))
+
+    def at(self, x: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        """What `forward` gives (q, width) at `sites` (q,) of `rows` (q,), where all of a row may be attended."""
+        n, length, width = x.shape
+        normed, weight, bias = self.attention_norm(x), self.qkv.weight, self.qkv.bias
+        k, v = (
+            F.linear(normed, weight[width:], bias[width:])
+            .view(n, length, 2, self.heads, width // self.heads)
+            .permute(2, 0, 3, 1, 4)
+        )
+        q = F.linear(normed[rows, sites], weight[:width], bias[:width])
+        q = q.view(len(rows), self.heads, 1, width // self.heads)
+        attended = F.scaled_dot_product_attention(q, k[rows], v[rows], scale=self.scale)
+        return self._added(x[rows, sites], attended.reshape(len(rows), width))
+
+    def _added(self, x: Tensor, attended: Tensor) -> Tensor:
+        x = x + self.projection(attended)
         return x + self.down(F.gelu(self.up(self.mlp_norm(x)), approximate="tanh"))
 
 
@@ -159,6 +176,13 @@ class Transformer(nn.Module, Autoregressive, MaskReader):
         bidirectional model does not attend to padding (a causal one never sees what lies to its right).
         Raises `InputError` where T is longer than the learned positions.
         """
+        streams, mask = self._embedded(tokens, lengths)
+        for block in self.blocks:
+            streams.append(block(streams[-1], mask, self.config.causal and mask is None))
+        return [*streams, self.final_norm(streams[-1])]
+
+    def _embedded(self, tokens: Tensor, lengths: Tensor | None = None) -> tuple[list[Tensor], Tensor | None]:
+        """The first of the `hidden_states`, and which keys may be attended, None where no mask is needed for that."""
         length = tokens.shape[1]
         if self.max_length is not None and length > self.max_length + 1:
             mend = (
@@ -171,10 +195,7 @@ class Transformer(nn.Module, Autoregressive, MaskReader):
             mask = (positions < lengths[:, None])[:, None, None]
         if window is not None:
             mask = attended_positions(length, window, tokens.device)
-        streams = [self.embed(tokens, positions)]
-        for block in self.blocks:
-            streams.append(block(streams[-1], mask, self.config.causal and mask is None))
-        return [*streams, self.final_norm(streams[-1])]
+        return [self.embed(tokens, positions)], mask
 
     @property
     def data_tokens(self) -> int:
@@ -182,8 +203,20 @@ class Transformer(nn.Module, Autoregressive, MaskReader):
         return self.config.vocab_size
 
     def masked_logits(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Logits (q, data tokens) at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in which mask tokens may stand."""
-        logits: Tensor = self.head(self.hidden_states(inputs)[-1][rows, sites])
+        """Logits (q, data tokens) at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in which mask tokens may stand.
+
+        The last block computes nothing elsewhere, where there is at most one site for each row.
+        """
+        if self.config.causal or len(rows) > len(inputs):
+            states = self.hidden_states(inputs)[-1][rows, sites]
+        else:
+            (states,), _ = self._embedded(inputs)
+            *below, last = self.blocks
+            assert isinstance(last, TransformerBlock)
+            for block in below:
+                states = block(states, None, False)
+            states = self.final_norm(last.at(states, rows, sites))
+        logits: Tensor = self.head(states)
         return logits[:, : self.data_tokens]
 
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 
 from trialogue.analysis.cloning import making
 from trialogue.analysis.cloning.networks import factored_network
@@ -194,6 +195,16 @@ def test_a_folder_of_other_clones_is_left_alone(
     settings.write_text("{")
     assert run(text, out, layers="1", sweeps=1) == 2
     assert "damaged" in capsys.readouterr().err
+
+
+def test_two_runs_do_not_share_a_folder(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out" / "making").mkdir(parents=True)
+    with FileLock(tmp_path / "out" / "making" / "lock"):
+        assert run(text, tmp_path / "out") == 2
+    assert "another process makes clones there" in capsys.readouterr().err
+    assert run(text, tmp_path / "out", layers="1", sweeps=1) == 0
 
 
 def test_a_training_that_diverges_is_one_line(

@@ -20,7 +20,7 @@ from trialogue.errors import InputError
 from trialogue.inference import Convergence, MaskedMetropolis
 from trialogue.models.factored import FactoredAttention
 from trialogue.randomness import generator, seed_of
-from trialogue.storage import atomic_write, make_folder
+from trialogue.storage import atomic_write, locked, make_folder
 from trialogue.training import corpus_score
 
 _WORK, _SETTINGS = "making", "settings.json"
@@ -65,24 +65,28 @@ def make_clones(
         settings.network.network(depth, corpus.vocab_size, corpus.length)
     start = held_out(corpus, settings.drawing.sequences, settings.drawing.seed)
     work = make_folder(settings.out / _WORK)
-    _require_same(work / _SETTINGS, settings.identity(corpus.fingerprint))
-    clones = Clones.create(settings.out, corpus.tokenizer, length=corpus.length, vocab_size=corpus.vocab_size)
-    if TEXT not in clones.names:
-        clones.add(Clone(name=TEXT, tokens=start))
-    yield Made(clones[TEXT], None, None)
-    for depth in settings.network.layers:
-        report(f"layers-{depth}: training the network")
-        network = factored_network(
-            settings.network,
-            depth,
-            corpus.train,
-            corpus.vocab_size,
-            work / "networks",
-            seed=settings.drawing.seed,
-            device=where,
-            progress=progress,
+    busy = "another process makes clones there: wait for it, or stop it"
+    with locked(work / "lock", "out", str(settings.out), busy):
+        _require_same(work / _SETTINGS, settings.identity(corpus.fingerprint))
+        clones = Clones.create(
+            settings.out, corpus.tokenizer, length=corpus.length, vocab_size=corpus.vocab_size
         )
-        yield _made(settings, corpus, clones, network, start, report)
+        if TEXT not in clones.names:
+            clones.add(Clone(name=TEXT, tokens=start))
+        yield Made(clones[TEXT], None, None)
+        for depth in settings.network.layers:
+            report(f"layers-{depth}: training the network")
+            network = factored_network(
+                settings.network,
+                depth,
+                corpus.train,
+                corpus.vocab_size,
+                work / "networks",
+                seed=settings.drawing.seed,
+                device=where,
+                progress=progress,
+            )
+            yield _made(settings, corpus, clones, network, start, report)
 
 
 def _made(
