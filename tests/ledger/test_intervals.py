@@ -114,3 +114,7 @@ def test_an_end_beyond_all_numbers_is_infinite() -> None:
     found = interval(np.array([1e-200, 1e200]), 1e-3, logarithmic=True)
     assert found.estimate == pytest.approx(1)
     assert (found.low, found.high) == (0, math.inf)
+
+
+def test_the_effect_that_two_far_replications_could_have_seen_is_beyond_all_numbers() -> None:
+    assert smallest_effect(factor > 1, np.array([37.0, 0.005]), 0.004) == math.inf

@@ -101,7 +101,9 @@ def _warn(clones: "Clones") -> None:
         if clone.r_hat is None or clone.r_hat > R_HAT
     ]
     if restless:
-        said = f"By R-hat (above {R_HAT}, or none) these have not mixed, and may differ from the text in more:"
+        said = (
+            f"By R-hat (above {R_HAT}, or none) these have not mixed, and may differ from the text in more:"
+        )
         console().print(f"{said} {', '.join(restless)}.")
 
 

@@ -142,4 +142,4 @@ def smallest_effect(criterion: Criterion, estimates: NDArray[np.floating[Any]], 
 
     largest = deviation / math.sqrt(n) * (_critical(n, alpha) + 3) * 4
     effect = float(brentq(excess, 0.0, largest, xtol=1e-6 * largest))
-    return math.exp(effect) if criterion.quantity.logarithmic else effect
+    return _exp(effect) if criterion.quantity.logarithmic else effect
