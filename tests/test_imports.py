@@ -14,7 +14,7 @@ import trialogue
 SOURCE = Path(trialogue.__file__).parent
 LAYERS = (
     {"__init__", "errors", "compilation", "arrays", "start_up"},
-    {"probabilities", "randomness", "enumeration", "registry", "storage"},
+    {"probabilities", "randomness", "enumeration", "registry", "storage", "tensor_files"},
     {"oracles", "blocks", "ledger"},
     {"data", "models"},
     {"inference"},

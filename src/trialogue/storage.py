@@ -1,4 +1,4 @@
-"""Writing files that are either whole or absent, one line for what keeps them from being written, and their sums.
+"""Writing files that are either whole or absent, one line for what keeps them from being written, sums, and folders.
 
 A file appears under its name in one step, by `os.replace` of a finished temporary neighbour, so that a reader
 never sees half of it, whatever kills the writer.
@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from trialogue.errors import InputError
 
@@ -49,12 +51,39 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
         raise InputError("path", os.fspath(path), mend) from error
 
 
+def user_folder(part: str) -> Path:
+    """Where this user's models, corpora and the like lie: a folder of `$TRIALOGUE_HOME`, else of the user's cache."""
+    folder = os.environ.get("TRIALOGUE_HOME")
+    if folder:
+        return Path(folder).expanduser() / part
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "trialogue" / part
+
+
 def make_folder(path: str | os.PathLike[str]) -> Path:
     """Make the folder `path` with its parents, where it is missing; raises `InputError` if it cannot."""
     folder = Path(path)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+@contextmanager
+def locked(path: str | os.PathLike[str], field: str, value: object, mend: str) -> Iterator[None]:
+    """While the body runs, keep other processes out by the lock file `path`, whose folder is there.
+
+    Raises `InputError` for `field` with `value` and `mend` where another one is at work already.
+    """
+    lock = FileLock(path, timeout=0)
+    with writing(Path(path).parent):
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise InputError(field, value, mend) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str:

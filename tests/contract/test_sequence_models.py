@@ -59,6 +59,8 @@ def test_a_network_holds_it():
         (mutants.Batched, check_masked, "answers by the batch"),
         (mutants.Flat, check_masked, r"answers log_probs in the shape \(4, 2\), not \(16, 4, 2\)"),
         (mutants.StaleSites, check_masked, "says by site_log_probs another law of site 0"),
+        (mutants.OtherLogits, check_masked, "has site_logits of other laws"),
+        (mutants.ShiftedTokens, check_masked, "has token_logits that are 1 from"),
         (mutants.StaleWeights, check_masked, "says by site_log_weights another law of site 0"),
         (mutants.StaleWeights, check_energy, "says another law of site 0 than its energies"),
         (mutants.NoNumber, check_energy, "no number"),

@@ -108,3 +108,13 @@ def test_the_smallest_effect_of_a_ratio_is_a_factor() -> None:
     linear = smallest_effect(value > 0, np.log(estimates), 0.05)
     assert smallest_effect(factor > 1, estimates, 0.05) == pytest.approx(math.exp(linear))
     assert math.isnan(smallest_effect(value > 0, np.array([1.0, 1.0]), 0.05))
+
+
+def test_an_end_beyond_all_numbers_is_infinite() -> None:
+    found = interval(np.array([1e-200, 1e200]), 1e-3, logarithmic=True)
+    assert found.estimate == pytest.approx(1)
+    assert (found.low, found.high) == (0, math.inf)
+
+
+def test_the_effect_that_two_far_replications_could_have_seen_is_beyond_all_numbers() -> None:
+    assert smallest_effect(factor > 1, np.array([37.0, 0.005]), 0.004) == math.inf

@@ -112,7 +112,8 @@ def largest_error(schedules: int, rows: int, steps: int = 12, **fields: object) 
     [(150, 4, {}), (40, 40, {}), (20, 5, {"positions": "linear"}), (20, 5, {"positions": "none"}), (10, 1, {}),
      (20, 20, {"layers": 3, "heads": 1}), (10, 20, {"heads": 16, "width": 32}),
      (60, 4, {"attention_window": 3}), (20, 40, {"attention_window": 2}), (20, 5, {"attention_window": 1}),
-     (20, 5, {"attention_window": 4, "positions": "none", "layers": 3}), (10, 5, {"attention_window": 20})],
+     (20, 5, {"attention_window": 4, "positions": "none", "layers": 3}), (10, 5, {"attention_window": 20}),
+     (20, 5, {"scaled_attention": False}), (20, 40, {"scaled_attention": False})],
 )  # fmt: skip
 def test_incremental_answers_equal_fresh_passes(schedules: int, rows: int, fields: dict[str, object]) -> None:
     assert largest_error(schedules, rows, **fields) < TOLERANCE

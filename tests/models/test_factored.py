@@ -5,28 +5,23 @@ import itertools
 import pytest
 import torch
 
+from mutants.modules import altered
+from trialogue.analysis.logit_spectrum import logit_spectrum
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
-from trialogue.models import factored
+from trialogue.models import factored, factored_layers
 from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.models.masked import MaskedNetwork
-from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
+from trialogue.testing import check_masked
 
 SITES = 12
 
 
 def spectrum(net) -> torch.Tensor:
-    """The largest Walsh-Hadamard coefficient of a logit by number of other tokens, over the largest of all."""
-    states = whole_sequences(2, SITES - 1)
-    tokens = torch.cat((torch.zeros(len(states), 1, dtype=torch.int64), states), 1)
-    laws = net.site_log_weights(tokens, torch.zeros(len(tokens), dtype=torch.int64))
-    logit = (laws[:, 1] - laws[:, 0]).view([2] * (SITES - 1))
-    for axis in range(SITES - 1):
-        zero, one = logit.unbind(axis)
-        logit = torch.stack((zero + one, zero - one), axis)
-    sizes, coefficients = states.sum(1), logit.abs().flatten()
-    return torch.stack([coefficients[sizes == size].max() for size in range(SITES)]) / coefficients.max()
+    """The largest coefficient of the logits by number of other tokens, over the largest of all."""
+    found = logit_spectrum(net, SITES)
+    return found / found.max()
 
 
 def config(layers, **fields):
@@ -75,21 +70,56 @@ def test_effective_tensors_are_the_terms_of_two_layers():
         torch.testing.assert_close(answer, logits.log_softmax(0), rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("layers", [1, 2, 3, 4])
 @pytest.mark.parametrize("rank", [None, 2])
 @pytest.mark.parametrize("layer_norm", [False, True])
-def test_sharing_the_first_layer_changes_nothing(layers, rank, layer_norm):
+def test_without_copies_or_with_few_the_answers_are_the_same(layers, rank, layer_norm):
     shape = FactoredAttentionConfig(vocab_size=5, sites=7, layers=layers, rank=rank, layer_norm=layer_norm)
     net = FactoredAttention(shape, seed=1)
     net.batch_size = 20
     tokens = torch.randint(5, (9, 7), generator=generator(0, "tokens"))
     apart = MaskedNetwork.site_log_probs(net, tokens)
     torch.testing.assert_close(net.site_log_probs(tokens), apart, rtol=1e-11, atol=1e-11)
+    logits = MaskedNetwork.site_logits(net, tokens)
+    torch.testing.assert_close(net.site_logits(tokens), logits, rtol=1e-11, atol=1e-11)
+    own = logits.gather(2, tokens[:, :, None])[:, :, 0]
+    torch.testing.assert_close(net.token_logits(tokens), own, rtol=1e-11, atol=1e-11)
+    torch.testing.assert_close(MaskedNetwork.token_logits(net, tokens), own, rtol=1e-11, atol=1e-11)
     sites = torch.arange(9) % 7
     logits = net(tokens, sites)
     assert logits.requires_grad
     one = apart[torch.arange(9), sites].float()
     torch.testing.assert_close(logits.log_softmax(-1), one, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("attention - attention.diagonal().diag()", "attention"),
+        ("2 * (back @ summed)", "(back @ summed)"),
+        ("(back * first.T).sum(1)", "back.sum(1)"),
+        ("back = last * first.T", "back = last * first"),
+        ("copied[torch.arange(len(rows), device=rows.device), sites] -= states[rows, sites]", "pass"),
+        ("return attended.scatter_add_(-1, tokens[..., None], -own)", "return attended"),
+        ("back[:, :, None] * added[rows, sites][:, None]", "0"),
+    ],
+)
+@torch.no_grad()
+def test_wrong_closed_forms_are_rejected(change):
+    mutant = altered(factored_layers, change, compiled=False)
+    tokens = torch.randint(5, (9, 7), generator=generator(0, "tokens"))
+    worst = 0.0
+    for layers in (1, 2, 3):
+        net = FactoredAttention(FactoredAttentionConfig(vocab_size=5, sites=7, layers=layers), seed=1)
+        answers = mutant["masked_logits"](net._layers(torch.float64), tokens, 8)
+        worst = max(worst, float((answers - MaskedNetwork.site_logits(net, tokens)).abs().max()))
+    assert worst > 1e-3
+
+
+def test_it_holds_the_contract_of_masked_oracles():
+    for layers in (1, 2, 3):
+        net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=layers), seed=layers)
+        check_masked(net)
 
 
 def test_several_masked_sites_are_all_unseen():
@@ -107,9 +137,9 @@ def test_a_layer_that_sees_its_masked_site_is_rejected(monkeypatch):
     law = ManyBody.random(4, 3, order=2, rank=3, seed=1)
     net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4), seed=1)
     blind = net.site_log_weights(law.states(), torch.zeros(81, dtype=torch.int64))
-    hidden = factored._Layer.of_tokens.fget
+    hidden = factored.FactoredLayer.of_tokens.fget
     seeing = property(lambda layer: torch.cat((hidden(layer)[:-1], hidden(layer)[:1])))
-    monkeypatch.setattr(factored._Layer, "of_tokens", seeing)
+    monkeypatch.setattr(factored.FactoredLayer, "of_tokens", seeing)
     seen = net.site_log_weights(law.states(), torch.zeros(81, dtype=torch.int64))
     assert (seen - blind).abs().max() > 1e-3
 

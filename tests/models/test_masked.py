@@ -10,8 +10,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.inference import Gibbs, run_chain
 from trialogue.inference.laws import transition_matrix
-from trialogue.models import Transformer
-from trialogue.models.masked import MaskedTransformer
+from trialogue.models import MaskedTransformer, Transformer
 from trialogue.oracles import Masked, whole_sequences
 from trialogue.randomness import generator
 
@@ -136,3 +135,28 @@ def test_bad_input_is_one_line(make: Callable[[], object], message: str) -> None
     with pytest.raises(InputError, match=message) as error:
         make()
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("scaled", [True, False])
+def test_logits_at_one_site_of_each_row_are_those_of_the_whole_pass(layers: int, scaled: bool) -> None:
+    model = small(layers, layers=layers, causal=False, scaled_attention=scaled)
+    inputs = torch.randint(6, (9, 6), generator=generator(0, "inputs"))
+    whole = model(inputs)[..., :3]
+    # In order, out of order and of some rows, several of one row, and more sites than rows.
+    for rows in (
+        torch.arange(9),
+        torch.tensor([4, 1, 8]),
+        torch.tensor([2, 2, 2]),
+        torch.arange(9).repeat(2),
+    ):
+        sites = (rows * 5 + torch.arange(len(rows))) % 6
+        logits = model.masked_logits(inputs, rows, sites)
+        torch.testing.assert_close(logits, whole[rows, sites], rtol=1e-5, atol=1e-5)
+    asked = model.masked_logits(inputs, rows[:9], sites[:9]).square().mean()
+    gradients = torch.autograd.grad(asked, list(model.blocks.parameters()))
+    expected = torch.autograd.grad(
+        whole[rows[:9], sites[:9]].square().mean(), list(model.blocks.parameters())
+    )
+    for gradient, wanted in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(gradient, wanted, rtol=1e-4, atol=1e-6)

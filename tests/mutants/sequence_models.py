@@ -47,6 +47,20 @@ class StaleWeights(Ising):
         return Ising(torch.zeros_like(self.coupling), self.field).site_log_weights(tokens, sites)
 
 
+class OtherLogits(Ising):
+    """Has logits of twice the inverse temperature."""
+
+    def site_logits(self, tokens):
+        return 2 * super().site_logits(tokens)
+
+
+class ShiftedTokens(Ising):
+    """Gives the logits of the tokens themselves in another gauge than those of all."""
+
+    def token_logits(self, tokens):
+        return super().token_logits(tokens) + 1
+
+
 class OtherLaw(Ising):
     """Answers consistently, at half the temperature."""
 

@@ -8,8 +8,8 @@ from test_loop import RECIPE, batches, network
 from training.tied_network import Tied, TiedConfig
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
+from trialogue.tensor_files import read_tensors, write_tensors
 from trialogue.training import TrainingConfig, load_model, save_model, train
-from trialogue.training.tensor_files import read_tensors, write_tensors
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -4,6 +4,7 @@ import itertools
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,9 +13,11 @@ from scipy.stats import chisquare
 from torch import Tensor
 
 from trialogue import training
+from trialogue.data import ManyBody
 from trialogue.errors import InputError
-from trialogue.models import Transformer, TransformerConfig
-from trialogue.models.masked import MaskedTransformer
+from trialogue.models import MaskedTransformer, Transformer, TransformerConfig
+from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.models.masked import MaskReader
 from trialogue.randomness import generator
 from trialogue.training import TrainingConfig, masking, train
 from trialogue.training.masking import (
@@ -31,7 +34,7 @@ from trialogue.training.masking import (
     uniform_masks,
 )
 
-Loss = Callable[[Transformer, Tensor, Tensor, Tensor], Tensor]
+Loss = Callable[[MaskReader, Tensor, Tensor, Tensor], Tensor]
 STATES = torch.tensor(list(itertools.product(range(2), repeat=3)))
 SIXTEENTHS = torch.tensor([4, 1, 1, 2, 1, 1, 1, 5])
 SEQUENCES = STATES.repeat_interleave(SIXTEENTHS, 0)
@@ -53,9 +56,10 @@ def conditional(visible: dict[int, int], site: int) -> float:
     return float((weights * STATES[agree, site]).sum() / weights.sum())
 
 
-def largest_error(model: Transformer, sizes: tuple[int, ...]) -> float:
+def largest_error(model: Transformer | FactoredAttention, sizes: tuple[int, ...]) -> float:
     """Largest error of a probability over all states and all masks of the given sizes."""
-    oracle, worst = MaskedTransformer(model), 0.0
+    oracle = model if isinstance(model, FactoredAttention) else MaskedTransformer(model)
+    worst = 0.0
     for size in sizes:
         for sites in itertools.combinations(range(3), size):
             masked = torch.zeros(len(STATES), 3, dtype=torch.bool)
@@ -84,15 +88,15 @@ def trained(batches: Callable[[int], tuple[Tensor, ...]], rows: int, loss: Loss,
     return model
 
 
-def _at_visible_tokens(model: Transformer, inputs: Tensor, tokens: Tensor, chosen: Tensor) -> Tensor:
+def _at_visible_tokens(model: MaskReader, inputs: Tensor, tokens: Tensor, chosen: Tensor) -> Tensor:
     return masked_token_loss(model, inputs, tokens, ~chosen)
 
 
-def _without_masks(model: Transformer, inputs: Tensor, tokens: Tensor, chosen: Tensor) -> Tensor:
+def _without_masks(model: MaskReader, inputs: Tensor, tokens: Tensor, chosen: Tensor) -> Tensor:
     return masked_token_loss(model, tokens, tokens, chosen)
 
 
-def _shifted(model: Transformer, inputs: Tensor, tokens: Tensor, chosen: Tensor) -> Tensor:
+def _shifted(model: MaskReader, inputs: Tensor, tokens: Tensor, chosen: Tensor) -> Tensor:
     return masked_token_loss(model, inputs, tokens.roll(1, 1), chosen)
 
 
@@ -130,6 +134,40 @@ def test_each_law_of_masks_teaches_its_conditionals(law: MaskLaw, sizes: tuple[i
     assert largest_error(model, sizes) < 0.06
 
 
+PAIRS = ManyBody.random(3, 3, order=2, scale=1.0)
+DESCENT = {"optimizer": "sgd", "momentum": 0.9, "learning_rate": 0.5}
+
+
+def factored_error(law: MaskLaw, recipe: dict[str, Any], loss: Loss = masked_token_loss) -> float:
+    """Largest error of a probability of one factored layer, which can be exact, trained on draws of a two-body law."""
+    drawn = torch.multinomial(PAIRS.probabilities(), 20_000, True, generator=generator(0))
+    model = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=3), seed=1)
+    batches = masked_batches(PAIRS.states()[drawn], model, law, batch_size=510)
+    config = TrainingConfig(steps=300, batch_size=510, weight_decay=0.0, **recipe)
+    train(model, batches, config, loss=loss, progress=False)
+    answers, exact = (oracle.site_log_probs(PAIRS.states()).exp() for oracle in (model, PAIRS))
+    return float((answers - exact).abs().max())
+
+
+@pytest.mark.parametrize("law", [CyclicMasks(), IndividualMasks(1.0)], ids=lambda law: type(law).__name__)
+@pytest.mark.parametrize("recipe", [{"learning_rate": 0.02}, DESCENT], ids=["adamw", "sgd"])
+def test_factored_attention_learns_from_masks_as_transformers_do(
+    law: MaskLaw, recipe: dict[str, Any]
+) -> None:
+    assert factored_error(law, recipe) < 0.05
+
+
+def test_the_check_of_factored_attention_rejects_what_is_not_masked() -> None:
+    assert factored_error(CyclicMasks(), DESCENT, _shifted) > 0.2
+
+
+def test_losses_of_float64_networks_are_float64() -> None:
+    model = FactoredAttention(FactoredAttentionConfig(vocab_size=2, sites=3)).double()
+    batches = masked_batches(SEQUENCES, model, CyclicMasks(), batch_size=4)
+    assert masked_token_loss(model, *batches(0)).dtype == torch.float64
+    assert masked_token_loss(network().bfloat16(), *every_pair(0)).dtype == torch.float32
+
+
 def test_the_replacement_of_bert_teaches_others() -> None:
     """A masked token's neighbours may be drawn at random, so that they say less than they would."""
     batches = masked_batches(
@@ -150,7 +188,7 @@ def test_all_that_masked_training_needs_is_in_the_package(
     model = network()
     names = {**vars(training), "Transformer": Transformer, "model": model, "sequences": SEQUENCES}
     exec(example.replace("steps=500", "steps=2, log_every=2"), names)
-    assert example.count("\n") == 8
+    assert example.count("\n") == 9
     assert names["kept"].steps() == (1, 2)
     assert (tmp_path / "artifacts").is_dir()
     assert not torch.equal(model.state_dict()["head.weight"], network().state_dict()["head.weight"])
@@ -257,6 +295,16 @@ def test_two_streams_are_not_one(monkeypatch: pytest.MonkeyPatch) -> None:
                 SEQUENCES, Transformer(TransformerConfig(vocab_size=2)), CyclicMasks(), batch_size=4
             ),
             "causal=True: a causal model reads no masks",
+        ),
+        (
+            lambda: masked_batches(SEQUENCES, torch.nn.Linear(2, 2), CyclicMasks(), batch_size=4),  # type: ignore[arg-type]
+            "model='Linear': give a network that reads masks",
+        ),
+        (
+            lambda: masked_token_loss(
+                FactoredAttention(FactoredAttentionConfig(vocab_size=4, sites=4)), *every_pair(0)
+            ),
+            r"tokens=\(112, 3\): the network reads sequences of 4 tokens",
         ),
     ],
 )

@@ -9,7 +9,8 @@ from weighted_strings import LAW, batch, conditionals, entropy
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.oracles import padded
-from trialogue.training import TrainingConfig, next_token_loss, train
+from trialogue.randomness import generator
+from trialogue.training import TrainingConfig, next_token_loss, packed_token_loss, train
 
 Loss = Callable[[Transformer, Tensor, Tensor], Tensor]
 
@@ -78,3 +79,15 @@ def test_an_empty_batch_is_refused() -> None:
     for tokens in (torch.zeros(0, 3, dtype=torch.int64), torch.zeros(3, dtype=torch.int64)):
         with pytest.raises(InputError, match="at least one row"):
             next_token_loss(model, tokens)
+        with pytest.raises(InputError, match="at least one token"):
+            packed_token_loss(model, tokens)
+
+
+def test_of_packed_rows_every_token_is_predicted_and_no_end() -> None:
+    model = Transformer(TransformerConfig(vocab_size=3, max_length=5), seed=1).eval()
+    tokens = torch.randint(0, 3, (4, 5), generator=generator(0, "packed"))
+    context, rows = model.open(4, 5), torch.arange(4)
+    laws = [context.features(tokens, torch.full((4,), i), torch.full((4,), i), rows) for i in range(5)]
+    right = torch.stack([context.log_probs(law)[rows, tokens[:, i]] for i, law in enumerate(laws)])
+    assert packed_token_loss(model, tokens).item() == pytest.approx(-right.mean().item(), abs=1e-6)
+    assert next_token_loss(model, tokens).item() != pytest.approx(-right.mean().item(), abs=1e-4)

@@ -6,14 +6,18 @@ from typing import Any
 import pytest
 import torch
 from test_loop import RECIPE, batches, differs, killed_before, network, noisy_loss, run
-from torch import Tensor
+from torch import Tensor, nn
 
 from training.plain_loop import Plain
 from training.tied_network import Tied, TiedConfig, tied_loss
 from trialogue.errors import InputError
 from trialogue.models import Transformer
+from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.randomness import generator
 from trialogue.training import (
     Checkpoints,
+    CyclicMasks,
+    Displacement,
     Observer,
     Scheduled,
     StoppingRule,
@@ -23,6 +27,8 @@ from trialogue.training import (
     linear_steps,
     load_model,
     log_steps,
+    masked_batches,
+    masked_token_loss,
     next_token_loss,
     save_model,
     train,
@@ -223,3 +229,48 @@ def test_a_network_of_the_users_own_is_trained_and_kept(tmp_path: Path) -> None:
     assert load_model(save_model(model, tmp_path / "last.safetensors"), Tied).calls == 4
     with pytest.raises(InputError, match="register_network"):
         train(torch.nn.Linear(6, 1), batches, config, loss=lambda m, x: m(x.float()).mean(), observer=kept)
+
+
+def factored() -> FactoredAttention:
+    return FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=2, rank=2), seed=1)
+
+
+def largest_displacement_error(observer: type[Displacement]) -> float:
+    """Against equation 6, for a network whose weights move by given amounts."""
+    net = factored()
+    watching = observer(net, (0, 2), FactoredAttention.matrices)
+    start = [[matrix.detach().clone() for matrix in layer] for layer in net.matrices()]
+    watching.updated(Update(0, net, torch.tensor(math.nan), 0.0))
+    worst = float(watching.displacements[0].abs().max())
+    with torch.no_grad():
+        for place, parameter in enumerate(net.parameters()):
+            parameter.add_(torch.randn(parameter.shape, generator=generator(0, place)))
+    watching.updated(Update(2, net, torch.tensor(1.0), 0.1))
+    assert watching.wants(2)
+    assert not watching.wants(1)
+    for layer, matrices in enumerate(net.matrices()):
+        (attention, values), (first, second) = (matrix.detach() for matrix in matrices), start[layer]
+        expected = (attention - first).square().sum() / 4**2 + (values - second).square().sum() / 3**2
+        worst = max(worst, abs(float(watching.displacements[2][layer]) - float(expected)))
+    return worst
+
+
+def test_displacements_are_those_of_equation_6() -> None:
+    assert largest_displacement_error(Displacement) < 1e-5
+
+    class OfAttentionOnly(Displacement):
+        def _weights(self, model: nn.Module) -> list[list[Tensor]]:
+            return [layer[:1] for layer in super()._weights(model)]
+
+    assert largest_displacement_error(OfAttentionOnly) > 0.1
+
+
+def test_displacements_are_followed_while_a_network_trains() -> None:
+    net, sequences = factored(), torch.randint(3, (64, 4), generator=generator(0))
+    watching = Displacement(net, range(0, 31, 10), FactoredAttention.matrices)
+    batches = masked_batches(sequences, net, CyclicMasks(), batch_size=32)
+    config = TrainingConfig(steps=30, batch_size=32, warmup_steps=0)
+    train(net, batches, config, loss=masked_token_loss, progress=False, observer=watching)
+    assert list(watching.displacements) == [0, 10, 20, 30]
+    assert float(watching.displacements[0].abs().max()) == 0
+    assert bool((watching.displacements[30] > 0).all())

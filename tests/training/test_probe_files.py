@@ -12,8 +12,8 @@ from trialogue.errors import InputError
 from trialogue.inference import Ancestral, generate
 from trialogue.models.pretrained import PretrainedOracle
 from trialogue.models.probe import hidden_states
+from trialogue.models.saved import save_model
 from trialogue.models.transformer import Transformer, TransformerConfig
-from trialogue.training.checkpoints import save_model
 from trialogue.training.probe_files import ProbeFile, load_probe, save_probe
 from trialogue.training.probe_training import ProbeTrainingConfig, train_verifier
 

@@ -1,1 +1,1 @@
-"""What is measured of a model: how long it stays coherent, and how well pseudolikelihood estimates."""
+"""What is measured of a model: its coherence, the interactions it has learned, how well pseudolikelihood estimates."""

@@ -19,7 +19,19 @@ from trialogue.registry import Registry
 COMMANDS: Registry[Callable[[Commands], None]] = Registry(
     "trialogue.commands",
     "command",
-    {name: f"trialogue.cli.{name}:add" for name in ("studies", "generate", "law", "probe", "models")},
+    {
+        name: f"trialogue.cli.{name}:add"
+        for name in (
+            "studies",
+            "generate",
+            "law",
+            "memorize",
+            "clone",
+            "interaction_order",
+            "probe",
+            "models",
+        )
+    },
 )
 """What adds commands to the parser, by name."""
 

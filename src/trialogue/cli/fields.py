@@ -253,11 +253,17 @@ def _strange(
 
 
 def _first_words(box: str) -> str:
-    """The first paragraph inside the box that tyro draws around an error, on one line."""
+    """The first paragraph inside the box that tyro draws around an error, on one line.
+
+    Where its letters cannot be written, the box is a title between rules of hyphens.
+    """
     lines = [line.strip("│ ") for line in box.splitlines() if line.startswith("│")]
+    if not lines:
+        plain = [line.strip() for line in box.splitlines()]
+        lines = plain[next((at + 1 for at, line in enumerate(plain) if set(line) == {"-"}), 0) :]
     paragraph: list[str] = []
     for line in lines:
-        if set(line) == {"─"}:
+        if set(line) in ({"─"}, {"-"}):
             break
         paragraph.append(line)
     return " ".join(paragraph) or " ".join(box.split())

@@ -1,3 +1,6 @@
+from .clones import Clone as Clone
+from .clones import Clones as Clones
+from .corpus.corpus import Corpus as Corpus
 from .dyck.kernels import DyckError as DyckError
 from .dyck.language import Dyck as Dyck
 from .dyck.language import DyckErrors as DyckErrors

@@ -110,6 +110,9 @@ def run(
         recorder = Recorder(settings, oracle, pending, starts, built, tries, output, live)
         tokens += _draw(settings, oracle, prompts, built, pending, recorder, progress)
         pending = tries.pending()
+        if not pending and warn is not None:
+            for note in oracle.remarks:
+                warn(note)
     keys = tries.keys()
     return Finished(
         [output.kept[key] for key in keys],

@@ -1,3 +1,5 @@
+from .chains.convergence import Convergence as Convergence
+from .chains.convergence import convergence as convergence
 from .chains.engine import ChainRun as ChainRun
 from .chains.engine import HittingTimes as HittingTimes
 from .chains.engine import hitting_times as hitting_times

@@ -106,7 +106,8 @@ class AttentionCache(Context):
         unseen = ~attended_positions(positions, self._window, device)
         self._unseen = self._head.new_zeros(positions, positions).masked_fill_(unseen, -torch.inf)
         heads = torch.eye(self._heads, dtype=self._head.dtype, device=device)
-        self._scaled_heads = heads.repeat_interleave(self._split[1], 1) / math.sqrt(self._split[1])
+        self._scale = 1 / math.sqrt(self._split[1]) if model.config.scaled_attention else 1.0
+        self._scaled_heads = heads.repeat_interleave(self._split[1], 1) * self._scale
         self._products = device.type == "cpu" and self._heads <= _PRODUCT_HEADS
 
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
@@ -248,14 +249,14 @@ class AttentionCache(Context):
         `unseen` (n, m, seen) is added to the scores.
         """
         q = q.unflatten(2, self._split).transpose(1, 2)
-        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=unseen[:, None])
+        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=unseen[:, None], scale=self._scale)
         return attended.transpose(1, 2).flatten(2)
 
     def _attend_once(self, q: Tensor, k: Tensor, v: Tensor, unseen: Tensor | None) -> Tensor:
         """`_attend` with one query (n, width) per row; `unseen` is (n, 1, seen), or None where all is attended to."""
         mask = None if unseen is None else unseen[:, None]
         attended = F.scaled_dot_product_attention(
-            q.view(-1, self._heads, 1, self._split[1]), k, v, attn_mask=mask
+            q.view(-1, self._heads, 1, self._split[1]), k, v, attn_mask=mask, scale=self._scale
         )
         return attended.view(q.shape)
 

@@ -7,7 +7,6 @@ without a network. Models lie in `$TRIALOGUE_HOME/models`, or in the user's cach
 import contextlib
 import io
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from filelock import FileLock
 
 from trialogue.errors import InputError
 from trialogue.models.reaction_smiles import convert
-from trialogue.storage import atomic_write, make_folder, sha256_of, writing
+from trialogue.storage import atomic_write, make_folder, sha256_of, user_folder, writing
 
 PROVENANCE = "provenance.json"
 
@@ -95,11 +94,7 @@ CATALOGUE: dict[str, Package] = {
 
 def home() -> Path:
     """The folder that holds the models of this user."""
-    folder = os.environ.get("TRIALOGUE_HOME")
-    if folder:
-        return Path(folder).expanduser() / "models"
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "trialogue" / "models"
+    return user_folder("models")
 
 
 def folder_of(name: str) -> Path | None:

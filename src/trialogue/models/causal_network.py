@@ -28,6 +28,11 @@ class AttentionShape(Protocol):
         """How many positions a position attends to in each block; None is all that are not in its future."""
         ...
 
+    @property
+    def scaled_attention(self) -> bool:
+        """Whether scores of attention are divided by the square root of a head's width."""
+        ...
+
 
 class CausalNetwork(Protocol):
     """The parts of a causal network that a cache evaluates, as `Transformer` names them."""

@@ -67,7 +67,7 @@ class Checkpoint:
         remote_code: bool = False,
     ) -> None:
         self.kind, self.name = kind, str(name)
-        self.dtype, self.device = _dtype(dtype), _device(device)
+        self.dtype, self.device = _dtype(dtype), usable_device(device)
         known = folder_of(self.name)
         source = Path(name) if known is None else known
         self._place = str(name if known is None else known)
@@ -252,7 +252,8 @@ def _dtype(dtype: str | torch.dtype) -> Any:
     return named
 
 
-def _device(device: str | torch.device | None) -> torch.device:
+def usable_device(device: str | torch.device | None) -> torch.device:
+    """`device` as torch's, by default the GPU where there is one; raises `InputError` where it holds no values."""
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     found = checked_device(device)

@@ -9,8 +9,8 @@ document on the distributional simplicity bias.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -18,9 +18,16 @@ from torch import Tensor, nn
 
 from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError, positive_number, truth_value, whole_number
-from trialogue.models.masked import MaskedNetwork
+from trialogue.models.factored_layers import (
+    FactoredLayer,
+    attended_above,
+    masked_logits,
+    masked_token_logits,
+)
 from trialogue.models.networks import register_network
-from trialogue.randomness import generator
+from trialogue.models.one_hot import OneHotNetwork, drawn_weights, one_hot
+
+_NAME = "factored-attention"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,46 +63,15 @@ class FactoredAttentionConfig:
         return min(self.sites, 2 ** (self.layers - 1) + 1)
 
 
-class _Layer(NamedTuple):
-    """Attention (L, L), and values (V, V) or their factors (V, r) and (r, V)."""
-
-    attention: Tensor
-    values: tuple[Tensor, ...]
-
-    def __call__(self, states: Tensor) -> Tensor:
-        """A x V^T (..., L, V) of states x (..., L, V)."""
-        return self.mixed(self.attention @ states)
-
-    def mixed(self, states: Tensor) -> Tensor:
-        """V x of every state (..., V)."""
-        for factor in reversed(self.values):
-            states = F.linear(states, factor)
-        return states
-
-    @property
-    def of_tokens(self) -> Tensor:
-        """V e_beta (V + 1, V) of every token beta, and zero for a masked site."""
-        full = self.values[0] if len(self.values) == 1 else self.values[0] @ self.values[1]
-        return F.pad(full.T, (0, 0, 0, 1))
-
-
-@register_network("factored-attention", FactoredAttentionConfig)
-class FactoredAttention(nn.Module, MaskedNetwork):
-    """The network of `config` with initial weights from the stream of `seed`; itself a masked oracle.
-
-    Answers are computed in `dtype`, float64 whatever the type of the weights, so that orders beyond the architecture's
-    vanish to rounding; set it to float32 for speed. `forward` computes in the type of the weights, with gradients.
-    """
-
-    sites: int
+@register_network(_NAME, FactoredAttentionConfig)
+class FactoredAttention(OneHotNetwork):
+    """The network of `config` with initial weights from the stream of `seed`; itself a masked oracle."""
 
     def __init__(self, config: FactoredAttentionConfig, seed: int = 0) -> None:
         if not isinstance(config, FactoredAttentionConfig):
             raise InputError("config", config, "give a FactoredAttentionConfig")
-        super().__init__()
+        super().__init__(config.vocab_size, config.sites)
         self.config = config
-        self.vocab_size, self.sites, self.mask = config.vocab_size, config.sites, config.vocab_size
-        self.batch_size, self.dtype = 1024, torch.float64
         size, rank = config.vocab_size, config.rank
         shapes = [(size, size)] if rank is None else [(size, rank), (rank, size)]
         value_scale = config.initial_scale / math.sqrt(size)
@@ -103,50 +79,37 @@ class FactoredAttention(nn.Module, MaskedNetwork):
         factor_scale = value_scale if rank is None else math.sqrt(value_scale / math.sqrt(rank))
         self.attention, self.values = nn.ParameterList(), nn.ParameterList()
         for layer in range(config.layers):
-            attention = _drawn((config.sites, config.sites), seed, layer, "attention")
+            attention = drawn_weights((config.sites, config.sites), seed, _NAME, layer, "attention")
             self.attention.append(attention * (config.initial_scale / math.sqrt(config.sites)))
             for factor, shape in enumerate(shapes):
-                self.values.append(_drawn(shape, seed, layer, f"values-{factor}") * factor_scale)
-
-    def forward(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """Logits (n, vocab) of the tokens at `sites` (n,) of `tokens` (n, N); these sites are masked, and no others."""
-        return self.logits(self._hidden(tokens, sites), sites)
+                self.values.append(
+                    drawn_weights(shape, seed, _NAME, layer, f"values-{factor}") * factor_scale
+                )
 
     def logits(self, inputs: Tensor, sites: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """Logits (n, vocab) at `sites` (n,) of `inputs` (n, N), in which mask tokens stand at masked sites."""
         layers = self._layers(dtype)
-        return self._above(inputs, layers[0].attention @ layers[0].of_tokens[inputs], layers, sites)
-
-    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Logits (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N)."""
-        self._require(inputs)
-        device = self.attention[0].device
-        return self.logits(inputs[rows].to(device), sites.to(device), self.dtype)
+        first, added = layers[0].attention, layers[0].of_tokens[inputs]
+        if len(layers) == 1:
+            return (first[sites][:, None] @ added)[:, 0]
+        states = one_hot(inputs, self.vocab_size, added.dtype) + (first @ added).square()
+        return layers[-1].mixed(attended_above(layers, states, sites, self._norm))
 
     def site_logits(self, tokens: Tensor) -> Tensor:
         """Logits (rows, N, vocab) of every site i, each masked in a copy of its own.
 
-        Copies of a sequence share the first layer: masking a site subtracts what it adds. No gradients are carried.
+        Copies of a sequence share the first layer: masking a site subtracts what it adds. Of one or two layers none are
+        made, the term being followed to the end. No gradients are carried.
         """
-        tokens = self._require(whole_tensor("tokens", tokens, "give token ids (rows, N)"))
-        answers = torch.empty(*tokens.shape, self.vocab_size, dtype=self.dtype, device=tokens.device)
-        with torch.no_grad():
-            layers = self._layers(self.dtype)
-            first, vectors = layers[0].attention, layers[0].of_tokens
-            device = first.device
-            sites = torch.arange(self.sites, device=device)
-            at_once = max(1, self.batch_size // self.sites)
-            for part in torch.arange(len(tokens)).split(at_once):
-                rows = tokens[part].to(device)
-                added = vectors[rows]
-                # Axes: row, masked site, site, vocabulary.
-                copies = (first @ added)[:, None] - first.T[:, :, None] * added[:, :, None]
-                hidden = rows[:, None].expand(-1, self.sites, -1).clone()
-                hidden[:, sites, sites] = self.mask
-                at = sites.repeat(len(rows))
-                logits = self._above(hidden.flatten(0, 1), copies.flatten(0, 1), layers, at)
-                answers[part] = logits.view(len(rows), self.sites, -1).to(answers.device)
-        return answers
+        return self._of_sites(masked_logits, tokens, (self.vocab_size,))
+
+    def token_logits(self, tokens: Tensor) -> Tensor:
+        """Those of `site_logits` at the tokens themselves (rows, N), in less time than those of all tokens take."""
+        return self._of_sites(masked_token_logits, tokens, ())
+
+    def matrices(self, dtype: torch.dtype | None = None) -> list[tuple[Tensor, Tensor]]:
+        """Of every layer its attention (N, N) and its values (V, V), in `dtype` and multiplied out."""
+        return [(layer.attention, layer.of_tokens[:-1].T) for layer in self._layers(dtype)]
 
     @torch.no_grad()
     def effective_tensors(self) -> tuple[Tensor, Tensor]:
@@ -157,46 +120,37 @@ class FactoredAttention(nn.Module, MaskedNetwork):
         """
         if self.config.layers != 2 or self.config.layer_norm:
             raise InputError("layers", self.config.layers, "two layers without layer norm have these tensors")
-        below, above = self._layers(torch.float64)
-        values = [layer.of_tokens[:-1].T for layer in (below, above)]
-        couplings = torch.einsum("ij,jk,jl->ikl", above.attention, below.attention, below.attention)
-        return couplings, torch.einsum("ab,bc,bd->acd", values[1], values[0], values[0])
+        (below, low), (above, high) = self.matrices(torch.float64)
+        couplings = torch.einsum("ij,jk,jl->ikl", above, below, below)
+        return couplings, torch.einsum("ab,bc,bd->acd", high, low, low)
 
-    def _above(self, inputs: Tensor, first: Tensor, layers: list[_Layer], sites: Tensor) -> Tensor:
-        """Logits (n, V) at `sites` (n,), given what the first layer computes of `inputs`, `first` (n, N, V)."""
-        rows = torch.arange(len(inputs), device=inputs.device)
-        if len(layers) == 1:
-            return first[rows, sites]
-        states = F.one_hot(inputs, self.vocab_size + 1)[..., :-1].to(first.dtype)
-        states = self._normed(states + first.square())
-        for layer in layers[1:-1]:
-            states = self._normed(states + layer(states).square())
-        attention = layers[-1].attention[sites]
-        return layers[-1].mixed((attention[:, None] @ states)[:, 0])
+    def _of_sites(self, answer: Callable[..., Tensor], tokens: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """What `answer` gives (rows, N, *shape) of the layers and `tokens` (rows, N), none of them masked."""
+        tokens = self._require(whole_tensor("tokens", tokens, "give token ids (rows, N)"))
+        if bool((tokens == self.mask).any()):
+            raise InputError(
+                "tokens", self.mask, "give sequences without masks: every site is masked in its turn"
+            )
+        answers = torch.empty(*tokens.shape, *shape, dtype=self.dtype, device=tokens.device)
+        with torch.no_grad():
+            layers = self._layers(self.dtype)
+            for part in self._parts(len(tokens)):
+                rows = tokens[part].to(layers[0].attention.device)
+                answers[part] = answer(layers, rows, self.batch_size, self._norm).to(answers.device)
+        return answers
 
-    def _normed(self, states: Tensor) -> Tensor:
-        return F.layer_norm(states, states.shape[-1:]) if self.config.layer_norm else states
+    @property
+    def _norm(self) -> Callable[[Tensor], Tensor] | None:
+        return _normalized if self.config.layer_norm else None
 
-    def _layers(self, dtype: torch.dtype | None) -> list[_Layer]:
+    def _layers(self, dtype: torch.dtype | None) -> list[FactoredLayer]:
         each = 1 if self.config.rank is None else 2
         attention, values = ([part.to(dtype) for part in parts] for parts in (self.attention, self.values))
         return [
-            _Layer(attention[layer], tuple(values[layer * each : (layer + 1) * each]))
+            FactoredLayer(attention[layer], tuple(values[layer * each : (layer + 1) * each]))
             for layer in range(self.config.layers)
         ]
 
-    def _hidden(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        return tokens.scatter(1, sites[:, None], self.mask)
 
-    def _require(self, tokens: Tensor) -> Tensor:
-        if tokens.ndim != 2 or tokens.shape[1] != self.sites:
-            mend = f"the network reads sequences of {self.sites} tokens: give (rows, {self.sites})"
-            raise InputError("tokens", tuple(tokens.shape), mend)
-        wrong = tokens[(tokens < 0) | (tokens > self.mask)]
-        if len(wrong):
-            raise InputError("tokens", int(wrong[0]), f"the model has tokens 0 to {self.vocab_size - 1}")
-        return tokens
-
-
-def _drawn(shape: tuple[int, int], seed: int, *names: object) -> Tensor:
-    return torch.empty(shape).normal_(generator=generator(seed, "factored-attention", *names))
+def _normalized(states: Tensor) -> Tensor:
+    return F.layer_norm(states, states.shape[-1:])

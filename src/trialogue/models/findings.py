@@ -20,8 +20,7 @@ import transformers
 
 import trialogue
 from trialogue.errors import InputError
-from trialogue.models.catalogue import home
-from trialogue.storage import atomic_write
+from trialogue.storage import atomic_write, user_folder
 
 # They change which products a processor takes.
 _SWITCHES = ("ATEN_CPU_CAPABILITY", "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA")
@@ -44,7 +43,7 @@ class Findings:
             return
         self._conditions = json.loads(json.dumps({"files": stamps, "settings": settings, **_circumstances()}))
         name = hashlib.sha256(json.dumps(self._conditions, sort_keys=True).encode()).hexdigest()
-        self._path = home().parent / "findings" / f"{name[:32]}.json"
+        self._path = user_folder("findings") / f"{name[:32]}.json"
         with suppress(OSError, ValueError, KeyError, TypeError):
             kept = json.loads(self._path.read_text(encoding="utf-8"))
             if kept["conditions"] == self._conditions and isinstance(kept["found"], dict):

@@ -1,15 +1,36 @@
-"""Masked language models as oracles: from a network that reads mask tokens to `trialogue.oracles.Masked`."""
+"""Masked language models: networks that read mask tokens, as training sees them and as `trialogue.oracles.Masked`."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 from trialogue.arrays import require_bools, whole_tensor
-from trialogue.errors import InputError, whole_number
-from trialogue.models.transformer import Transformer
+from trialogue.errors import InputError
 from trialogue.oracles import Masked
+
+
+class MaskReader(ABC):
+    """A network that learns to answer for masked tokens, a module by its other base.
+
+    It reads the token `mask` where one is to be predicted, None where it reads no masks, and answers with one of the
+    `data_tokens` first tokens: those of the data.
+    """
+
+    mask: int | None
+
+    @property
+    @abstractmethod
+    def data_tokens(self) -> int:
+        """The number of tokens of the data."""
+
+    @abstractmethod
+    def masked_logits(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        """Logits (q, data tokens) at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in which mask tokens may stand.
+
+        In the type of the weights, with gradients. Raises `InputError` for sequences that the network cannot read.
+        """
 
 
 class MaskedNetwork(Masked):
@@ -58,9 +79,16 @@ class MaskedNetwork(Masked):
     def site_logits(self, tokens: Tensor) -> Tensor:
         """Logits (rows, N, vocab) of every site i, each masked in a copy of its own."""
         logits = self._point_masses(tokens)
-        rows, sites = self.free(tokens).nonzero().unbind(1)
-        for part in self._parts(len(rows)):
-            logits[rows[part], sites[part]] = self._masked_alone(tokens[rows[part]], sites[part])
+        for rows, sites, answered in self._free_sites(tokens):
+            logits[rows, sites] = answered
+        return logits
+
+    def token_logits(self, tokens: Tensor) -> Tensor:
+        """Those of `site_logits` at the tokens themselves (rows, N)."""
+        self._require_data(tokens)
+        logits = torch.zeros(tokens.shape, dtype=self.dtype, device=tokens.device)
+        for rows, sites, answered in self._free_sites(tokens):
+            logits[rows, sites] = answered.gather(1, tokens[rows, sites][:, None])[:, 0]
         return logits
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
@@ -71,6 +99,12 @@ class MaskedNetwork(Masked):
         for part in self._parts(len(rows)):
             laws[rows[part]] = self._masked_alone(tokens[rows[part]], sites[rows[part]]).log_softmax(-1)
         return laws
+
+    def _free_sites(self, tokens: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Rows (q,), sites (q,) and the logits (q, vocab) there, until each site that can change has been masked."""
+        rows, sites = self.free(tokens).nonzero().unbind(1)
+        for part in self._parts(len(rows)):
+            yield rows[part], sites[part], self._masked_alone(tokens[rows[part]], sites[part])
 
     def _masked_alone(self, tokens: Tensor, sites: Tensor) -> Tensor:
         rows = torch.arange(len(tokens), device=tokens.device)
@@ -84,47 +118,15 @@ class MaskedNetwork(Masked):
 
     def _point_masses(self, tokens: Tensor) -> Tensor:
         """Laws (..., vocab) that give probability one to `tokens` (...)."""
+        self._require_data(tokens)
+        laws = tokens.new_full((*tokens.shape, self.vocab_size), -torch.inf, dtype=self.dtype)
+        return laws.scatter_(-1, tokens[..., None], 0.0)
+
+    def _require_data(self, tokens: Tensor) -> None:
         if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < self.vocab_size:
             wrong = int(tokens[(tokens < 0) | (tokens >= self.vocab_size)][0])
             raise InputError("tokens", wrong, f"the model has tokens 0 to {self.vocab_size - 1}")
-        laws = tokens.new_full((*tokens.shape, self.vocab_size), -torch.inf, dtype=self.dtype)
-        return laws.scatter_(-1, tokens[..., None], 0.0)
 
     def _parts(self, count: int) -> Iterator[slice]:
         for start in range(0, count, self.batch_size):
             yield slice(start, start + self.batch_size)
-
-
-class MaskedTransformer(MaskedNetwork):
-    """The bidirectional `model`, trained on masked tokens, as a `trialogue.oracles.Masked`.
-
-    It answers for the tokens of the data: no BOS, EOS or mask. Sequences are whole, without BOS, and at most
-    `config.max_length` long where positions are learned. Raises `InputError` for a causal model.
-    """
-
-    def __init__(self, model: Transformer, batch_size: int = 256) -> None:
-        if not isinstance(model, Transformer):
-            raise InputError("model", type(model).__name__, "give a Transformer")
-        if model.mask is None:
-            raise InputError(
-                "causal", True, "a causal model reads no masks; use TransformerConfig(causal=False)"
-            )
-        self.model = model.eval()
-        self.mask = model.mask
-        self.vocab_size = model.config.vocab_size
-        self.batch_size = whole_number("batch_size", batch_size, 1)
-        self._device = model.head.weight.device
-        self.dtype = torch.promote_types(model.head.weight.dtype, torch.float32)
-
-    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Logits (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N)."""
-        return masked_logits(
-            self.model, inputs.to(self._device), rows.to(self._device), sites.to(self._device)
-        )
-
-
-def masked_logits(model: Transformer, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-    """Logits (q, data tokens) at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in which mask tokens may stand."""
-    states = model.hidden_states(inputs)[-1][rows, sites]
-    logits: Tensor = model.head(states)[:, : model.config.vocab_size]
-    return logits

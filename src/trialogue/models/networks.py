@@ -33,6 +33,10 @@ MODELS: Registry[type[Any]] = Registry(
     {
         "transformer": "trialogue.models.transformer:Transformer",
         "factored-attention": "trialogue.models.factored:FactoredAttention",
+        "product-form": "trialogue.models.product_form:ProductForm",
+        "attention-only": "trialogue.models.attention_only:AttentionOnly",
+        "text-network": "trialogue.models.text_network:TextNetwork",
+        "self-attention": "trialogue.models.self_attention:SelfAttention",
         "hugging-face": "trialogue.models.pretrained:PretrainedCheckpoint",
     },
 )

@@ -12,6 +12,7 @@ import torch
 
 from trialogue.errors import InputError
 from trialogue.models.networks import MODELS
+from trialogue.models.saved import holds_network
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Autoregressive
 
@@ -49,13 +50,13 @@ class Pretrained(ABC):
 
 
 def open_pretrained(name: str | Path, **settings: Any) -> Pretrained:
-    """The model `name`, `KIND:NAME` or one of Hugging Face; `settings` are those of `Pretrained`.
+    """The model `name`: `KIND:NAME`, a folder of `save_text_network`, or one of Hugging Face.
 
-    Raises `InputError` where there is no such model, or no such kind.
+    `settings` are those of `Pretrained`. Raises `InputError` where there is no such model, or no such kind.
     """
     kind, colon, own = str(name).partition(":")
     if not colon or Path(name).exists():
-        kind, own = "hugging-face", str(name)
+        kind, own = ("text-network" if holds_network(name) else "hugging-face"), str(name)
     opened = MODELS.find(kind)
     if not issubclass(opened, Pretrained):
         mend = f"{kind} is a network, whose weights are read from the file of a training: it opens no model by name"

@@ -87,6 +87,10 @@ class PretrainedMasked(MaskedNetwork):
         """Which sites (rows, N) bool of `tokens` hold a part of the text, and not its frame or padding."""
         return ~torch.isin(tokens, self.frame.to(tokens.device))
 
+    def proposable(self, tokens: Tensor) -> Tensor:
+        """Which sites (rows, N) bool of `tokens` hold a token that it may propose: no special one, and a known one."""
+        return ~torch.isin(tokens, self._silent.to(tokens.device))
+
     def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
         """Logits (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N); padding is not read."""
         self._require_room(inputs.shape[1])

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from trialogue.errors import InputError, one_of, truth_value, whole_number
 from trialogue.models.attention_cache import AttentionCache, attended_positions
+from trialogue.models.masked import MaskReader
 from trialogue.models.networks import register_network
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import generator
@@ -35,6 +36,7 @@ class TransformerConfig:
     the scalar position / (max_length + 1) as the last coordinate of the embedding, whose tokens then have
     width - 1 coordinates; "none" adds nothing. `attention_window` is the number of positions that a position of a
     causal model attends to in each block, itself among them; None is all that are not in its future.
+    `scaled_attention` divides scores by the square root of a head's width; GPT-Neo's are not.
     """
 
     vocab_size: int
@@ -46,12 +48,14 @@ class TransformerConfig:
     positions: Positions = "learned"
     causal: bool = True
     attention_window: int | None = None
+    scaled_attention: bool = True
 
     def __post_init__(self) -> None:
         for field in ("vocab_size", "layers", "heads", "width", "mlp_width", "max_length"):
             value = whole_number(field, getattr(self, field), 1, mend="must be an integer, at least 1")
             object.__setattr__(self, field, value)  # a number of numpy is none of JSON
-        truth_value("causal", self.causal)
+        for field in ("causal", "scaled_attention"):
+            truth_value(field, getattr(self, field))
         if self.width % self.heads:
             raise InputError("width", self.width, f"must be a multiple of heads={self.heads}")
         one_of("positions", self.positions, get_args(Positions))
@@ -78,7 +82,7 @@ class TransformerBlock(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.heads = config.heads
+        self.heads, self.scale = config.heads, None if config.scaled_attention else 1.0
         self.attention_norm = nn.LayerNorm(config.width)
         self.qkv = nn.Linear(config.width, 3 * config.width)
         self.projection = nn.Linear(config.width, config.width)
@@ -91,13 +95,30 @@ class TransformerBlock(nn.Module):
         n, length, width = x.shape
         qkv = self.qkv(self.attention_norm(x)).view(n, length, 3, self.heads, width // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
-        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
-        x = x + self.projection(attended.transpose(1, 2).reshape(n, length, width))
+        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=self.scale)
+        return self._added(x, attended.transpose(1, 2).reshape(n, length, width))
+
+    def at(self, x: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        """What `forward` gives (q, width) at `sites` (q,) of `rows` (q,), where all of a row may be attended."""
+        n, length, width = x.shape
+        normed, weight, bias = self.attention_norm(x), self.qkv.weight, self.qkv.bias
+        k, v = (
+            F.linear(normed, weight[width:], bias[width:])
+            .view(n, length, 2, self.heads, width // self.heads)
+            .permute(2, 0, 3, 1, 4)
+        )
+        q = F.linear(normed[rows, sites], weight[:width], bias[:width])
+        q = q.view(len(rows), self.heads, 1, width // self.heads)
+        attended = F.scaled_dot_product_attention(q, k[rows], v[rows], scale=self.scale)
+        return self._added(x[rows, sites], attended.reshape(len(rows), width))
+
+    def _added(self, x: Tensor, attended: Tensor) -> Tensor:
+        x = x + self.projection(attended)
         return x + self.down(F.gelu(self.up(self.mlp_norm(x)), approximate="tanh"))
 
 
 @register_network("transformer", TransformerConfig)
-class Transformer(nn.Module, Autoregressive):
+class Transformer(nn.Module, Autoregressive, MaskReader):
     """The network of `config`, initialised as GPT-2 is, from the stream of `seed`.
 
     A causal one answers as an oracle: there `vocab_size` counts the data's tokens and EOS,
@@ -155,6 +176,13 @@ class Transformer(nn.Module, Autoregressive):
         bidirectional model does not attend to padding (a causal one never sees what lies to its right).
         Raises `InputError` where T is longer than the learned positions.
         """
+        streams, mask = self._embedded(tokens, lengths)
+        for block in self.blocks:
+            streams.append(block(streams[-1], mask, self.config.causal and mask is None))
+        return [*streams, self.final_norm(streams[-1])]
+
+    def _embedded(self, tokens: Tensor, lengths: Tensor | None = None) -> tuple[list[Tensor], Tensor | None]:
+        """The first of the `hidden_states`, and which keys may be attended, None where no mask is needed for that."""
         length = tokens.shape[1]
         if self.max_length is not None and length > self.max_length + 1:
             mend = (
@@ -167,10 +195,29 @@ class Transformer(nn.Module, Autoregressive):
             mask = (positions < lengths[:, None])[:, None, None]
         if window is not None:
             mask = attended_positions(length, window, tokens.device)
-        streams = [self.embed(tokens, positions)]
-        for block in self.blocks:
-            streams.append(block(streams[-1], mask, self.config.causal and mask is None))
-        return [*streams, self.final_norm(streams[-1])]
+        return [self.embed(tokens, positions)], mask
+
+    @property
+    def data_tokens(self) -> int:
+        """The number of tokens of the data, without BOS, EOS and mask."""
+        return self.config.vocab_size
+
+    def masked_logits(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        """Logits (q, data tokens) at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in which mask tokens may stand.
+
+        The last block computes nothing elsewhere, where there is at most one site for each row.
+        """
+        if self.config.causal or len(rows) > len(inputs):
+            states = self.hidden_states(inputs)[-1][rows, sites]
+        else:
+            (states,), _ = self._embedded(inputs)
+            *below, last = self.blocks
+            assert isinstance(last, TransformerBlock)
+            for block in below:
+                states = block(states, None, False)
+            states = self.final_norm(last.at(states, rows, sites))
+        logits: Tensor = self.head(states)
+        return logits[:, : self.data_tokens]
 
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Logits (n, T, data tokens + EOS) for input ids `tokens` (n, T); see `hidden_states`."""

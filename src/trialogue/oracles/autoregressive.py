@@ -110,6 +110,11 @@ class Autoregressive(ABC):
     tokenization: Tokenizing | None = None
     """What turns texts into tokens and back, where the tokens are those of texts"""
 
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What a user should know of the answers it has given so far."""
+        return ()
+
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor | None:
         """A sufficient statistic (n, k) int64 of the first `lengths` (n,) of `tokens` (n, capacity).
 

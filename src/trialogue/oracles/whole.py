@@ -81,6 +81,10 @@ class Masked(SequenceModel):
         """
         return self.site_log_probs(tokens)
 
+    def token_logits(self, tokens: Tensor) -> Tensor:
+        """What `site_logits` gives the token at each site (rows, N), which a model may know without all others."""
+        return self.site_logits(tokens).gather(2, tokens[:, :, None])[:, :, 0]
+
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
         """log p(x_i | all others) (rows, vocab) of one site of each row; by default one question with its mask."""
         masked = torch.zeros_like(tokens, dtype=torch.bool).scatter_(1, sites[:, None], True)
@@ -152,6 +156,11 @@ class Chain(ABC, Generic[StateT]):
         del model
         return cast(StateT, Sequences(tokens))
 
+    def energies(self, state: StateT) -> Tensor | None:
+        """The energies (rows,) float64 of the sequences of `state`, where the chain keeps them; None otherwise."""
+        del state
+        return None
+
     @abstractmethod
     def step(self, model: Any, state: StateT, choose: Choose) -> StateT:
         """Return the state after one step; `state` stays as it is. Row i chooses as row i."""
@@ -165,6 +174,7 @@ _STATED = (
     *_ROLES,
     "site_log_probs",
     "site_logits",
+    "token_logits",
     "site_log_weights",
     "block_log_weights",
 )
@@ -207,6 +217,9 @@ class _DuckChain(Chain[Any]):
 
     def step(self, model: Any, state: Any, choose: Choose) -> Any:
         return self._chain.step(model, state, choose)
+
+    def energies(self, state: Any) -> Tensor | None:
+        return self._chain.energies(state) if hasattr(self._chain, "energies") else None
 
 
 def as_chain(chain: object) -> Chain[Any]:

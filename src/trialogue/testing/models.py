@@ -65,6 +65,15 @@ def _check_sites(model: Masked, tokens: Tensor, tolerance: float) -> None:
             moved = _distance(answer.double().log_softmax(-1), law)
             told = f"says by {method} another law of site {site} than by log_probs, {moved:.3g} apart"
             _require(moved <= tolerance, model, told)
+    logits, own = model.site_logits(tokens), model.token_logits(tokens)
+    _require_shape(own, tuple(tokens.shape), model, "token_logits")
+    moved = _distance(logits.double().log_softmax(-1), every_site)
+    _require(
+        moved <= tolerance, model, f"has site_logits of other laws than site_log_probs, {moved:.3g} apart"
+    )
+    apart = (own - logits.gather(2, tokens[:, :, None])[:, :, 0]).abs()
+    moved = float(apart.nan_to_num(0.0).max())
+    _require(moved <= tolerance, model, f"has token_logits that are {moved:.3g} from its site_logits")
 
 
 def check_energy(model: Energy, *, sites: int | None = None, tolerance: float = 1e-9, seed: int = 0) -> None:

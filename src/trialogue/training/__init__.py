@@ -1,6 +1,7 @@
 """What a network learns: objectives, the loop that minimises them, who follows it, and networks on disk.
 
-`train` minimises `next_token_loss` unless told otherwise. To train on masks, give it batches and a loss of their own:
+`train` minimises `next_token_loss` unless told otherwise; of rows of a longer text `packed_token_loss` is right, which
+asks for no end. To train on masks, give it batches and a loss of their own:
 
     batches = masked_batches(sequences, model, UniformMasks(2), batch_size=32, replacement=BERT)
     train(model, batches, TrainingConfig(steps=500, batch_size=32), loss=masked_token_loss)
@@ -10,14 +11,21 @@ A `MaskLaw` says what is to be predicted: each token with some probability (`Ind
 `Replacement` says what the model reads there: the mask (`MASK`, which makes the answers the conditionals of the data),
 or what BERT reads (`BERT`: mostly the mask, sometimes another token or the right one).
 
+Where a law can be listed, `MaskedPopulation` and `population_loss` train on all of it, without sampling error.
+
 The optimizer is the one that `TrainingConfig` names (AdamW, SGD, Adafactor), or one of your own. An `Observer` is told
-of updates while a training runs: `Scheduled` tells a function, `Checkpoints` keeps networks on the way:
+of updates while a training runs: `Scheduled` tells a function, `Displacement` measures how far each layer has moved,
+`Checkpoints` keeps networks on the way:
 
     kept = Checkpoints("kept", log_steps(500, 10))
     told = Scheduled(range(0, 501, 100), lambda update: print(update.step, float(update.loss)))
     config = TrainingConfig(steps=500, batch_size=32, optimizer="sgd", momentum=0.9, learning_rate=0.1)
     train(model, batches, config, loss=masked_token_loss, observer=[kept, told])
     first = kept.load(kept.steps()[0], Transformer)
+
+`CorpusLosses` measures loss and accuracy on any corpora on the way, such as the sequences trained on, into a file:
+
+    losses = CorpusLosses({"text": sequences}, log_steps(500, 10), path="losses.jsonl")
 
 A `StoppingRule` ends a training before its last step: `train(..., until=rule)`.
 
@@ -30,8 +38,10 @@ A `Recipe` says all that decides a network's weights, and `trained` trains it on
 `fit_pseudolikelihood` fits an Ising model to samples by blocks that are masked, without a network.
 """
 
-from trialogue.training.checkpoints import Checkpoints, load_model, save_model
+from trialogue.models.saved import load_model, save_model
+from trialogue.training.checkpoints import Checkpoints
 from trialogue.training.config import TrainingConfig
+from trialogue.training.corpus_losses import CorpusLosses, Score, corpus_score, token_scores
 from trialogue.training.loop import TrainingResult, train
 from trialogue.training.masking import (
     BERT,
@@ -46,8 +56,9 @@ from trialogue.training.masking import (
     masked_batches,
     masked_token_loss,
 )
-from trialogue.training.objectives import next_token_loss
+from trialogue.training.objectives import next_token_loss, packed_token_loss
 from trialogue.training.observers import (
+    Displacement,
     Observer,
     Scheduled,
     StoppingRule,
@@ -56,6 +67,7 @@ from trialogue.training.observers import (
     log_steps,
 )
 from trialogue.training.optimizers import OptimizerFactory
+from trialogue.training.population import MaskedPopulation, population_loss
 from trialogue.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
 from trialogue.training.recipes import Recipe, Trained, trained
 
@@ -63,23 +75,28 @@ __all__ = [
     "BERT",
     "MASK",
     "Checkpoints",
+    "CorpusLosses",
     "CyclicMasks",
+    "Displacement",
     "IndependentMasks",
     "IndividualMasks",
     "MaskLaw",
     "MaskedBatches",
+    "MaskedPopulation",
     "Observer",
     "OptimizerFactory",
     "PseudolikelihoodFit",
     "Recipe",
     "Replacement",
     "Scheduled",
+    "Score",
     "StoppingRule",
     "Trained",
     "TrainingConfig",
     "TrainingResult",
     "UniformMasks",
     "Update",
+    "corpus_score",
     "fit_pseudolikelihood",
     "linear_steps",
     "load_model",
@@ -87,7 +104,10 @@ __all__ = [
     "masked_batches",
     "masked_token_loss",
     "next_token_loss",
+    "packed_token_loss",
+    "population_loss",
     "save_model",
+    "token_scores",
     "train",
     "trained",
 ]

@@ -1,83 +1,21 @@
-"""Networks on disk: safetensors with the network's name and config as JSON, written whole or not at all.
+"""Networks of some steps of a training, in a folder:
 
-One is saved by `save_model`; those of some steps of a training are kept by `Checkpoints`:
-
-    kept = Checkpoints("folder", log_steps(10_000, 20))
-    train(model, batches, config, observer=kept)
-    early = kept.load(kept.steps()[0], Transformer)
+kept = Checkpoints("folder", log_steps(10_000, 20))
+train(model, batches, config, observer=kept)
+early = kept.load(kept.steps()[0], Transformer)
 """
 
-import dataclasses
-import json
 import re
 from collections.abc import Container
 from os import PathLike
 from pathlib import Path
-from typing import Any, overload
 
 import torch
-from torch import Tensor, nn
 
 from trialogue.errors import InputError
-from trialogue.models.networks import NetworkT, registered, registration_of
+from trialogue.models.networks import NetworkT
+from trialogue.models.saved import load_model, save_model
 from trialogue.training.observers import Observer, Update
-from trialogue.training.tensor_files import read_tensors, write_tensors
-
-_KIND = "trialogue network 1"
-_TRANSFORMER_KIND = "trialogue transformer 1"  # files that name no network: all of them hold a transformer
-_DISAGREE = "weights and config do not agree; write it with save_model"
-
-
-def save_model(model: nn.Module, path: str | PathLike[str]) -> Path:
-    """Write weights, name and config of `model` to the safetensors file `path`.
-
-    Raises `InputError` where its class is not registered (`register_network`), its config does not come back from
-    JSON as it was, or the file cannot be written.
-    """
-    registration = registration_of(type(model))
-    config: Any = model.config
-    fields = dataclasses.asdict(config)
-    if registration.config(**_tuples(json.loads(json.dumps(fields, default=repr)))) != config:
-        raise InputError("config", config, "it must hold numbers, strings and tuples of these alone")
-    metadata = {"network": registration.name, "config": fields}
-    return write_tensors(path, _KIND, _held_tensors(model), metadata)
-
-
-@overload
-def load_model(path: str | PathLike[str], *, device: torch.device | str = "cpu") -> nn.Module: ...
-
-
-@overload
-def load_model(
-    path: str | PathLike[str], network: type[NetworkT], *, device: torch.device | str = "cpu"
-) -> NetworkT: ...
-
-
-def load_model(
-    path: str | PathLike[str], network: type[nn.Module] = nn.Module, *, device: torch.device | str = "cpu"
-) -> nn.Module:
-    """Read the network that `save_model` wrote, in eval mode; the file says which one it is.
-
-    Raises `InputError` where the file is missing or damaged, or holds one that is not registered, or no `network`.
-    """
-    kinds = (_KIND, _TRANSFORMER_KIND)
-    tensors, metadata = read_tensors(path, kinds, "write it again with save_model")
-    registration = registered(metadata.get("network", "transformer"))
-    if not issubclass(registration.network, network):
-        mend = f"it holds the network {registration.name!r}, not a {network.__name__}: give another file"
-        raise InputError("path", str(path), mend)
-    try:
-        model = registration.network(registration.config(**_tuples(metadata["config"])))
-    except (KeyError, TypeError) as error:
-        raise InputError("path", str(path), _DISAGREE) from error
-    held = _held_tensors(model)
-    if {name: tensor.shape for name, tensor in held.items()} != {
-        name: tensor.shape for name, tensor in tensors.items()
-    }:
-        raise InputError("path", str(path), _DISAGREE)
-    for name, tensor in held.items():
-        tensor.data = tensors[name].to(device)
-    return model.to(device).eval()
 
 
 class Checkpoints(Observer):
@@ -112,18 +50,3 @@ class Checkpoints(Observer):
 
     def _path(self, step: int) -> Path:
         return self.folder / f"step-{step}.safetensors"
-
-
-def _held_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Parameters and persistent buffers; one that two names share comes once."""
-    tensors = dict(model.named_parameters()) | dict(model.named_buffers())
-    return {name: tensor for name, tensor in tensors.items() if name in model.state_dict()}
-
-
-def _tuples(value: Any) -> Any:
-    """`value` with the lists that JSON makes of tuples turned back."""
-    if isinstance(value, list):
-        return tuple(map(_tuples, value))
-    if isinstance(value, dict):
-        return {key: _tuples(item) for key, item in value.items()}
-    return value

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError, probability, whole_number
-from trialogue.models.masked import masked_logits
-from trialogue.models.transformer import Transformer
+from trialogue.models.masked import MaskReader
 from trialogue.randomness import generator
 
 
@@ -160,7 +159,7 @@ class MaskedBatches:
 
 def masked_batches(
     sequences: Tensor,
-    model: Transformer,
+    model: MaskReader,
     law: MaskLaw,
     *,
     batch_size: int,
@@ -175,15 +174,16 @@ def masked_batches(
     for a causal model, for tokens that are not the data's, and for a batch size that the copies of a sequence do not
     divide.
     """
-    if not isinstance(model, Transformer):
-        raise InputError("model", type(model).__name__, "give a Transformer")
+    if not isinstance(model, MaskReader):
+        mend = "give a network that reads masks, such as a Transformer or FactoredAttention"
+        raise InputError("model", type(model).__name__, mend)
     if model.mask is None:
         raise InputError("causal", True, "a causal model reads no masks; use TransformerConfig(causal=False)")
     whole_number("seed", seed, 0)
     sequences = whole_tensor("sequences", sequences, "give a matrix (sequences, tokens) with a row")
     if sequences.ndim != 2 or not sequences.numel():
         raise InputError("sequences", tuple(sequences.shape), "give a matrix (sequences, tokens) with a row")
-    vocab_size, mask = model.config.vocab_size, model.mask
+    vocab_size, mask = model.data_tokens, model.mask
     if not 0 <= int(sequences.min()) <= int(sequences.max()) < vocab_size:
         wrong = int(sequences[(sequences < 0) | (sequences >= vocab_size)][0])
         raise InputError("sequences", wrong, f"the model has tokens 0 to {vocab_size - 1}")
@@ -195,13 +195,14 @@ def masked_batches(
     return MaskedBatches(sequences, law, batch_size, replacement, seed, vocab_size, mask)
 
 
-def masked_token_loss(model: Transformer, inputs: Tensor, tokens: Tensor, targets: Tensor) -> Tensor:
+def masked_token_loss(model: MaskReader, inputs: Tensor, tokens: Tensor, targets: Tensor) -> Tensor:
     """Mean cross-entropy, in nats per target, of the tokens to be predicted; zero where there is none.
 
     `inputs` (n, N) are what the model reads, `tokens` (n, N) what it should answer at the `targets` (n, N) bool.
     """
     rows, sites = targets.nonzero().unbind(1)
-    logits = masked_logits(model, inputs, rows, sites).float()
+    logits = model.masked_logits(inputs, rows, sites)
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     return F.cross_entropy(logits, tokens[rows, sites], reduction="sum") / max(len(rows), 1)
 
 

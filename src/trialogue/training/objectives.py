@@ -29,3 +29,18 @@ def next_token_loss(model: Transformer, tokens: Tensor, lengths: Tensor | None =
         targets = targets.masked_fill(position == lengths[:, None], model.eos)
         targets = targets.masked_fill(position > lengths[:, None], _IGNORED)
     return F.cross_entropy(model(inputs).flatten(0, 1).float(), targets.flatten(), ignore_index=_IGNORED)
+
+
+def packed_token_loss(model: Transformer, tokens: Tensor) -> Tensor:
+    """Mean cross-entropy, in nats per target, of every token of packed rows: no row ends where its tokens do.
+
+    `tokens` (n, L) int64 are rows that are cut anywhere from a longer text, as those of `trialogue.data.Corpus`: the
+    model reads BOS and all but the last, and predicts them all, L targets per row, and never EOS. Raises `InputError`
+    where `tokens` is not a non-empty matrix.
+    """
+    if tokens.ndim != 2 or not tokens.numel():
+        raise InputError(
+            "tokens", tuple(tokens.shape), "give a matrix (rows, length) with at least one token"
+        )
+    inputs = torch.cat((tokens.new_full((len(tokens), 1), model.bos), tokens[:, :-1]), 1)
+    return F.cross_entropy(model(inputs).flatten(0, 1).float(), tokens.flatten())

@@ -1,9 +1,10 @@
 """Who follows a training: observers, the steps at which they are told, and rules that end it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container
-from typing import NamedTuple
+from collections.abc import Callable, Container, Iterable
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from trialogue.errors import whole_number
@@ -71,6 +72,39 @@ class Scheduled(Observer):
     def updated(self, update: Update) -> None:
         """Tell the function."""
         self._observe(update)
+
+
+Layers = Callable[[Any], Iterable[Iterable[Tensor]]]
+"""Names the matrices of every layer of a network, such as `FactoredAttention.matrices`."""
+
+
+class Displacement(Observer):
+    """How far each layer has moved from the weights that `model` has when this is made, after each of the `steps`.
+
+    The mean square displacement of a layer is the sum over its matrices of the mean square over entries: equation 6 of
+    the document on the distributional simplicity bias. `displacements[step]` (layers,) float64 holds them.
+    """
+
+    def __init__(self, model: nn.Module, steps: Container[int], layers: Layers) -> None:
+        self._steps, self._layers = steps, layers
+        self._start = self._weights(model)
+        self.displacements: dict[int, Tensor] = {}
+
+    def wants(self, step: int) -> bool:
+        """Whether it is one of the steps."""
+        return step in self._steps
+
+    def updated(self, update: Update) -> None:
+        """Keep the displacements."""
+        moved = [
+            sum(float((matrix - start).square().mean()) for matrix, start in zip(layer, first, strict=True))
+            for layer, first in zip(self._weights(update.model), self._start, strict=True)
+        ]
+        self.displacements[update.step] = torch.tensor(moved, dtype=torch.float64)
+
+    def _weights(self, model: nn.Module) -> list[list[Tensor]]:
+        with torch.no_grad():
+            return [[matrix.double().clone() for matrix in layer] for layer in self._layers(model)]
 
 
 def linear_steps(last: int, count: int) -> tuple[int, ...]:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
+from trialogue.tensor_files import read_tensors, write_tensors
 from trialogue.training.optimizers import optimized
-from trialogue.training.tensor_files import read_tensors, write_tensors
 
 _KIND = "trialogue training 2"
 _PLAIN = (bool, int, float, str, type(None))

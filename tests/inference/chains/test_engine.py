@@ -17,7 +17,7 @@ from trialogue.inference import (
     hitting_times,
     run_chain,
 )
-from trialogue.inference.chains import engine
+from trialogue.inference.chains import ergodicity as checks
 from trialogue.inference.chains.chain import KERNELS
 from trialogue.inference.laws import chain_ergodicity, ergodicity, transition_matrix
 from trialogue.oracles import Sequences, whole_sequences
@@ -186,7 +186,7 @@ def test_a_chain_is_checked_once_on_a_model(monkeypatch):
         checked.append(chain)
         return chain_ergodicity(chain, model, **settings)
 
-    monkeypatch.setattr(engine, "chain_ergodicity", counting)
+    monkeypatch.setattr(checks, "chain_ergodicity", counting)
     for model in (random_ising(1, 4), random_ising(2, 4)):
         for chain in (Metropolis(), Metropolis(), Gibbs()):
             run_chain(chain, model, start=START, steps=1)

@@ -6,7 +6,7 @@ import torch
 from mutants.modules import altered
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
-from trialogue.inference import MaskedMetropolis, run_chain
+from trialogue.inference import Gibbs, MaskedMetropolis, run_chain
 from trialogue.inference.chains import masked_metropolis
 from trialogue.inference.laws import chain_transitions
 from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
@@ -39,13 +39,13 @@ def test_it_leaves_the_score_invariant(gauge, bodies):
 @pytest.mark.parametrize(
     "change",
     [
-        ("ratio += law[moved, present[moved]] - law[moved, proposed[moved]]", "pass"),
-        ("ratio = self._score(sequences, scored) - self._score(tokens[moved], logits[moved])",
-         "ratio = (scored - logits[moved])[torch.arange(len(moved)), site[moved], proposed[moved]].double()"),
-        ("tokens[moved[taken]], logits[moved[taken]] = sequences[taken], scored[taken]",
+        (" + law[moved, present[moved]] - law[moved, proposed[moved]]", ""),
+        ("energy[moved] - scored + law", "law"),
+        ("logits.double().sum(1)", "logits[:, 0].double()"),
+        ("tokens[moved[taken]], energy[moved[taken]] = sequences[taken], scored[taken]",
          "tokens[moved[taken]] = sequences[taken]"),
     ],
-    ids=["without the ratio of proposals", "the score of the site alone", "logits that are not kept up"],
+    ids=["without the ratio of proposals", "without energies", "the score of one site", "a stale energy"],
 )  # fmt: skip
 def test_wrong_chains_are_rejected(change):
     mutant = altered(masked_metropolis, change, compiled=False)["MaskedMetropolis"]()
@@ -73,8 +73,8 @@ def test_the_score_of_k_bodies_is_k_energies(order):
 
 def test_raw_scores_depend_on_the_gauge_and_normalised_ones_do_not():
     class Shifted(FactoredAttention):
-        def site_logits(self, tokens):
-            return super().site_logits(tokens) + (tokens == 1).sum(1)[:, None, None]
+        def token_logits(self, tokens):
+            return super().token_logits(tokens) + (tokens == 1).sum(1)[:, None]
 
     shifted = Shifted(NET.config, seed=1)
     for gauge, same in (("raw", False), ("normalised", True)):
@@ -87,9 +87,9 @@ def test_a_proposal_asks_for_the_proposed_sequence_once_and_for_nothing_where_it
     asked = []
 
     class Counting(FactoredAttention):
-        def site_logits(self, tokens):
+        def token_logits(self, tokens):
             asked.append(tokens.clone())
-            return super().site_logits(tokens)
+            return super().token_logits(tokens)
 
     model, chain = Counting(NET.config, seed=1), MaskedMetropolis()
     state = chain.init(model, STATES[:30])
@@ -101,6 +101,30 @@ def test_a_proposal_asks_for_the_proposed_sequence_once_and_for_nothing_where_it
 
     chain.step(model, state, choose)
     assert sum(len(tokens) for tokens in asked) == int((STATES[:30, 0] != 0).sum())
+
+
+def test_the_energies_of_samples_are_those_kept():
+    chain = MaskedMetropolis()
+    run = run_chain(chain, NET, start=STATES[:7], steps=9, thin=3, burn_in=2)
+    assert run.energies.shape == (3, 7)
+    torch.testing.assert_close(
+        run.energies, torch.stack([chain.energy(NET, tokens) for tokens in run.samples]), rtol=0, atol=1e-12
+    )
+    assert run_chain(Gibbs(), NET, start=STATES[:7], steps=2, thin=1).energies is None
+
+
+def test_the_energies_of_samples_are_asked_for_once(monkeypatch):
+    """Nothing is evaluated in order to record them."""
+    asked = []
+    energy = MaskedMetropolis.energy
+    monkeypatch.setattr(
+        MaskedMetropolis, "energy", lambda self, *given: asked.append(1) or energy(self, *given)
+    )
+    run_chain(MaskedMetropolis(), NET, start=STATES[:7], steps=4, seed=1)
+    plain = len(asked)
+    asked.clear()
+    run_chain(MaskedMetropolis(), NET, start=STATES[:7], steps=4, thin=1, seed=1)
+    assert len(asked) == plain
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from trialogue.arrays import real_tensor, require_bools, whole_tensor
+from trialogue.data.many_body.compiled_fields import CompiledFields
 from trialogue.data.many_body.pair_sums import PairSums
 from trialogue.data.many_body.subset_bins import SubsetBins
 from trialogue.data.many_body.variance import energy_variances
@@ -168,7 +169,7 @@ class ManyBody(Masked, Energy):
         return self._log_weights.softmax(0)
 
     @cached_property
-    def kernel(self) -> PairSums | SubsetBins:
+    def kernel(self) -> CompiledFields:
         """Compiled fields and sweeps, of the two kinds the one that costs less at this rank and size."""
         arguments = (self._positions, self._vectors, self.order)
         costs = {kind: kind.nanoseconds(*arguments) for kind in (PairSums, SubsetBins)}

@@ -7,14 +7,10 @@ sums e_m of B over the sites, up to the order. Leaving a site out takes e_m - B_
 import numpy as np
 from numpy.typing import NDArray
 
-from trialogue.compilation import compiled, compiled_sums, over_rows
+from trialogue.compilation import compiled, compiled_sums
+from trialogue.data.many_body.compiled_fields import ENTRIES, CompiledFields, Numbers, Tokens
 from trialogue.randomness import invert, next_uniform
 
-Numbers = NDArray[np.float64]
-Tokens = NDArray[np.int64]
-
-ENTRIES = 2**24
-"""More numbers than 128 MB are not laid out."""
 _VECTOR = 8
 
 
@@ -126,7 +122,7 @@ def sweep_rows(
                     tokens[row, site] = drawn
 
 
-class PairSums:
+class PairSums(CompiledFields):
     """Fields -dE by value of a site, by elementary symmetric sums; `positions` (P, L), `vectors` (Q, V), order 2 to 4.
 
     A field is `factor` times the sum over p, q of j^p_i u^q_a e_(order - 1) of the other sites.
@@ -139,7 +135,8 @@ class PairSums:
         by_site = np.ascontiguousarray(positions.T)
         products = by_site[:, None, :, None] * padded[None, :, None, :]
         contributions = products.reshape(len(by_site), len(padded), -1)
-        self._arrays = (contributions, factor * by_site, padded, order)
+        arrays = (contributions, factor * by_site, padded, order)
+        super().__init__(fill_fields, sweep_rows, arrays, len(padded), contributions.shape[2])
 
     @staticmethod
     def nanoseconds(positions: Numbers, vectors: Numbers, order: int) -> float:
@@ -148,19 +145,3 @@ class PairSums:
         pairs = len(positions) * (len(vectors) + _VECTOR - 1)
         fits = positions.shape[1] * vectors.shape[1] * pairs <= ENTRIES
         return 1.3 * pairs if fits else float("inf")
-
-    def fields(self, tokens: Tokens, sites: Tokens) -> Numbers:
-        """Fields (rows, m, V) at the `sites` (rows, m) of `tokens` (rows, L)."""
-        fields = np.empty((*sites.shape, len(self._arrays[2])))
-        over_rows(fill_fields, len(tokens), self._width(sites.shape[1]), tokens, sites, *self._arrays, fields)
-        return fields
-
-    def sweep(
-        self, tokens: Tokens, keys: NDArray[np.int64], counters: NDArray[np.int64], sweeps: int
-    ) -> None:
-        """Draw every site of `tokens` (rows, L) in place, in order, so many times; the streams move on."""
-        width = self._width(sweeps * tokens.shape[1])
-        over_rows(sweep_rows, len(tokens), width, tokens, keys, counters, *self._arrays, sweeps)
-
-    def _width(self, updates: int) -> int:
-        return updates * int(self._arrays[0].shape[2])

@@ -10,8 +10,8 @@ from itertools import combinations, combinations_with_replacement, product
 import numpy as np
 from numpy.typing import NDArray
 
-from trialogue.compilation import compiled, compiled_sums, over_rows
-from trialogue.data.many_body.pair_sums import ENTRIES, Numbers, Tokens
+from trialogue.compilation import compiled, compiled_sums
+from trialogue.data.many_body.compiled_fields import ENTRIES, CompiledFields, Numbers, Tokens
 from trialogue.randomness import invert, next_uniform
 
 
@@ -103,7 +103,7 @@ def sweep_rows(
                 tokens[row, site] = invert(next_uniform(keys, counters, row), np.exp(field - field.max()))
 
 
-class SubsetBins:
+class SubsetBins(CompiledFields):
     """Fields -dE by value of a site, by sets of sites; `positions` (P, L), `vectors` (Q, V), any order from 2 on.
 
     A field is `factor` times the sum over sets of order - 1 other sites of J U.
@@ -122,7 +122,7 @@ class SubsetBins:
         every = product(range(vocab), repeat=order - 1)
         bin_of = np.array([number[tuple(sorted(tokens))] for tokens in every], np.int32)
         by_value = np.ascontiguousarray(vectors.T @ vectors[:, np.array(multisets)].prod(2))
-        self._arrays = (weights, heads, bin_of, by_value)
+        super().__init__(fill_fields, sweep_rows, (weights, heads, bin_of, by_value), vocab, weights.shape[1])
 
     @staticmethod
     def nanoseconds(positions: Numbers, vectors: Numbers, order: int) -> float:
@@ -133,19 +133,3 @@ class SubsetBins:
         # What making the tables multiplies.
         fits = laid_out <= ENTRIES and max(len(positions) * subsets, len(vectors) * multisets) <= 2 * ENTRIES
         return 2.0 * subsets + 0.1 * vocab * multisets if fits else math.inf
-
-    def fields(self, tokens: Tokens, sites: Tokens) -> Numbers:
-        """Fields (rows, m, V) at the `sites` (rows, m) of `tokens` (rows, L)."""
-        fields = np.empty((*sites.shape, len(self._arrays[3])))
-        over_rows(fill_fields, len(tokens), self._width(sites.shape[1]), tokens, sites, *self._arrays, fields)
-        return fields
-
-    def sweep(
-        self, tokens: Tokens, keys: NDArray[np.int64], counters: NDArray[np.int64], sweeps: int
-    ) -> None:
-        """Draw every site of `tokens` (rows, L) in place, in order, so many times; the streams move on."""
-        width = self._width(sweeps * tokens.shape[1])
-        over_rows(sweep_rows, len(tokens), width, tokens, keys, counters, *self._arrays, sweeps)
-
-    def _width(self, updates: int) -> int:
-        return updates * int(self._arrays[0].shape[1])

@@ -1,11 +1,8 @@
 """The engine of chains: many copies as one batch, each with a random stream of its own."""
 
-import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -14,20 +11,16 @@ from tqdm import tqdm
 from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError, require_function, truth_value, whole_number
 from trialogue.inference.chains.chain import Advance, advancing
-from trialogue.inference.chains.conditionals import every_row, site_laws
-from trialogue.inference.laws.chains import chain_ergodicity
+from trialogue.inference.chains.conditionals import every_row
+from trialogue.inference.chains.ergodicity import require_ergodic_chain
 from trialogue.inference.walks.walk import take
-from trialogue.oracles import Chain, Energy, Masked, SequenceModel, as_chain, as_model, whole_sequences
+from trialogue.oracles import Chain, SequenceModel, as_chain, as_model
 from trialogue.randomness import Streams
 
 Predicate = Callable[[Tensor], Tensor]
 """`predicate(tokens (n, N)) -> (n,) bool`"""
 
-CHECKED_STATES = 1024
-"""Up to so many states, a chain is checked for ergodicity before it runs."""
 _STEPS_AT_ONCE = 256
-_ERGODIC: WeakKeyDictionary[SequenceModel, set[tuple[Chain[Any], int]]] = WeakKeyDictionary()
-"""Chains that were found ergodic on a model, with its number of sites: a check may take seconds."""
 
 
 class Change(NamedTuple):
@@ -55,6 +48,8 @@ class ChainRun:
     samples: Tensor
     """(kept, chains, N) int64: where the chains stood after every `thin` steps; none unless `thin` was given"""
     trace: Change | None = None
+    energies: Tensor | None = None
+    """(kept, chains) float64: energies of the samples, where the chain keeps them (`Chain.energies`)"""
 
 
 class HittingTimes(NamedTuple):
@@ -92,11 +87,11 @@ def run_chain(
     whole-tensor operations, with the same uniform numbers (`Ising` models move by `to`; oracles answer where they are
     asked).
 
-    Chains that are not ergodic are refused wherever the states can be listed (up to `CHECKED_STATES`), unless
+    Chains that are not ergodic are refused wherever the states can be listed (`require_ergodic_chain`), unless
     `require_ergodic` is False. Raises `InputError` for that, for a field out of range, for a start outside of the
     model, and where the chain cannot run on the model.
     """
-    as_chain(chain)
+    kind = as_chain(chain)
     start = _checked_start(start, model)
     if until is not None:
         require_function("until", until, "give a function from tokens (rows, N) to one bool for each row")
@@ -113,12 +108,12 @@ def run_chain(
     with torch.no_grad():
         state = chain.init(model, start)
         if require_ergodic:
-            _require_ergodic(chain, model, start.shape[1], start.device)
-        run = _UnderWay(advancing(chain, model), state, streams, until, trace)
+            require_ergodic_chain(chain, model, start.shape[1], start.device)
+        run = _UnderWay(kind, advancing(chain, model), state, streams, until, trace)
         with tqdm(total=burn_in + steps, unit="step", disable=not progress, leave=False) as bar:
             run.advance(burn_in, bar)
             run.watch()
-            samples = [run.advance(count, bar).clone() for count in kept]
+            samples, energies = run.samples(kept, bar)
             run.advance(steps - sum(kept), bar)
     return ChainRun(
         tokens=run.tokens,
@@ -126,6 +121,7 @@ def run_chain(
         reached=run.reached,
         samples=torch.stack(samples) if samples else start.new_zeros(0, *start.shape),
         trace=run.changes(),
+        energies=energies,
     )
 
 
@@ -164,9 +160,16 @@ class _UnderWay:
     """One call of `run_chain`: chains that move, and where all of them stand."""
 
     def __init__(
-        self, advance: Advance, state: Any, streams: Streams, until: Predicate | None, trace: bool
+        self,
+        chain: Chain[Any],
+        advance: Advance,
+        state: Any,
+        streams: Streams,
+        until: Predicate | None,
+        trace: bool,
     ) -> None:
-        self._advance, self._state, self._streams, self._until = advance, state, streams, until
+        self._chain, self._until = chain, until
+        self._advance, self._state, self._streams = advance, state, streams
         self.tokens: Tensor = state.tokens.clone()
         self._moving = every_row(self.tokens)
         self.steps = torch.zeros_like(self._moving)
@@ -190,6 +193,15 @@ class _UnderWay:
             steps -= count
             bar.update(count)
         return self.tokens
+
+    def samples(self, kept: Sequence[int], bar: "tqdm[Any]") -> tuple[list[Tensor], Tensor | None]:
+        """Where all chains stand (chains, N) after every number of steps in `kept`, and their energies there."""
+        samples, energies = [], []
+        for count in kept:
+            samples.append(self.advance(count, bar).clone())
+            energies.append(self._chain.energies(self._state))
+        known = [energy for energy in energies if energy is not None]
+        return samples, torch.stack(known) if known else None
 
     def _move(self, steps: int) -> None:
         before = self._state.tokens
@@ -252,38 +264,3 @@ def _ids(chain_ids: Sequence[int] | Tensor | None, chains: int) -> Tensor:
     if ids.shape != (chains,) or len(ids.unique()) < chains or int(ids.min()) < 0:
         raise InputError("chain_ids", ids.tolist(), f"give {chains} different numbers of at least 0")
     return ids
-
-
-def _require_ergodic(chain: Chain[Any], model: SequenceModel, sites: int, device: torch.device) -> None:
-    asked = as_model(model)
-    vocab = int(asked.vocab_size)
-    if sites * math.log(vocab) > math.log(CHECKED_STATES) + 1e-9:
-        return
-    if as_chain(chain).heat_bath and isinstance(asked, Masked | Energy):
-        # Positive conditionals let a heat bath change any site, and leave it as it is.
-        laws = site_laws(asked, whole_sequences(vocab, sites, device))
-        if bool(torch.isfinite(laws).all()):
-            return
-    if _found_before(chain, model, sites):
-        return
-    ergodicity = chain_ergodicity(chain, model, sites=sites, max_states=CHECKED_STATES, device=device)
-    if not ergodicity.ergodic:
-        why = (
-            f"its {vocab}^{sites} states fall into {ergodicity.closed_classes} classes that it never leaves"
-            if ergodicity.closed_classes > 1
-            else f"it comes back to a state only every {ergodicity.period} steps"
-        )
-        raise InputError(
-            "chain",
-            chain,
-            f"not ergodic on this model: {why}; use the heat bath, `Gibbs()`, or blocks where sites cannot move alone",
-        )
-    with suppress(TypeError):
-        _ERGODIC.setdefault(model, set()).add((chain, sites))
-
-
-def _found_before(chain: Chain[Any], model: SequenceModel, sites: int) -> bool:
-    try:
-        return (chain, sites) in _ERGODIC.get(model, ())
-    except TypeError:  # not hashable, or without weak references: checked every time
-        return False

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import one_of, positive_number
-from trialogue.inference.chains.conditionals import every_row, site_laws
+from trialogue.inference.chains.conditionals import every_row, site_law, site_laws
 from trialogue.inference.chains.subsets import choose_site
 from trialogue.oracles import Chain, Masked, SequenceModel, as_model
 from trialogue.oracles.whole import answered
@@ -15,12 +15,12 @@ from trialogue.randomness import Choose
 
 
 class Scored(NamedTuple):
-    """Sequences, and the logits of their masked sites."""
+    """Sequences, and their energies."""
 
     tokens: Tensor
     """(rows, N) int64"""
-    logits: Tensor
-    """(rows, N, vocab): of every site, masked by itself"""
+    energy: Tensor
+    """(rows,) float64"""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,9 @@ class MaskedMetropolis(Chain[Scored]):
     conditionals are those of a joint law. The "raw" logits are those of the model, in its own gauge, on which E
     depends; "normalised" ones are log-probabilities, and -E the pseudo-likelihood.
 
-    A proposal asks for all N masked sites of the sequence proposed, and for nothing where it is the present one.
-    Raises `InputError` for another gauge, `bodies` that are not positive, and a model without conditionals of sites.
+    The energy is kept. A proposal asks for the law of the site, and then for the tokens' own logits at all N masked
+    sites of the sequence proposed (`Masked.token_logits`), or for nothing where it is the present one. Raises
+    `InputError` for another gauge, `bodies` that are not positive, and a model without conditionals of sites.
     """
 
     gauge: Literal["raw", "normalised"] = "raw"
@@ -47,37 +48,37 @@ class MaskedMetropolis(Chain[Scored]):
 
     def init(self, model: SequenceModel, tokens: Tensor) -> Scored:
         """Score the sequences."""
-        return Scored(tokens, self._logits(model, tokens))
+        return Scored(tokens, self.energy(model, tokens))
 
     def step(self, model: SequenceModel, state: Scored, choose: Choose) -> Scored:
         """Propose for one site of every row."""
-        tokens, logits = state
+        tokens, energy = state
         rows = every_row(tokens)
         site = choose_site(tokens.shape[1], rows, choose)
-        law = logits[rows, site].double().log_softmax(-1)
+        law = site_law(model, tokens, site).double().log_softmax(-1)
         proposed, present = choose(law, rows), tokens[rows, site]
         moved = (proposed != present).nonzero()[:, 0]
         if not len(moved):
             return state
         sequences = tokens[moved].scatter(1, site[moved, None], proposed[moved, None])
-        scored = self._logits(model, sequences)
-        ratio = self._score(sequences, scored) - self._score(tokens[moved], logits[moved])
-        ratio += law[moved, present[moved]] - law[moved, proposed[moved]]
+        scored = self.energy(model, sequences)
+        ratio = energy[moved] - scored + law[moved, present[moved]] - law[moved, proposed[moved]]
         accept = ratio.clamp_max(0.0)
         taken = choose(torch.stack((torch.log(-torch.expm1(accept)), accept), 1), moved) == 1
-        tokens, logits = tokens.clone(), logits.clone()
-        tokens[moved[taken]], logits[moved[taken]] = sequences[taken], scored[taken]
-        return Scored(tokens, logits)
+        tokens, energy = tokens.clone(), energy.clone()
+        tokens[moved[taken]], energy[moved[taken]] = sequences[taken], scored[taken]
+        return Scored(tokens, energy)
+
+    def energies(self, state: Scored) -> Tensor:
+        """E(x) (rows,) float64 of the sequences."""
+        return state.energy
 
     def energy(self, model: SequenceModel, tokens: Tensor) -> Tensor:
         """E(x) (rows,) float64 of `tokens` (rows, N): exp(-E) is what the chain leaves invariant."""
-        return -self._score(tokens, self._logits(model, tokens))
-
-    def _logits(self, model: SequenceModel, tokens: Tensor) -> Tensor:
         asked = as_model(model)
         if self.gauge == "raw" and isinstance(asked, Masked):
-            return answered("site_logits", asked.site_logits(tokens), (*tokens.shape, asked.vocab_size))
-        return site_laws(asked, tokens).log_softmax(-1)
-
-    def _score(self, tokens: Tensor, logits: Tensor) -> Tensor:
-        return logits.gather(2, tokens[:, :, None]).double().sum((1, 2)) / self.bodies
+            logits = answered("token_logits", asked.token_logits(tokens), tuple(tokens.shape))
+        else:
+            laws = site_laws(asked, tokens).log_softmax(-1)
+            logits = laws.gather(2, tokens[:, :, None])[:, :, 0]
+        return -logits.double().sum(1) / self.bodies

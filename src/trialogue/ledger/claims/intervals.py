@@ -5,6 +5,7 @@ has no width, and the exact binomial interval (Clopper and Pearson) over all tri
 """
 
 import math
+import sys
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy.optimize import brentq
 from trialogue.ledger.claims.quantities import Counts, Criterion
 
 Decision = Literal["holds", "refuted", "undecided"]
+_LARGEST = math.log(sys.float_info.max)
 POWER = 0.8
 """The power at which the smallest effect that could have been seen is stated."""
 
@@ -55,7 +57,7 @@ def interval(
     if counts is not None and np.ptp(estimates) == 0:
         return _binomial(float(counts.successes.sum()), float(counts.trials.sum()), alpha)
     values = np.log(estimates) if logarithmic else estimates
-    back = math.exp if logarithmic else float
+    back = _exp if logarithmic else float
     mean = float(values.mean())
     if len(values) < 2 or np.ptp(values) == 0:
         return Interval(back(mean), math.nan, math.nan)
@@ -68,6 +70,11 @@ def _binomial(successes: float, trials: float, alpha: float) -> Interval:
     failures = trials - successes
     high = float(special.betaincinv(successes + 1, failures, 1 - alpha / 2)) if failures > 0 else 1.0
     return Interval(successes / trials, low, high)
+
+
+def _exp(logarithm: float) -> float:
+    """The exponential, infinite where it overflows: two replications can leave an end anywhere."""
+    return math.exp(logarithm) if logarithm < _LARGEST else math.inf
 
 
 def _critical(replications: int, alpha: float) -> float:
@@ -135,4 +142,4 @@ def smallest_effect(criterion: Criterion, estimates: NDArray[np.floating[Any]], 
 
     largest = deviation / math.sqrt(n) * (_critical(n, alpha) + 3) * 4
     effect = float(brentq(excess, 0.0, largest, xtol=1e-6 * largest))
-    return math.exp(effect) if criterion.quantity.logarithmic else effect
+    return _exp(effect) if criterion.quantity.logarithmic else effect

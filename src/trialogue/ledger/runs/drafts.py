@@ -15,12 +15,10 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from trialogue.errors import InputError
 from trialogue.ledger.runs.provenance import session
 from trialogue.ledger.runs.results import CLAIMS, DONE, FILES, LATE, Result, digest, open_result, read_json
-from trialogue.storage import atomic_write, make_folder, writing
+from trialogue.storage import atomic_write, locked, make_folder, writing
 
 Row = Mapping[str, Any]
 """One measurement: text, number, truth value or None by name of column."""
@@ -47,17 +45,9 @@ class Draft:
         make_folder(self._work)
         atomic_write(self._work / ".gitignore", "*\n")
         make_folder(self.artifacts)
-        lock = FileLock(self._work / "lock", timeout=0)
-        with writing(self._work):
-            try:
-                lock.acquire()
-            except Timeout as error:
-                mend = "another process is running this config: wait for it, or stop it"
-                raise InputError("result", str(self.folder), mend) from error
-        try:
+        mend = "another process is running this config: wait for it, or stop it"
+        with locked(self._work / "lock", "result", str(self.folder), mend):
             yield
-        finally:
-            lock.release()
 
     def clear(self) -> None:
         """Forget what was measured before, DONE first, so that no moment shows a finished result without rows.

@@ -14,7 +14,6 @@ from torch import Tensor
 from trialogue.data import Ising
 from trialogue.inference import BlockGibbs, Gibbs, IndependentParallel, run_chain
 from trialogue.inference.laws import transition_matrix
-from trialogue.models.masked import masked_logits
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.oracles import Chain, whole_sequences
 from trialogue.randomness import generator, seed_of
@@ -166,7 +165,7 @@ def predictions(imitation: Imitation, seed: int) -> Array:
     states = whole_sequences(2, imitation.sites)
     rows, sites = torch.ones_like(states, dtype=torch.bool).nonzero().unbind(1)
     with torch.no_grad():
-        laws = masked_logits(network, states, rows, sites).double().softmax(1)
+        laws = network.masked_logits(states, rows, sites).double().softmax(1)
     answer: Array = laws.view(*states.shape, 2).numpy()
     return answer
 

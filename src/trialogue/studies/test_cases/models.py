@@ -17,8 +17,8 @@ from trialogue.storage import atomic_write
 from trialogue.studies.test_cases.config import SURROGATE, Config
 from trialogue.studies.test_cases.examples import Completion, Kind, examples_of
 from trialogue.studies.test_cases.surrogate import Surrogate, trained_surrogate
+from trialogue.tensor_files import read_tensors, write_tensors
 from trialogue.training.probes import TrainedProbe, train_probe
-from trialogue.training.tensor_files import read_tensors, write_tensors
 
 _STATES = "test-cases states 1"
 

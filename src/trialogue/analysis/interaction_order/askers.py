@@ -1,0 +1,194 @@
+"""Models as they are asked about clones: networks of this package's files, and checkpoints of Hugging Face.
+
+Clones are tokens, and a model of the same tokenizer is asked about them as they are. One of another tokenizer is asked
+about their text, in tokens of its own, where it gives that text back.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from trialogue.data.clones import TEXT, Clone, Clones
+from trialogue.errors import InputError
+from trialogue.models.checkpoint_loading import load_checkpoint, usable_device
+from trialogue.models.heads import kind_of
+from trialogue.models.masked import MaskedNetwork
+from trialogue.models.pretrained_masked import PretrainedMasked
+from trialogue.models.saved import load_model
+from trialogue.models.transformer import Transformer
+from trialogue.oracles import padded
+from trialogue.training.corpus_losses import Score, corpus_score, next_token_scores
+
+GIVEN_BACK = 0.9
+"""A model is asked about texts where its tokenizer gives back this share of them, but for case and spaces."""
+
+
+class Answer(NamedTuple):
+    """What a model makes of a clone: `tokens_per_byte` of the text where the tokens are the model's own, else None."""
+
+    score: Score
+    tokens_per_byte: float | None
+
+
+class Asker(ABC):
+    """A model that answers about clones: by masked tokens, or as a causal one by those before a token."""
+
+    causal: bool
+    retokenized: bool
+    """Whether it is asked about the text of the clones, in tokens of its own"""
+
+    @abstractmethod
+    def answer(self, clone: Clone, rows: int, share: float, seed: int) -> Answer:
+        """What it makes of the first `rows` of a clone and, if it is a masked one, of a `share` of their sites.
+
+        Raises `InputError` where the rows are longer than it can read.
+        """
+
+
+def asker_of(
+    place: str | Path, clones: Clones, *, device: str | torch.device | None = None, dtype: str = "float32"
+) -> Asker:
+    """The model at `place`, ready to be asked about `clones`: a file of `save_model`, or a checkpoint of Hugging Face.
+
+    `device` is the GPU where there is one. Raises `InputError` for a model that cannot be had, one with neither a
+    masked nor a causal head, and one of another tokenizer than the clones' that does not give their text back.
+    """
+    if Path(place).suffix == ".safetensors":
+        return _Network(str(place), clones, device)
+    kind = kind_of(place)
+    loaded = load_checkpoint(kind, place, device=device, dtype=dtype)
+    made = _PretrainedMasked if kind == "MaskedLM" else _PretrainedCausal
+    return made(str(place), *loaded, clones)
+
+
+class _Network(Asker):
+    """A network of this package, whose file says how many tokens it has, but not which."""
+
+    retokenized = False
+
+    def __init__(self, place: str, clones: Clones, device: str | torch.device | None) -> None:
+        self._model = load_model(place, device=usable_device(device))
+        shape: Any = self._model.config
+        size = getattr(shape, "vocab_size", None)
+        if size != clones.vocab_size:
+            mend = f"the clones in {clones.folder} were made with another tokenizer, of {clones.vocab_size} tokens"
+            raise InputError("model", place, f"it knows {size} tokens: {mend}")
+        if not isinstance(self._model, Transformer | MaskedNetwork):
+            mend = f"it is a {type(self._model).__name__}, which reads no whole rows: give another model"
+            raise InputError("model", place, mend)
+        self.causal = isinstance(self._model, Transformer) and self._model.config.causal
+
+    def answer(self, clone: Clone, rows: int, share: float, seed: int) -> Answer:
+        return Answer(corpus_score(self._model, clone.tokens[:rows], share, seed), None)
+
+
+class _Pretrained(Asker):
+    """A checkpoint of Hugging Face with its tokenizer."""
+
+    def __init__(self, place: str, model: Any, tokenizer: Any, clones: Clones) -> None:
+        self._place, self._model, self._tokenizer, self._clones = place, model.eval(), tokenizer, clones
+        known = tokenizer.get_vocab()
+        self.retokenized = any(
+            known.get(token) != index for token, index in clones.tokenizer.get_vocab().items()
+        )
+        texts = clones.decode(clones[TEXT if TEXT in clones.names else clones.names[0]].tokens)
+        if self.retokenized:
+            self._require_given_back(texts)
+        self._before, self._behind = _frame(tokenizer, texts[0])
+
+    def answer(self, clone: Clone, rows: int, share: float, seed: int) -> Answer:
+        tokens = clone.tokens[:rows]
+        if not self.retokenized:
+            return Answer(self._score(tokens.tolist(), share, seed), None)
+        texts = self._clones.decode(tokens)
+        sequences = [self._encoded(text) for text in texts]
+        score = self._score(sequences, share, seed)
+        size = sum(len(text.encode()) for text in texts)
+        return Answer(score, sum(map(len, sequences)) / size)
+
+    @abstractmethod
+    def _score(self, sequences: Sequence[Sequence[int]], share: float, seed: int) -> Score:
+        """What it makes of token ids without a frame."""
+
+    def _encoded(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        return ids
+
+    def _require_given_back(self, texts: Sequence[str]) -> None:
+        lost = [
+            text for text in texts if _folded(self._tokenizer.decode(self._encoded(text))) != _folded(text)
+        ]
+        if len(lost) > (1 - GIVEN_BACK) * len(texts):
+            mend = "the clones were made with another tokenizer, and the model's own does not give their text back: "
+            mend += f"{lost[0]!r} becomes {self._tokenizer.decode(self._encoded(lost[0]))!r}"
+            raise InputError("model", self._place, mend)
+
+
+class _PretrainedMasked(_Pretrained):
+    causal = False
+
+    def __init__(self, place: str, model: Any, tokenizer: Any, clones: Clones) -> None:
+        super().__init__(place, model, tokenizer, clones)
+        self._oracle = PretrainedMasked(model, tokenizer, name=place)
+
+    def _score(self, sequences: Sequence[Sequence[int]], share: float, seed: int) -> Score:
+        framed = [[*self._before, *sequence, *self._behind] for sequence in sequences]
+        tokens, lengths = padded(framed)
+        padding = self._tokenizer.pad_token_id
+        if padding is None and len(set(lengths.tolist())) > 1:
+            mend = "its tokenizer has no padding token, and in its own tokens the rows differ in length"
+            raise InputError("model", self._place, mend)
+        tokens = tokens.masked_fill(torch.arange(tokens.shape[1]) >= lengths[:, None], padding or 0)
+        return corpus_score(self._oracle, tokens, share, seed, self._oracle.proposable(tokens))
+
+
+class _PretrainedCausal(_Pretrained):
+    causal = True
+
+    def __init__(self, place: str, model: Any, tokenizer: Any, clones: Clones) -> None:
+        super().__init__(place, model, tokenizer, clones)
+        self._vocab_size: int = model.get_output_embeddings().weight.shape[0]
+        probe = torch.arange(6, device=model.device).repeat(2, 1)
+        probe[1, -1] = 7
+        with torch.inference_mode():
+            one, other = model(input_ids=probe).logits[:, :-1]
+        if not torch.allclose(one, other, atol=1e-3, rtol=1e-3):
+            raise InputError("model", place, "it reads what comes after a token, and so is no causal model")
+
+    def _score(self, sequences: Sequence[Sequence[int]], share: float, seed: int) -> Score:
+        del share, seed
+        tokens, lengths = padded(sequences)
+        longest = len(self._before) + tokens.shape[1]
+        positions = getattr(self._model.config.get_text_config(decoder=True), "max_position_embeddings", None)
+        if positions is not None and longest > positions:
+            raise InputError(
+                "model", self._place, f"it knows {positions} positions, and rows have {longest} tokens"
+            )
+        asked = torch.arange(tokens.shape[1]) < lengths[:, None]
+        return next_token_scores(self._logits, self._vocab_size, tokens, asked).whole()
+
+    def _logits(self, tokens: Tensor) -> Tensor:
+        before = tokens.new_tensor(self._before).expand(len(tokens), -1)
+        inputs = torch.cat((before, tokens[:, :-1]), 1).to(self._model.device)
+        logits: Tensor = self._model(input_ids=inputs, use_cache=False).logits
+        return logits[:, len(self._before) :]
+
+
+def _frame(tokenizer: Any, text: str) -> tuple[list[int], list[int]]:
+    """What the tokenizer puts before and behind the tokens of a text."""
+    own: list[int] = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+    framed: list[int] = tokenizer(text, verbose=False)["input_ids"]
+    for start in range(len(framed) - len(own) + 1):
+        if framed[start : start + len(own)] == own:
+            return framed[:start], framed[start + len(own) :]
+    return [], []
+
+
+def _folded(text: str) -> str:
+    return "".join(text.split()).casefold()

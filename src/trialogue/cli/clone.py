@@ -1,0 +1,154 @@
+"""The command `trialogue clone`: clones of a text that keep interactions between tokens up to some order.
+
+Its options are the fields of `Machine` and of the settings of `trialogue.analysis.cloning`.
+"""
+
+import argparse
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from tyro.conf import arg
+
+from trialogue.cli.commands import Commands
+from trialogue.cli.fields import Group, parse
+from trialogue.errors import InputError, whole_number
+
+if TYPE_CHECKING:
+    from trialogue.analysis.cloning.making import Made
+    from trialogue.data.clones import Clones
+
+_ABOUT = """Trains a network of factored attention for each depth and draws sequences from it. Its layers do not look at
+their input, so that their number bounds how many tokens interact: a model that has learned more than that finds the
+text itself cheaper than the clone. `trialogue interaction-order` asks a model. A run that is cut short goes on with the
+same command."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Where clones are written, and what computes them."""
+
+    out: Annotated[Path | None, arg(metavar="FOLDER")] = None
+    """Folder for the clones."""
+    device: Annotated[str | None, arg(metavar="DEVICE")] = None
+    """cpu, cuda, cuda:1 (the GPU, where there is one)."""
+    threads: Annotated[int, arg(metavar="N")] = 1
+    """Threads of torch."""
+
+    def __post_init__(self) -> None:
+        if self.out is None:
+            raise InputError("out", None, "name a folder: trialogue clone --text FILE --out FOLDER")
+        whole_number("threads", self.threads, 1)
+
+
+def clone(arguments: argparse.Namespace) -> None:
+    """Make clones of a text that keep only interactions up to chosen orders."""
+    from trialogue.analysis.cloning.settings import (
+        CloneSettings,
+        DrawingSettings,
+        NetworkSettings,
+        TextSettings,
+    )
+
+    groups = {
+        "text": Group(TextSettings, "The text and its tokens."),
+        "networks": Group(NetworkSettings, "One network for each depth.", terse=False),
+        "clones": Group(DrawingSettings, "How sequences are drawn."),
+        "folder and machine": Group(Machine, "Where they are kept, and what computes them."),
+    }
+    parsed = parse(
+        groups,
+        arguments.overrides,
+        prog="trialogue clone",
+        description=f"{clone.__doc__}\n\n{_ABOUT}",
+        unknown="there is none",
+    )
+    machine: Machine = parsed["folder and machine"]
+    out = Path(str(machine.out))
+    settings = CloneSettings(
+        text=parsed["text"], network=parsed["networks"], drawing=parsed["clones"], out=out
+    )
+
+    import torch
+
+    from trialogue.analysis.cloning.making import make_clones
+    from trialogue.data.clones import Clones
+
+    torch.set_num_threads(machine.threads)
+    made: list[Made] = []
+    try:
+        for one in make_clones(settings, device=machine.device, progress=True, report=_report):
+            made.append(one)
+    except KeyboardInterrupt as error:
+        whole = 1 + len(settings.network.layers)
+        there = f"interrupted: {len(made)} of {whole} clones are in {out}, and what was done of the next"
+        raise KeyboardInterrupt(f"{there}; the same command goes on") from error
+    _print(made, Clones(out))
+
+
+def _report(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _print(made: "list[Made]", clones: "Clones") -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from trialogue.analysis.cloning.drawing import standing
+    from trialogue.ledger.pages.terminal import console
+
+    out = console()
+    rows, length = made[0].clone.tokens.shape
+    table = Table(
+        title=f"{rows} sequences of {length} tokens, {clones.vocab_size} kinds", title_justify="left"
+    )
+    table.add_column("clone")
+    for head in ("keeps", "held-out loss", "acceptance", "ESS", "R-hat", "energy", "drift", "chains"):
+        table.add_column(head, justify="right")
+    for one in made:
+        table.add_row(*_cells(one, standing(one.convergence)))
+    out.print(table)
+    out.print(
+        "keeps: the most tokens that interact. held-out loss: of the network, in nats per token. acceptance: share of "
+        "updates that\nchanged their token. ESS, R-hat, drift: of the energy after the first half of the sweeps; "
+        "drift between its two halves,\n± standard error. energy: mean before and after all sweeps."
+    )
+    for one in made:
+        shown = clones.decode(one.clone.tokens[:2])
+        out.print(
+            f"[bold]{one.clone.name}[/bold]  "
+            + escape("  |  ".join(" ".join(text.split()) for text in shown))
+        )
+    out.print(f"clones: {clones.folder}")
+
+
+def _cells(one: "Made", chains: str) -> list[str]:
+    """The row of a clone."""
+    from trialogue.data.clones import TEXT
+
+    made, found = one.clone, one.convergence
+    if made.name == TEXT or one.energies is None:
+        return [made.name, "everything", *[""] * 7]
+    drift = (
+        ""
+        if found is None or math.isnan(found.drift_error)
+        else f"{found.drift:+.2f} ± {found.drift_error:.2f}"
+    )
+    return [
+        made.name,
+        "all orders" if made.max_order is None else f"order {made.max_order}",
+        f"{made.network_loss:.3f}",
+        f"{made.acceptance:.1%}",
+        "" if made.effective_sample_size is None else f"{made.effective_sample_size:,.0f}",
+        "" if made.r_hat is None else f"{made.r_hat:.3f}",
+        f"{one.energies[0]:.1f} to {one.energies[-1]:.1f}",
+        drift,
+        chains,
+    ]
+
+
+def add(commands: Commands) -> None:
+    """Add `trialogue clone`."""
+    commands.add("clone", clone, fields=True, add_help=False)

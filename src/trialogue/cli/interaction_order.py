@@ -1,0 +1,209 @@
+"""The command `trialogue interaction-order`: the losses of models on clones of a corpus, and what they say."""
+
+import argparse
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+from trialogue.cli.commands import Commands
+
+if TYPE_CHECKING:
+    from trialogue.analysis.interaction_order.measure import CloneLoss
+    from trialogue.analysis.interaction_order.reading import Reading
+    from trialogue.data.clones import Clones
+
+_FIGURE = "interaction-order.svg"
+
+Form = Literal["svg", "png"]
+
+
+def interaction_order(arguments: argparse.Namespace) -> None:
+    """Measure models, or their checkpoints through a training, on clones that keep interactions up to some order."""
+    import torch
+
+    from trialogue.analysis.interaction_order.measure import clone_losses
+    from trialogue.analysis.interaction_order.picture import draw_losses
+    from trialogue.analysis.interaction_order.reading import readings
+    from trialogue.data.clones import Clones
+    from trialogue.errors import InputError, whole_number
+    from trialogue.ledger.pages.figures import rendered
+    from trialogue.storage import atomic_write, require_folder
+
+    torch.set_num_threads(whole_number("threads", arguments.threads, 1))
+    clones = Clones(arguments.clones)
+    figure: Path = arguments.figure or clones.folder / _FIGURE
+    form = figure.suffix.removeprefix(".")
+    if form not in get_args(Form):
+        raise InputError("figure", str(figure), "name a file that ends in .svg or .png")
+    require_folder(figure)
+    losses = list(
+        clone_losses(
+            arguments.model,
+            clones,
+            rows=arguments.rows,
+            share=arguments.share,
+            seed=arguments.seed,
+            device=arguments.device,
+            dtype=arguments.dtype,
+            report=lambda line: print(f"measuring {line}", file=sys.stderr, flush=True),
+        )
+    )
+    found = readings(losses)
+    if arguments.json:
+        print(json.dumps(_record(losses, found), allow_nan=False))
+    else:
+        _print(losses, found)
+        _warn(clones)
+    atomic_write(figure, rendered(lambda: draw_losses(losses), cast(Form, form), "interaction-order"))
+    if not arguments.json:
+        print(f"figure: {figure}")
+
+
+def _print(losses: "list[CloneLoss]", found: "list[Reading]") -> None:
+    from rich.table import Table
+
+    from trialogue.ledger.pages.terminal import console
+
+    out = console()
+    for model in dict.fromkeys(one.model for one in losses):
+        of_model = [one for one in losses if one.model == model]
+        told = [one for one in found if one.model == model]
+        followed = told[0].saturated is not None
+        kind = "next token" if of_model[0].causal else "each masked token alone"
+        unit = "token" if of_model[0].tokens_per_byte is None else "byte of text"
+        table = Table(title=f"{model}: {kind}, nats per {unit}", title_justify="left")
+        table.add_column("clone")
+        heads = ("keeps", "first", "last", "lowest from", "more than the text", "since") if followed else (
+            "keeps", "loss", "accuracy", "more than the text")  # fmt: skip
+        for head in heads:
+            table.add_column(head, justify="right")
+        for one in told:
+            table.add_row(*_cells(one, followed))
+        out.print(table)
+        out.print(_said(of_model))
+    if any(one.tokens_per_byte is not None for one in losses):
+        out.print(
+            "Asked in tokens of its own, a model reads the text of the clones, and is counted by its bytes."
+        )
+
+
+def _warn(clones: "Clones") -> None:
+    """Say which clones are not yet what they are to be."""
+    from trialogue.inference.chains.convergence import R_HAT
+    from trialogue.ledger.pages.terminal import console
+
+    drawn = [clone for clone in clones if clone.sampler is not None or clone.r_hat is not None]
+    restless = [
+        f"{clone.name} ({'no R-hat' if clone.r_hat is None else f'{clone.r_hat:.2f}'})"
+        for clone in drawn
+        if clone.r_hat is None or clone.r_hat > R_HAT
+    ]
+    if restless:
+        said = (
+            f"By R-hat (above {R_HAT}, or none) these have not mixed, and may differ from the text in more:"
+        )
+        console().print(f"{said} {', '.join(restless)}.")
+
+
+def _cells(one: "Reading", followed: bool) -> list[str]:
+    """The row of a clone in the table of its model."""
+    from trialogue.data.clones import TEXT
+
+    whole = "all" if one.clone == TEXT else "all orders"
+    keeps = whole if one.max_order is None else f"order {one.max_order}"
+    more = "" if one.gap is None else f"{one.gap.difference:+.3f} ± {one.gap.error:.3f}"
+    if not followed:
+        return [one.clone, keeps, f"{one.losses[-1]:.4f}", f"{one.accuracy:.1%}", more]
+    since = "" if one.gap is None else "never" if one.told_since is None else f"step {one.told_since}"
+    ends = [f"{loss:.4f}" for loss in (one.losses[0], one.losses[-1])]
+    return [one.clone, keeps, *ends, f"step {one.saturated}", more, since]
+
+
+def _said(losses: "list[CloneLoss]") -> str:
+    """Which order the model has learned, and when, in a sentence."""
+    from trialogue.analysis.interaction_order.reading import learned_beyond
+    from trialogue.data.clones import TEXT
+
+    if TEXT not in {one.clone for one in losses}:
+        return "Without the text itself among the clones it cannot be said what order has been learned."
+    steps = list(dict.fromkeys(one.step for one in losses))
+    orders = [learned_beyond([one for one in losses if one.step == step]) for step in steps]
+    if orders[-1] is None:
+        return "It tells no clone from the text: what it has learned may be all in the lowest order."
+    last = f"It has learned interactions beyond order {orders[-1]}: clones of up to that order cost more than the text"
+    changes = [
+        f"beyond order {order} at step {step}"
+        for (step, order), before in zip(zip(steps, orders, strict=True), [None, *orders], strict=False)
+        if order is not None and order != before
+    ]
+    return f"{last}." if len(steps) == 1 else f"{last} ({', '.join(changes)})."
+
+
+def _record(losses: "list[CloneLoss]", found: "list[Reading]") -> dict[str, Any]:
+    return {
+        "losses": [_loss_record(one) for one in losses],
+        "readings": [_reading_record(one) for one in found],
+    }
+
+
+def _loss_record(one: "CloneLoss") -> dict[str, Any]:
+    return {
+        "model": one.model,
+        "step": one.step,
+        "clone": one.clone,
+        "max_order": one.max_order,
+        "causal": one.causal,
+        "per": "token" if one.tokens_per_byte is None else "byte",
+        "loss": one.loss,
+        "error": _number(one.error),
+        "accuracy": one.score.accuracy,
+        "targets": one.score.targets,
+    }
+
+
+def _reading_record(one: "Reading") -> dict[str, Any]:
+    gap = None if one.gap is None else {name: _number(value) for name, value in vars(one.gap).items()}
+    return {**vars(one), "gap": gap}
+
+
+def _number(value: float) -> float | None:
+    """None for the standard error that a single row does not have, which JSON cannot write."""
+    return None if math.isnan(value) else value
+
+
+def add(commands: Commands) -> None:
+    """Add `trialogue interaction-order`."""
+    parser = commands.add("interaction-order", interaction_order)
+    parser.add_argument(
+        "--model",
+        metavar="CHECKPOINT",
+        nargs="+",
+        action="extend",
+        required=True,
+        help="a masked or causal model: a hub id, a folder, a short name, a file of weights, a folder of checkpoints",
+    )
+    parser.add_argument(
+        "--clones", metavar="DIR", type=Path, required=True, help="what `trialogue clone` made"
+    )
+    parser.add_argument("--rows", type=int, default=256, metavar="N", help="sequences of each clone (256)")
+    parser.add_argument(
+        "--share",
+        type=float,
+        default=1.0,
+        metavar="P",
+        help="of the tokens that a masked model is asked about (1)",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="which tokens these are (0)")
+    parser.add_argument(
+        "--figure", metavar="FILE", type=Path, help=f"SVG or PNG ({_FIGURE} beside the clones)"
+    )
+    parser.add_argument("--json", action="store_true", help="print all numbers as JSON instead of tables")
+    parser.add_argument(
+        "--device", metavar="DEVICE", help="cpu, cuda, cuda:1, mps (the GPU, where there is one)"
+    )
+    parser.add_argument(
+        "--dtype", default="float32", metavar="TYPE", help="type of a model's weights (float32)"
+    )
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of torch (1)")

@@ -1,0 +1,75 @@
+"""What follows what in a text: the counts of the tokens after every context of S tokens."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trialogue.arrays import whole_tensor
+from trialogue.errors import InputError, non_negative_number, whole_number
+
+_MOST_NUMBERS = 1 << 28
+
+
+class NgramLaws(NamedTuple):
+    """The contexts of a text that come most often, the likeliest first, and what follows each."""
+
+    contexts: Tensor
+    """(T, S) int64"""
+    counts: Tensor
+    """(T, N) float64: how often each token follows"""
+    occurrences: int
+    """how many places of the text have a whole context before them: those of contexts left out among them"""
+    different: int
+    """how many contexts there are in all"""
+
+    @property
+    def prior(self) -> Tensor:
+        """(T,) float64: how likely each context is among those that are here."""
+        return self.counts.sum(1) / self.counts.sum()
+
+    @property
+    def share(self) -> float:
+        """The share of the text's places whose contexts are here."""
+        return float(self.counts.sum()) / self.occurrences
+
+    def log_probs(self, smoothing: float = 0.0) -> Tensor:
+        """(T, N) float64: the empirical law of the next token, with `smoothing` added to every count."""
+        smoothed = self.counts + non_negative_number("smoothing", smoothing)
+        return (smoothed / smoothed.sum(1, keepdim=True)).log()
+
+
+def ngram_laws(tokens: Tensor, context: int, vocab_size: int, most: int | None = None) -> NgramLaws:
+    """The laws of the next token after the `most` frequent contexts of `context` tokens in the text `tokens` (n,).
+
+    All of them by default; of contexts that come equally often the first in order of tokens. Raises `InputError` where
+    the text is no longer than a context, has other tokens, or the table would not fit.
+    """
+    length = whole_number("context", context, 1)
+    size = whole_number("vocab_size", vocab_size, 1)
+    text = whole_tensor("tokens", tokens, "give token ids (n,)").numpy()
+    if text.ndim != 1 or len(text) <= length:
+        raise InputError("context", context, f"the text has {text.size} tokens: use a shorter context")
+    if not 0 <= int(text.min()) <= int(text.max()) < size:
+        raise InputError("tokens", int(text[(text < 0) | (text >= size)][0]), f"tokens are 0 to {size - 1}")
+    # Contexts are numbered token by token, which no power of the vocabulary limits.
+    number = np.zeros(len(text) - length, dtype=np.int64)
+    for place in range(length):
+        number = number * size + text[place : len(text) - length + place]
+        number = np.unique(number, return_inverse=True)[1].astype(np.int64)
+    _, first, times = np.unique(number, return_index=True, return_counts=True)
+    wanted = len(times) if most is None else min(whole_number("most", most, 1), len(times))
+    if wanted * size > _MOST_NUMBERS:
+        mend = f"a table of {wanted} contexts and {size} tokens does not fit: ask for {_MOST_NUMBERS // size} contexts"
+        raise InputError("most", most, mend)
+    order = np.argsort(-times, kind="stable")[:wanted]
+    rank = np.full(len(times), wanted)
+    rank[order] = np.arange(wanted)
+    kept = rank[number] < wanted
+    cells = rank[number[kept]] * size + text[length:][kept]
+    counts = np.bincount(cells, minlength=wanted * size).reshape(wanted, size).astype(np.float64)
+    contexts = text[first[order][:, None] + np.arange(length)]
+    return NgramLaws(torch.from_numpy(contexts), torch.from_numpy(counts), len(number), len(times))

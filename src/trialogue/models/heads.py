@@ -1,0 +1,46 @@
+"""Which conditionals a checkpoint of Hugging Face answers with: its head, by what its config says that it holds."""
+
+from pathlib import Path
+from typing import Any
+
+from trialogue.errors import InputError
+from trialogue.models.checkpoint_loading import Checkpoint
+from trialogue.models.load_errors import Kind
+
+
+def kind_of(name: str | Path) -> Kind:
+    """Whether the model `name` (see `Checkpoint`) has a head for masked tokens, or one for the next token.
+
+    Raises `InputError` for a model that cannot be had, and for one that has neither.
+    """
+    checkpoint = Checkpoint("CausalLM", name)
+    config = checkpoint.config
+    if Path(name).suffix == ".gguf":
+        return "CausalLM"
+    held = tuple(config.architectures or ())
+    kinds: tuple[Kind, ...] = ("MaskedLM", "CausalLM")
+    for kind in kinds:
+        if set(held) & _classes(kind, type(config)):
+            return kind
+    if any(of.endswith("ForPreTraining") for of in held) and _classes("MaskedLM", type(config)):
+        return "MaskedLM"
+    what = (
+        f"its config says it holds a {' and a '.join(held)}"
+        if held
+        else "its config does not say what it holds"
+    )
+    raise InputError("model", str(name), f"it has neither a masked nor a causal head: {what}")
+
+
+def _classes(kind: Kind, config: type[Any]) -> set[str]:
+    """The classes of transformers with that head for models of a class of configs."""
+    import transformers
+
+    mapping = {
+        "MaskedLM": transformers.MODEL_FOR_MASKED_LM_MAPPING,
+        "CausalLM": transformers.MODEL_FOR_CAUSAL_LM_MAPPING,
+    }[kind]
+    if config not in mapping:
+        return set()
+    found = mapping[config]
+    return {of.__name__ for of in (found if isinstance(found, tuple) else (found,))}

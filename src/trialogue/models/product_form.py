@@ -1,0 +1,70 @@
+"""Conditionals of k bodies in product form: the best that k-body laws with J x U can do, and the exact form of some.
+
+Equations 1 and 4 of the document on the distributional simplicity bias: the law of the token a at site i is the softmax
+of k times the sum over sites j, ... and tokens b, ... of J_(i j ...) U_(a b ...) s_(j b) ..., with tensors of k axes
+that are learned. With k = 2 it is one layer of `FactoredAttention`. Sites may coincide, as in equation 4, so that a
+form of k bodies has terms of fewer too; a law of distinct sites (`trialogue.data.ManyBody`) has zeros there.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from trialogue.errors import InputError, positive_number, whole_number
+from trialogue.models.networks import register_network
+from trialogue.models.one_hot import ENTRIES_AT_ONCE, OneHotNetwork, drawn_weights, one_hot
+
+_NAME = "product-form"
+_ENTRIES = 2**24
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProductFormConfig:
+    """Shape of a `ProductForm` of `order` bodies. Raises `InputError` where a field is out of range.
+
+    `initial_scale` is the deviation of the initial logits: U has the deviation 1, and J what that takes.
+    """
+
+    vocab_size: int
+    sites: int
+    order: int = 2
+    initial_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        for field, least in (("vocab_size", 2), ("sites", 1), ("order", 2)):
+            object.__setattr__(self, field, whole_number(field, getattr(self, field), least))
+        positive_number("initial_scale", self.initial_scale)
+        if max(self.vocab_size, self.sites) ** self.order > _ENTRIES:
+            mend = f"its tensors have more than {_ENTRIES} entries: use a smaller one"
+            raise InputError("order", self.order, mend)
+
+
+@register_network(_NAME, ProductFormConfig)
+class ProductForm(OneHotNetwork):
+    """The network of `config` with initial tensors from the stream of `seed`; itself a masked oracle.
+
+    `couplings` (N, ..., N) is J and `similarities` (V, ..., V) is U, each with `order` axes.
+    """
+
+    def __init__(self, config: ProductFormConfig, seed: int = 0) -> None:
+        if not isinstance(config, ProductFormConfig):
+            raise InputError("config", config, "give a ProductFormConfig")
+        super().__init__(config.vocab_size, config.sites)
+        self.config = config
+        self.batch_size = max(1, ENTRIES_AT_ONCE // max(config.sites, config.vocab_size) ** config.order)
+        sites, tokens = (config.sites,) * config.order, (config.vocab_size,) * config.order
+        scale = config.initial_scale / config.order / math.sqrt(config.sites ** (config.order - 1))
+        self.couplings = nn.Parameter(drawn_weights(sites, seed, _NAME, "couplings") * scale)
+        self.similarities = nn.Parameter(drawn_weights(tokens, seed, _NAME, "similarities"))
+
+    def logits(self, inputs: Tensor, sites: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """Logits (n, vocab) at `sites` (n,) of `inputs` (n, N), in which mask tokens stand at masked sites."""
+        couplings, similarities = self.couplings.to(dtype), self.similarities.to(dtype)
+        states = one_hot(inputs, self.vocab_size, couplings.dtype)
+        terms = couplings[sites].flatten(1)
+        for _ in range(self.config.order - 1):
+            # The last axis of sites becomes one of tokens, which goes to the front.
+            terms = (terms.view(len(inputs), -1, self.sites) @ states).mT.flatten(1)
+        return self.config.order * (terms @ similarities.flatten(1).T)

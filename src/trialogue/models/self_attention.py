@@ -1,0 +1,65 @@
+"""One layer of standard attention, of the size of a factored one: what it learns of two bodies, beside it.
+
+Tokens are read as one-hot vectors, a masked one as zero, plus a vector for each site; the logits at a site are V times
+what it attends to, by the softmax of queries times keys: equation 1 of the document on the distributional simplicity
+bias with attention that depends on the input.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from trialogue.errors import InputError, positive_number, whole_number
+from trialogue.models.networks import register_network
+from trialogue.models.one_hot import OneHotNetwork, drawn_weights, one_hot
+
+_NAME = "self-attention"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfAttentionConfig:
+    """Shape of a `SelfAttention`, whose width is `vocab_size`. Raises `InputError` where a field is out of range.
+
+    `initial_scale` over sqrt(vocab_size) is the standard deviation of all initial weights.
+    """
+
+    vocab_size: int
+    sites: int
+    initial_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        for field, least in (("vocab_size", 2), ("sites", 1)):
+            object.__setattr__(self, field, whole_number(field, getattr(self, field), least))
+        positive_number("initial_scale", self.initial_scale)
+
+
+@register_network(_NAME, SelfAttentionConfig)
+class SelfAttention(OneHotNetwork):
+    """The network of `config` with initial weights from the stream of `seed`; itself a masked oracle.
+
+    `positions` (N, V) are added to tokens; `queries`, `keys` and `values` are (V, V).
+    """
+
+    def __init__(self, config: SelfAttentionConfig, seed: int = 0) -> None:
+        if not isinstance(config, SelfAttentionConfig):
+            raise InputError("config", config, "give a SelfAttentionConfig")
+        super().__init__(config.vocab_size, config.sites)
+        self.config = config
+        scale, width = config.initial_scale / math.sqrt(config.vocab_size), config.vocab_size
+        self.positions = nn.Parameter(drawn_weights((config.sites, width), seed, _NAME, "positions") * scale)
+        self.queries, self.keys, self.values = (
+            nn.Parameter(drawn_weights((width, width), seed, _NAME, name) * scale)
+            for name in ("queries", "keys", "values")
+        )
+
+    def logits(self, inputs: Tensor, sites: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """Logits (n, vocab) at `sites` (n,) of `inputs` (n, N), in which mask tokens stand at masked sites."""
+        parts = (self.positions, self.queries, self.keys, self.values)
+        positions, queries, keys, values = (part.to(dtype) for part in parts)
+        states = one_hot(inputs, self.vocab_size, positions.dtype) + positions
+        own = states[torch.arange(len(inputs), device=inputs.device), sites]
+        scores = (states @ keys.T @ (own @ queries.T)[:, :, None])[:, :, 0] / math.sqrt(self.vocab_size)
+        attended: Tensor = (scores.softmax(1)[:, None] @ states)[:, 0]
+        return attended @ values.T

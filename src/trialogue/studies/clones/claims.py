@@ -1,0 +1,145 @@
+"""Claims of the study, and the quantities that texts quote."""
+
+from trialogue.ledger import Claim
+from trialogue.studies.clones.config import ENCODER, GIBBS, PUBLISHED, of_layers
+from trialogue.studies.clones.quantities import (
+    between_sweeps,
+    distance,
+    early_spread,
+    encoder_gain,
+    in_order,
+    late_gain,
+    late_share,
+    later,
+    least_gain,
+    twin_later,
+    twin_saturation,
+)
+
+_GROWING, _FOLLOWED, _EARLY = "Figure 3a", "Figure 4", "Figure 1"
+_SECTION = "Section A.3, read as an energy of k bodies"
+_LOWEST = "within 5 % of its fall from its minimum"
+
+CLAIMS = (
+    Claim(
+        "deeper-is-better",
+        "Every factored network loses less on held-out text than the next shallower one (smallest gain, nats per "
+        "token).",
+        least_gain() > 0,
+        _GROWING,
+        "decreases systematically with depth",
+    ),
+    Claim(
+        "encoder-is-best",
+        "The encoder loses less on held-out text than the deepest factored network (nats per token).",
+        encoder_gain() > 0,
+        _GROWING,
+        "the encoder has the lowest loss",
+    ),
+    *(
+        Claim(
+            f"sweeps-change-little-{name}",
+            f"The losses of an encoder on the clone of {what} after the first and after the last number of sweeps "
+            "differ by less than 2 % at every step (largest relative difference).",
+            between_sweeps(name, PUBLISHED) < 0.02,
+            "Figure 3c",
+            "really similar",
+            grade=True,
+        )
+        for name, what in ((of_layers(4), "four factored layers"), (ENCODER, "an encoder"))
+    ),
+    Claim(
+        "low-orders-first",
+        f"The loss on the clone of the lowest order is at its lowest ({_LOWEST}) before that on the clone of all "
+        "orders (ratio of steps).",
+        later(PUBLISHED).as_ratio() > 1,
+        f"{_EARLY} and {_FOLLOWED}",
+        "low orders saturate, high orders keep improving",
+    ),
+    Claim(
+        "in-order",
+        f"Losses on clones are at their lowest ({_LOWEST}) in the order of their interactions, for all clones (share "
+        "of trainings).",
+        in_order(PUBLISHED) > 0.8,
+        f"{_EARLY} and {_FOLLOWED}",
+        "on at least 4 of 5 seeds",
+        grade=True,
+    ),
+    Claim(
+        "curves-coincide-early",
+        "Losses on clones coincide early: up to a third of the step at which the lowest order is at its lowest they "
+        "differ by less than 5 % of the fall of the loss on the text.",
+        early_spread(PUBLISHED) < 0.05,
+        _EARLY,
+        "coincide up to 20 epochs, saturate after 60",
+        grade=True,
+    ),
+    Claim(
+        "high-orders-keep-improving",
+        "From three tenths of the steps to the last, the loss on the clone of all orders falls by more than that on "
+        "the clone of the lowest order (nats per token).",
+        late_gain(PUBLISHED) > 0,
+        f"{_FOLLOWED}, right panel",
+        "the encoder's clone keeps decreasing, the three-body clone does not",
+    ),
+    Claim(
+        "lowest-order-stops",
+        "Less than 5 % of the fall of the loss on the clone of the lowest order comes after a tenth of the steps.",
+        late_share(PUBLISHED) < 0.05,
+        f"{_FOLLOWED}, right panel",
+        "no significant change beyond 1e4 of 1e5 steps",
+        grade=True,
+    ),
+    *(
+        Claim(
+            f"{identity}-gibbs",
+            f"{said} where clones are drawn by Gibbs.",
+            criterion,
+            f"{_FOLLOWED} (the source draws no clones so)",
+            origin="ours",
+        )
+        for identity, said, criterion in (
+            (
+                "low-orders-first",
+                "The loss on the clone of the lowest order is at its lowest before that on the clone of all orders "
+                "(ratio of steps)",
+                later(GIBBS).as_ratio() > 1,
+            ),
+            (
+                "high-orders-keep-improving",
+                "The loss on the clone of all orders falls by more in the end than that on the clone of the lowest "
+                "order (nats per token)",
+                late_gain(GIBBS) > 0,
+            ),
+        )
+    ),
+    *(
+        Claim(
+            f"exact-clones-{low}-before-{high}",
+            f"On a known law of four-body energies, whose clones are exact, the loss on its part of at most {low} "
+            f"bodies is at its lowest before that on its part of at most {high} (ratio of steps).",
+            twin_later(high, low).as_ratio() > 1,
+            f"{_FOLLOWED} (the source has no exact clones)",
+            origin="ours",
+        )
+        for low, high in ((2, 3), (3, 4))
+    ),
+    *(
+        Claim(
+            f"raw-scores-sharpen-{order}",
+            f"Given the exact conditionals of a law of {order}-body interactions, the published chain samples another "
+            "law, more than 0.1 away in total variation (mean over laws).",
+            distance(order, PUBLISHED) > 0.1,
+            _SECTION,
+            origin="ours",
+        )
+        for order in (2, 3, 4)
+    ),
+)
+
+NUMBERS = {
+    "later by, published chain": later(PUBLISHED).as_ratio(),
+    "later by, Gibbs": later(GIBBS).as_ratio(),
+    **{f"exact clone of {order} bodies, step": twin_saturation(order) for order in (2, 3, 4)},
+    **{f"published chain from the law of {order} bodies": distance(order, PUBLISHED) for order in (2, 3, 4)},
+}

@@ -1,0 +1,66 @@
+"""What is to be memorized: laws of the next token or single tokens, contexts, and how likely each context is."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from trialogue.arrays import real_tensor, whole_tensor
+from trialogue.errors import InputError
+from trialogue.probabilities import SINGLE, checked_law
+
+
+def checked_log_probs(log_probs: Tensor, zeros: bool = False) -> Tensor:
+    """`log_probs` (T, N) as float64 laws; raises `InputError` where rows are none, or (unless `zeros`) have zeros."""
+    mend = "give log-probabilities (T, N) of N tokens, at least 2, after each of T contexts"
+    laws = real_tensor("targets", log_probs, mend)
+    if laws.ndim != 2 or not len(laws) or laws.shape[1] < 2:
+        raise InputError("targets", tuple(laws.shape), mend)
+    sums = laws.logsumexp(1)
+    wrong = ~(sums.abs() <= SINGLE)
+    if bool(wrong.any()):
+        row = int(wrong.nonzero()[0, 0])
+        mend = f"the log of the sum of row {row}; give log-probabilities, normalised (`log_softmax`)"
+        raise InputError("targets", float(sums[row]), mend)
+    if not zeros and not bool(torch.isfinite(laws).all()):
+        row = int((~torch.isfinite(laws)).nonzero()[0, 0])
+        mend = f"row {row} has a token of probability zero, which no finite logits give: use `softened(targets, floor)`"
+        raise InputError("targets", -math.inf, mend)
+    return laws - sums[:, None]
+
+
+def checked_prior(prior: Tensor | None, contexts: int) -> Tensor:
+    """How likely each of so many contexts is (T,) float64: equally by default.
+
+    Raises `InputError` for another shape, for negative numbers, and where they do not sum to one.
+    """
+    if prior is None:
+        return torch.full((contexts,), 1 / contexts, dtype=torch.float64)
+    return checked_law("prior", prior, (contexts,))
+
+
+def checked_contexts(contexts: Tensor, targets: int, vocab_size: int) -> Tensor:
+    """`contexts` (T, S) int64; raises `InputError` where they do not go with `targets`, or one comes twice."""
+    mend = "give token ids (T, S), a row of S tokens for each target"
+    tokens = whole_tensor("contexts", contexts, mend)
+    if tokens.ndim != 2 or not tokens.numel() or len(tokens) != targets:
+        raise InputError("contexts", tuple(tokens.shape), f"{mend}: there are {targets} targets")
+    wrong = tokens[(tokens < 0) | (tokens >= vocab_size)]
+    if len(wrong):
+        raise InputError("contexts", int(wrong[0]), f"tokens are 0 to {vocab_size - 1}, those of the targets")
+    different, counts = tokens.unique(dim=0, return_counts=True)
+    if len(different) < len(tokens):
+        twice = tuple(different[counts > 1][0].tolist())
+        raise InputError("contexts", twice, "it comes twice: give each context one target")
+    return tokens
+
+
+def divergence(laws: Tensor, log_probs: Tensor, weights: Tensor) -> float:
+    """Mean over contexts of KL(`laws` || `log_probs`), both (T, N), weighed by `weights` (T,); in nats.
+
+    What has probability zero in `laws` costs nothing; it is clamped at zero, which rounding may fall below.
+    """
+    terms = torch.where(torch.isfinite(laws), laws.exp() * (laws - log_probs), 0.0)
+    return max(0.0, float(weights @ terms.sum(1)))

@@ -1,0 +1,79 @@
+"""The part of a law that interactions of at most k sites make up, exactly: what clones of a corpus stand for.
+
+Of all laws with the marginals of every k sites of p, the one of largest entropy is the only one whose log-probability
+is a sum of functions of k sites each: the projection of p on laws of k-body interactions. It is found by iterative
+proportional fitting (Deming and Stephan 1940), which scales to one marginal after another.
+"""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trialogue.arrays import real_tensor
+from trialogue.errors import InputError, positive_number, whole_number
+
+_ROUNDS = 100_000
+
+
+def keep_orders(probabilities: Tensor, order: int, tolerance: float = 1e-11) -> Tensor:
+    """The law (V, ..., V) float64 of interactions of at most `order` sites with the marginals that `probabilities` has.
+
+    `probabilities` (V, ..., V) are positive and of N axes. Rounds end where every marginal of `order` sites is met to
+    `tolerance`. Raises `InputError` for another shape, an order above N, and laws that are not positive or do not sum
+    to one.
+    """
+    table = real_tensor(
+        "probabilities", probabilities, "give probabilities (V, ..., V), one axis for each site"
+    )
+    if not table.ndim or len(set(table.shape)) > 1:
+        raise InputError("probabilities", tuple(table.shape), "give one axis of V values for each site")
+    whole_number("order", order, 1, table.ndim)
+    positive_number("tolerance", tolerance)
+    total = float(table.sum())
+    if not bool((table > 0).all()) or not math.isclose(total, 1, abs_tol=1e-9):
+        raise InputError("probabilities", total, "give positive probabilities that sum to one")
+    law = (table / total).cpu().numpy()
+    if order == table.ndim:
+        return torch.from_numpy(law)
+    axes = range(table.ndim)
+    others = [tuple(axis for axis in axes if axis not in kept) for kept in combinations(axes, order)]
+    targets = [law.sum(left_out, keepdims=True) for left_out in others]
+    found: NDArray[np.float64] = np.full_like(law, 1 / law.size)
+    for _ in range(_ROUNDS):
+        worst = 0.0
+        for left_out, target in zip(others, targets, strict=True):
+            marginal = found.sum(left_out, keepdims=True)
+            worst = max(worst, float(np.abs(marginal - target).max()))
+            found = found * (target / marginal)
+        if worst < tolerance:
+            return torch.from_numpy(found / found.sum())
+    mend = f"marginals are still {worst:.2g} off after {_ROUNDS} rounds: use a larger tolerance"
+    raise InputError("tolerance", tolerance, mend)
+
+
+def order_strengths(log_weights: Tensor) -> Tensor:
+    """How strong the interactions of each number of sites are (N + 1,) float64: in `log_weights` (V, ..., V).
+
+    The function is a sum of terms of subsets of sites, each of which averages to zero over every one of its sites; that
+    of size k is the root of the sum of their mean squares.
+    """
+    table = real_tensor("log_weights", log_weights, "give numbers (V, ..., V), one axis for each site")
+    found = torch.zeros(table.ndim + 1, dtype=torch.float64)
+    means = {(): table}
+    # Every axis is split in two: what does not depend on its site, and the rest.
+    for axis in range(table.ndim):
+        means = {
+            (*sites, *extra): part
+            for sites, term in means.items()
+            for extra, part in (
+                ((), term.mean(axis, keepdim=True)),
+                ((axis,), term - term.mean(axis, keepdim=True)),
+            )
+        }
+    for sites, term in means.items():
+        found[len(sites)] += term.square().mean()
+    return found.sqrt()

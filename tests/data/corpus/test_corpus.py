@@ -1,0 +1,284 @@
+"""A corpus is its text: packed, split, resumed and reused; and what cannot be one is a line."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+
+from trialogue.data.corpus import corpus as corpora
+from trialogue.data.corpus import texts, tokens
+from trialogue.data.corpus.corpus import Corpus
+from trialogue.data.corpus.texts import END, LocalText, files_of, local_text, split_text
+from trialogue.errors import InputError
+
+STORIES = [
+    f"One day, {name} found a {colour} {thing} near the old tree. {name} was very happy.\nThe end."
+    for name in ("Lily", "Zoé", "Max", "Sue")
+    for colour in ("red", "blue", "big", "shiny")
+    for thing in ("ball", "box", "cat", "stone", "cup")
+]
+TEXT = "".join(f"{story}\n{END}\n" for story in STORIES)
+TOLD = TEXT.replace(f"{END}\n", END)
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "stories.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def opened(text: object, **settings: object) -> Corpus:
+    cache = Path(str(text)).parent / "cache"
+    return Corpus.open(text, **{"vocab_size": 300, "length": 8, "cache": cache} | settings)  # type: ignore[arg-type]
+
+
+def whole(rows: torch.Tensor, corpus: Corpus) -> str:
+    return corpus.decode(rows.reshape(1, -1))[0]
+
+
+def test_rows_are_the_text(text: Path) -> None:
+    corpus = opened(text)
+    assert corpus.train.dtype == torch.int64
+    assert corpus.train.shape[1] == corpus.test.shape[1] == corpus.length == 8
+    assert (corpus.vocab_size, corpus.end) == (300, 0)
+    train, test = whole(corpus.train, corpus), whole(corpus.test, corpus)
+    assert TOLD.startswith(train)
+    # What fills no row is all that is missing: less than one of each part.
+    cut = TOLD.index(test, len(train))
+    assert len(corpus.tokenizer.encode(TOLD[len(train) : cut]).ids) < 8
+    assert len(corpus.tokenizer.encode(TOLD[cut + len(test) :]).ids) < 8
+    assert len(test) == pytest.approx(0.1 * len(TOLD), abs=120)
+    assert (corpus.train == corpus.end).sum() == train.count(END) > 40
+    # A row may begin anywhere: packed tokens are those of the text as a whole, line by line.
+    lines = [line for line in TOLD[: len(train)].splitlines(keepends=True) if line]
+    encoded = [token for line in lines for token in corpus.tokenizer.encode(line).ids]
+    assert corpus.train.flatten().tolist() == encoded[: corpus.train.numel()]
+
+
+def test_a_text_of_its_own_for_tests(text: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text("Lily and Max were very happy near the tree. " * 3, encoding="utf-8")
+    corpus = opened(text, test=other)
+    assert whole(corpus.test, corpus).startswith("Lily and Max were very happy near the tree. Lily")
+    assert len(whole(corpus.train, corpus)) == pytest.approx(len(TOLD), abs=40)
+
+
+def test_files_are_made_once_and_named_by_what_they_are_of(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    first = opened(text, report=said.append)
+    assert len(said) == 3
+    copy = tmp_path / "copy" / "renamed.txt"
+    copy.parent.mkdir()
+    copy.write_bytes(text.read_bytes())
+    for again in (opened(text, report=said.append), opened(copy, cache=tmp_path / "cache", length=16)):
+        assert again.fingerprint == first.fingerprint
+        assert again.folder == first.folder
+        assert torch.equal(again.train.flatten()[:160], first.train.flatten()[:160])
+    assert len(said) == 3
+    others = [opened(text, vocab_size=299), opened(text, test_share=0.2)]
+    text.write_text(TEXT + "One more line.", encoding="utf-8")
+    others.append(opened(text))
+    assert len({first.fingerprint, *(other.fingerprint for other in others)}) == 4
+    assert first.tokenizer.to_str() == opened(copy, cache=tmp_path / "elsewhere").tokenizer.to_str()
+
+
+def test_the_file_is_mapped_and_not_changed(text: Path) -> None:
+    corpus = opened(text)
+    before = corpus.train.clone()
+    corpus.train.zero_()
+    assert torch.equal(opened(text).train, before)
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("batches", [0, 1, 5])
+def test_a_kill_while_tokens_are_written_loses_nothing(
+    batches: int, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = opened(text, cache=tmp_path / "whole")
+    monkeypatch.setattr(tokens, "_CHARACTERS_AT_ONCE", 500)
+    asked: list[int] = []
+    encode = Tokenizer.encode_batch_fast
+
+    class Counting:
+        """A tokenizer that counts what it encodes, and is killed where it is told to be."""
+
+        def __init__(self, own: Tokenizer, last: int | None) -> None:
+            self.own, self.last = own, last
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.own, name)
+
+        def encode_batch_fast(self, pieces: list[str]) -> object:
+            if len(asked) == self.last:
+                raise Killed
+            asked.append(sum(map(len, pieces)))
+            return encode(self.own, pieces)
+
+    trained = corpora._trained
+    monkeypatch.setattr(corpora, "_trained", lambda *of: Counting(trained(*of), batches))
+    with pytest.raises(Killed):
+        opened(text)
+    growing = next((tmp_path / "cache").rglob("train.growing"))
+    with growing.open("ab") as file:  # a write that came to nothing
+        file.write(b"half a token")
+    assert len(asked) == batches
+    monkeypatch.setattr(corpora, "_trained", lambda *of: Counting(trained(*of), None))
+    again = opened(text)
+    assert torch.equal(again.train, expected.train)
+    assert torch.equal(again.test, expected.test)
+    assert sum(asked) == len(TOLD)  # nothing was encoded twice
+    assert not list((tmp_path / "cache").rglob("*.growing"))
+
+
+def test_what_was_safe_before_a_kill_is_checked_against_the_file(text: Path) -> None:
+    folder = opened(text).folder
+    expected = (folder / "train.tokens").read_bytes()
+    (folder / "train.tokens").unlink()
+    (folder / "corpus.json").unlink()
+    (folder / "train.growing").write_bytes(expected[:80])
+    (folder / "train.reached").write_text('{"position": 4000, "bytes": 1600}')
+    opened(text)
+    assert (folder / "train.tokens").read_bytes() == expected
+
+
+@pytest.mark.parametrize("name", ["train.tokens", "tokenizer.json", "corpus.json"])
+def test_a_folder_that_is_damaged_is_named(name: str, text: Path) -> None:
+    folder = opened(text).folder
+    (folder / name).write_bytes((folder / name).read_bytes()[:-9])
+    with pytest.raises(InputError, match=f"cache='{folder}': it is damaged: delete this folder"):
+        opened(text)
+
+
+def test_a_folder_is_its_text_files_in_order(tmp_path: Path) -> None:
+    place = tmp_path / "books"
+    (place / "b").mkdir(parents=True)
+    for name, content in (("b/one.txt", TEXT), ("a.txt", "First. " * 9), ("c.txt", ""), ("notes.md", "no")):
+        (place / name).write_text(content, encoding="utf-8")
+    assert [path.name for path in files_of(place)] == ["a.txt", "one.txt", "c.txt"]
+    corpus = opened(place, cache=tmp_path / "cache")
+    assert whole(corpus.train, corpus).startswith("First. " * 9 + END + "One day")
+
+
+@pytest.mark.parametrize("longest", [7, 40, 2**16])
+def test_pieces_put_together_are_the_text(longest: int, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts, "LONGEST", longest)
+    stories = "".join(TEXT.splitlines(keepends=True)[:12])
+    content = "\ufeff" + stories + "One very long line é東京😀 " * 9 + "wordwithoutspaces東京" * 5
+    text.write_text(content, encoding="utf-8")
+    spoken = stories.replace(f"{END}\n", END) + content[1 + len(stories) :] + END
+    if longest == 7:  # ends are then cut, which is why pieces are longer than they are
+        content = content.replace(END, "e")
+        text.write_text(content, encoding="utf-8")
+        spoken = content[1:] + END
+
+    def read(of: LocalText, start: int = 0) -> str:
+        return "".join(piece for _, pieces in of.pieces(start) for piece in pieces)
+
+    together = local_text(text)
+    assert read(together) == spoken
+    assert read(split_text(text, 0.4)[0]) + read(split_text(text, 0.4)[1]) == spoken
+    before = ""
+    for place, pieces in together.pieces():
+        before += "".join(pieces)
+        assert before + read(together, place) == spoken
+    assert place == together.size
+
+
+class Column:
+    """What `datasets.Dataset` is to a text: rows, some of them at a time."""
+
+    def __init__(self, rows: list[str]) -> None:
+        self.rows, self._fingerprint = rows, "of the library"
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, rows: slice) -> dict[str, list[str]]:
+        return {"text": self.rows[rows]}
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[object, ...]]]:
+    asked: list[tuple[object, ...]] = []
+
+    def load_dataset(name: str, configuration: str | None, split: str) -> Column:
+        asked.append((name, configuration, split))
+        if split == "validation":
+            return Column(STORIES[60:])
+        if split == "test":
+            raise ConnectionError("no route to the hub\nand more")
+        return Column(STORIES[:60])
+
+    module = ModuleType("datasets")
+    module.load_dataset = load_dataset  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "datasets", module)
+    monkeypatch.setattr("trialogue.data.corpus.hub._AT_ONCE", 7)
+    return asked
+
+
+def test_a_corpus_of_the_hub(hub: list[tuple[object, ...]], tmp_path: Path) -> None:
+    corpus = opened("tinystories", cache=tmp_path)
+    name = "roneneldan/TinyStories"
+    assert hub == [(name, None, "train"), (name, None, "validation")]
+    assert "".join(f"{story}{END}" for story in STORIES[:60]).startswith(whole(corpus.train, corpus))
+    assert "".join(f"{story}{END}" for story in STORIES[60:]).startswith(whole(corpus.test, corpus))
+    with pytest.raises(InputError) as error:
+        opened("wikitext-103", cache=tmp_path)
+    assert "Salesforce/wikitext cannot be had from the hub (no route to the hub): go online" in str(
+        error.value
+    )
+
+
+def test_without_the_library_the_hub_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(InputError, match=r"pip install datasets"):
+        opened("tinystories", cache=tmp_path)
+
+
+def write(path: Path, content: bytes | None) -> Path:
+    if content is None:
+        return path
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "settings", "message"),
+    [
+        (b"", {}, "text=.*it is empty"),
+        (None, {}, "text=.*no such file or folder, and no corpus of that name: .*tinystories, wikitext-103"),
+        (TEXT.encode()[:300] + b"\xff\n", {"test_share": 0.1}, r"text=.*byte 300 is no UTF-8"),
+        (TEXT.encode("utf-16"), {}, r"text=.*byte 0 is no UTF-8"),
+        (TEXT.encode(), {"vocab_size": 5000}, r"vocab_size=5000: the text supports \d+ tokens"),
+        (TEXT.encode(), {"vocab_size": 256}, r"vocab_size=256: 256 bytes and .*257"),
+        (TEXT.encode(), {"vocab_size": 300.0}, "vocab_size=300.0"),
+        (TEXT.encode(), {"length": 5000}, "length=5000: the text for train has fewer tokens"),
+        (TEXT.encode(), {"length": 500}, "length=500: the text for test has fewer tokens"),
+        (TEXT.encode(), {"length": 0}, "length=0"),
+        (TEXT.encode(), {"test_share": 1.0}, "test_share=1.0"),
+        (TEXT.encode(), {"test": "/nowhere/at/all.txt"}, "text='/nowhere/at/all.txt': there is no such file"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_a_corpus_is_a_line(
+    content: bytes | None, settings: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "text.txt", content)
+    with pytest.raises(InputError, match=message) as error:
+        opened(path, **settings)
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_without_texts_is_named(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("no text file")
+    with pytest.raises(InputError, match=r"the folder holds no \.txt files"):
+        opened(tmp_path, cache=tmp_path)

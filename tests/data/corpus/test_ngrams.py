@@ -1,0 +1,57 @@
+"""Counts of what follows what, against a count by hand."""
+
+from collections import Counter
+
+import pytest
+import torch
+
+from trialogue.data.corpus.ngrams import ngram_laws
+from trialogue.errors import InputError
+from trialogue.randomness import generator
+
+
+@pytest.mark.parametrize("context", [1, 2, 3])
+def test_counts_are_those_of_the_text(context):
+    text = torch.randint(0, 4, (500,), generator=generator(0, "text"))
+    found = ngram_laws(text, context, 5)
+    places = [tuple(text[i : i + context + 1].tolist()) for i in range(500 - context)]
+    counted, before = Counter(places), Counter(place[:-1] for place in places)
+    assert found.occurrences == 500 - context
+    assert found.different == len(found.contexts) == len(before)
+    assert found.share == 1
+    for row, law in zip(found.contexts.tolist(), found.counts.tolist(), strict=True):
+        assert law == [counted[*row, token] for token in range(5)]
+    times = [before[tuple(row)] for row in found.contexts.tolist()]
+    assert times == sorted(times, reverse=True)
+    assert found.prior.tolist() == pytest.approx([each / (500 - context) for each in times])
+
+
+def test_the_most_frequent_are_kept():
+    text = torch.randint(0, 3, (300,), generator=generator(1, "text"))
+    whole, few = ngram_laws(text, 2, 3), ngram_laws(text, 2, 3, most=4)
+    assert torch.equal(few.contexts, whole.contexts[:4])
+    assert torch.equal(few.counts, whole.counts[:4])
+    assert few.share == pytest.approx(float(whole.counts[:4].sum()) / 298)
+    smoothed = few.log_probs(0.5).exp()
+    assert smoothed[0].tolist() == pytest.approx(
+        ((few.counts[0] + 0.5) / (few.counts[0].sum() + 1.5)).tolist()
+    )
+
+
+def test_long_contexts_of_a_large_vocabulary_have_numbers():
+    text = torch.randint(0, 1000, (400,), generator=generator(2, "text")).repeat(2)
+    found = ngram_laws(text, 30, 1000)
+    assert (found.different, int(found.counts.max())) == (400, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ((torch.arange(3), 3, 5), r"context=3: the text has 3 tokens"),
+        ((torch.arange(6), 2, 5), r"tokens=5: tokens are 0 to 4"),
+        ((torch.arange(20_000), 1, 20_000), r"most=None: a table of 19999 contexts .* does not fit"),
+    ],
+)
+def test_what_cannot_be_counted_is_one_line(arguments, line):
+    with pytest.raises(InputError, match=line):
+        ngram_laws(*arguments)

@@ -1,0 +1,170 @@
+"""A folder of clones gives back what was put in, is whole whatever kills its writer, and says what is wrong."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models
+
+from trialogue.data import Clone, Clones
+from trialogue.errors import InputError
+from trialogue.tensor_files import write_tensors
+
+TOKENS = torch.tensor([[0, 1, 2], [2, 2, 0]])
+
+
+def tokenizer(*words: str) -> Tokenizer:
+    vocabulary = {word: place for place, word in enumerate((*words, "?"))}
+    return Tokenizer(models.WordLevel(vocabulary, unk_token="?"))
+
+
+def folder_of(path: Path) -> Clones:
+    clones = Clones.create(path, tokenizer("a", "b"), length=3, vocab_size=3)
+    clones.add(Clone(name="text", tokens=TOKENS))
+    clones.add(
+        Clone(
+            name="layers-2",
+            tokens=TOKENS.flip(0),
+            source="factored-attention",
+            layers=2,
+            max_order=3,
+            sampler="metropolis",
+            gauge="raw",
+            bodies=1.0,
+            sweeps=20,
+            acceptance=0.5,
+            effective_sample_size=12.5,
+            r_hat=1.01,
+        )
+    )
+    return clones
+
+
+def test_what_is_added_is_read_again(tmp_path: Path) -> None:
+    folder_of(tmp_path / "out")
+    read = Clones(tmp_path / "out")
+    assert read.names == ("text", "layers-2")
+    assert (read.length, read.vocab_size, len(read)) == (3, 3, 2)
+    text, clone = read
+    assert torch.equal(text.tokens, TOKENS)
+    assert (text.max_order, text.sampler, text.keeps) == (None, None, "all orders")
+    assert torch.equal(clone.tokens, TOKENS.flip(0))
+    assert (clone.layers, clone.max_order, clone.sweeps, clone.acceptance) == (2, 3, 20, 0.5)
+    assert (clone.effective_sample_size, clone.r_hat, clone.keeps) == (12.5, 1.01, "up to order 3")
+    assert read.decode(TOKENS[:1]) == ["a b ?"]
+
+
+def test_a_folder_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    folder_of(tmp_path)
+    again = Clones.create(tmp_path, tokenizer("a", "b"), length=3, vocab_size=3)
+    again.add(Clone(name="layers-2", tokens=TOKENS, layers=2, max_order=3))
+    assert Clones(tmp_path).names == ("text", "layers-2")
+    assert torch.equal(Clones(tmp_path)["layers-2"].tokens, TOKENS)
+
+
+def test_a_clone_whose_writer_was_killed_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clones = folder_of(tmp_path)
+
+    def killed(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("trialogue.data.clones._write_manifest", killed)
+    with pytest.raises(KeyboardInterrupt):
+        clones.add(Clone(name="layers-4", tokens=TOKENS))
+    assert Clones(tmp_path).names == ("text", "layers-2")
+
+
+def edited(**fields: object) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        manifest = json.loads((folder / "clones.json").read_text())
+        (folder / "clones.json").write_text(json.dumps({**manifest, **fields}))
+
+    return edit
+
+
+def of_another_tokenizer(folder: Path) -> None:
+    Clones.create(folder / "other", tokenizer("b", "a"), length=3, vocab_size=3).add(
+        Clone(name="text", tokens=TOKENS)
+    )
+    shutil.copy(folder / "other" / "text.safetensors", folder / "text.safetensors")
+
+
+def outside(folder: Path) -> None:
+    entry = {"name": "../text", "file": "../text.safetensors"}
+    edited(clones=[entry])(folder)
+
+
+def with_a_token_beyond(folder: Path) -> None:
+    edited(vocab_size=2)(folder)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (shutil.rmtree, "no such folder"),
+        (lambda folder: (folder / "clones.json").unlink(), "no clones.json"),
+        (lambda folder: (folder / "clones.json").write_text("{"), "damaged"),
+        (lambda folder: (folder / "clones.json").write_text("[]"), "damaged"),
+        (edited(format=7), "format 7"),
+        (edited(length="3"), "damaged"),
+        (edited(clones=[{"name": "text"}]), "damaged"),
+        (edited(clones=[{"name": "text", "file": "text.safetensors", "colour": 1}]), "damaged"),
+        (outside, "damaged"),
+        (lambda folder: (folder / "tokenizer.json").unlink(), "cannot be read"),
+        (lambda folder: (folder / "tokenizer.json").write_text("{}"), "another tokenizer"),
+        (of_another_tokenizer, "another tokenizer"),
+        (with_a_token_beyond, "3 tokens each, below 2"),
+        (lambda folder: (folder / "text.safetensors").write_bytes(b"x"), "damaged"),
+        (lambda folder: (folder / "text.safetensors").unlink(), "no such file"),
+        (
+            lambda folder: write_tensors(folder / "text.safetensors", "trialogue network 1", {}, {}),
+            "not a file of kind",
+        ),
+    ],
+)
+def test_what_is_damaged_is_one_line(tmp_path: Path, spoil: Callable[[Path], object], told: str) -> None:
+    folder_of(tmp_path / "out")
+    spoil(tmp_path / "out")
+    with pytest.raises(InputError, match=told) as error:
+        list(Clones(tmp_path / "out"))
+    assert "\n" not in str(error.value)
+
+
+def test_clones_of_another_text_do_not_mix(tmp_path: Path) -> None:
+    folder_of(tmp_path)
+    with pytest.raises(InputError, match="tokenizer"):
+        Clones.create(tmp_path, tokenizer("b", "a"), length=3, vocab_size=3)
+    with pytest.raises(InputError, match="length 3"):
+        Clones.create(tmp_path, tokenizer("a", "b"), length=4, vocab_size=3)
+    with pytest.raises(InputError, match="3 tokens each"):
+        Clones(tmp_path).add(Clone(name="short", tokens=TOKENS[:, :2]))
+    with pytest.raises(InputError, match="text, layers-2"):
+        Clones(tmp_path)["layers-9"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", "../text"),
+        ("name", ""),
+        ("tokens", torch.zeros(0, 3, dtype=torch.int64)),
+        ("tokens", torch.tensor([[-1]])),
+        ("layers", 0),
+        ("max_order", 0),
+        ("sweeps", -1),
+        ("acceptance", 1.5),
+        ("r_hat", float("nan")),
+        ("effective_sample_size", float("inf")),
+        ("bodies", 0.0),
+        ("sampler", 1),
+    ],
+)
+def test_what_a_clone_cannot_be(field: str, value: object) -> None:
+    with pytest.raises(InputError) as error:
+        Clone(**{"name": "text", "tokens": TOKENS, field: value})  # type: ignore[arg-type]
+    assert error.value.field == field

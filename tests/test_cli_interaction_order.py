@@ -1,0 +1,133 @@
+"""`trialogue interaction-order`: what it prints of models on clones, and one clear line for every bad input."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from trialogue import cli
+from trialogue.data import Clone, Clones
+from trialogue.models import Transformer, TransformerConfig
+from trialogue.randomness import generator
+from trialogue.training import TrainingConfig, packed_token_loss, save_model, train
+
+
+def batch(step: int, rows: int = 16) -> torch.Tensor:
+    """Each token is the one two before it, but for noise: its neighbours say nothing of it."""
+    draw = generator(step, "period")
+    tokens = torch.randint(0, 3, (rows, 6), generator=draw)
+    for place in range(2, 6):
+        same = torch.rand(rows, generator=draw) < 0.9
+        tokens[:, place] = torch.where(same, tokens[:, place - 2], tokens[:, place])
+    return tokens
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with clones, two checkpoints of a training, and a network that reads other tokens."""
+    folder = tmp_path_factory.mktemp("order")
+    own = Tokenizer(models.WordLevel({"a": 0, "b": 1, "c": 2}, unk_token="a"))
+    own.pre_tokenizer = pre_tokenizers.Whitespace()
+    clones = Clones.create(folder / "clones", own, length=6, vocab_size=3)
+    uniform = torch.randint(0, 3, (200, 6), generator=generator(0, "uniform"))
+    clones.add(Clone(name="independent", tokens=uniform, max_order=1, r_hat=1.36))
+    clones.add(Clone(name="text", tokens=batch(10_000, 200)))
+    model = Transformer(
+        TransformerConfig(vocab_size=3, layers=2, heads=2, width=16, mlp_width=32, max_length=6)
+    )
+    save_model(model, folder / "kept" / "step-0.safetensors")
+    config = TrainingConfig(steps=150, batch_size=16, learning_rate=1e-2, warmup_steps=10)
+    trained = train(model, batch, config, loss=packed_token_loss, progress=False).model
+    save_model(trained, folder / "kept" / "step-150.safetensors")
+    save_model(Transformer(TransformerConfig(vocab_size=5)), folder / "other.safetensors")
+    return folder
+
+
+def run(capfd: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    capfd.readouterr()
+    code = cli.main(["interaction-order", *map(str, words)])
+    return code, *capfd.readouterr()
+
+
+def test_a_training_is_followed(
+    place: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "140")
+    code, out, err = run(capfd, "--model", place / "kept", "--clones", place / "clones")
+    assert code == 0
+    assert "next token, nats per token" in out
+    assert "beyond order 1 at step 150" in out
+    assert "these have not mixed" in out
+    assert "independent (1.36)" in out
+    assert [line.rsplit("/")[-1] for line in err.splitlines()] == [
+        "step-0.safetensors",
+        "step-150.safetensors",
+    ]
+    figure = place / "clones" / "interaction-order.svg"
+    assert str(figure) in out
+    assert ElementTree.parse(figure).getroot().tag.endswith("svg")
+
+
+def test_all_numbers_are_printed_as_json(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    files = [place / "kept" / f"step-{step}.safetensors" for step in (150, 0)]
+    picture = place / "of both.png"
+    words = ("--model", *files, "--clones", place / "clones", "--rows", 1, "--json", "--figure", picture)
+    code, out, _ = run(capfd, *words)
+    assert code == 0
+    told = json.loads(out)
+    assert [(one["model"], one["clone"], one["step"]) for one in told["losses"]] == [
+        (str(file), clone, step)
+        for file, step in zip(files, (150, 0), strict=True)
+        for clone in ("independent", "text")
+    ]
+    assert all(one["error"] is None for one in told["losses"])  # of a single row
+    assert all(one["per"] == "token" and one["targets"] == 5 for one in told["losses"])
+    assert told["readings"][0]["gap"]["error"] is None
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_model_at_rest_is_a_column(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ("--model", place / "kept" / "step-0.safetensors", "--clones", place / "clones")
+    code, out, _ = run(capfd, *words)
+    assert code == 0
+    assert "accuracy" in out
+    assert "It tells no clone from the text" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("--model", "other.safetensors", "--clones", "clones"),
+            "were made with another tokenizer, of 3 tokens",
+        ),
+        (
+            ("--model", "kept", "--clones", "nowhere"),
+            "there is no such folder: make one with `trialogue clone`",
+        ),
+        (("--model", "clones", "--clones", "clones"), "neither a model (config.json) nor checkpoints"),
+        (("--model", "kept", "--clones", "clones", "--rows", "0"), "rows=0"),
+        (("--model", "kept", "--clones", "clones", "--share", "0"), "share=0.0"),
+        (("--model", "kept", "--clones", "clones", "--threads", "0"), "threads=0"),
+        (("--model", "kept", "--clones", "clones", "--device", "abacus"), "device='abacus'"),
+        (("--model", "kept", "--clones", "clones", "--figure", "order.pdf"), "ends in .svg or .png"),
+        (("--model", "kept", "--clones", "clones", "--figure", "no/where.svg"), "there is no folder no"),
+    ],
+)
+def test_bad_input_is_one_line(
+    words: tuple[str, ...],
+    message: str,
+    place: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(place)
+    code, out, err = run(capfd, *words)
+    last = err.splitlines()[-1]
+    assert code == 2
+    assert not out
+    assert last.startswith("trialogue: error: ")
+    assert message in last

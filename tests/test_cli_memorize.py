@@ -1,0 +1,144 @@
+"""`trialogue memorize`: a text becomes a model that the other commands open, and bad input one clear line."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from trialogue import cli
+from trialogue.data.corpus.corpus import Corpus
+from trialogue.data.corpus.ngrams import ngram_laws
+from trialogue.models.attention_only import AttentionOnly
+from trialogue.models.opening import open_pretrained
+from trialogue.randomness import generator
+from trialogue.training import load_model
+
+WORDS = [
+    "the cat sat on the mat",
+    "a dog ran to the hut",
+    "the dog sat",
+    "a cat ran on",
+    "he saw the red hat",
+]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):
+    """Run the command in a folder with a text."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("TRIALOGUE_HOME", str(tmp_path / "home"))
+    order = torch.randint(0, len(WORDS), (600,), generator=generator(0, "words")).tolist()
+    Path("text.txt").write_text("".join(WORDS[place] + ".\n" for place in order))
+
+    def called(*arguments: str) -> tuple[int, str, str]:
+        capfd.readouterr()
+        try:
+            code = cli.main([*arguments]) or 0
+        except SystemExit as exit_:
+            code = exit_.code
+        return code, *capfd.readouterr()
+
+    return called
+
+
+MEMORIZE = ("memorize", "--text", "text.txt", "--vocab-size", "262", "--width", "24", "--heads", "6")
+
+
+def test_the_plan_comes_before_the_work(run):
+    code, out, _ = run(*MEMORIZE)
+    assert code == 0
+    assert "168 features" in out
+    assert "nothing is built without --out DIR" in out
+    assert not Path("model").exists()
+
+
+def test_a_text_is_stored_and_generated_from(run):
+    code, out, err = run(*MEMORIZE, "--out", "model", "--json")
+    assert (code, "training a tokenizer" in err) == (0, True)
+    record = json.loads(out)
+    corpus = Corpus.open("text.txt", vocab_size=262, length=3)
+    laws = ngram_laws(corpus.train.flatten(), 2, 262, record["stored"])
+    model = load_model("model/model.safetensors", AttentionOnly)
+    assert torch.equal(model.contexts, laws.contexts)
+    targets = laws.log_probs(0.01)
+    answers = model.answers(laws.contexts)
+    assert record["kl"] == pytest.approx(
+        float(laws.prior @ (targets.exp() * (targets - answers)).sum(1)), abs=1e-9
+    )
+    assert record["share"] == laws.share
+    assert record["kl"] < 0.1
+    assert record["largest_error"] < 1e-6 < record["largest_error_float32"]
+    assert abs(record["test_loss"] - record["test_loss_table"]) < 0.1
+
+    generate = ("generate", "--model", "model", "--prompt", "the c", "--n", "4", "--max-new-tokens", "8")
+    code, out, err = run(
+        *generate, "--walk", "tokenwise-rejection", "--method", "mask", "--verifier", "regex:at[a-z ]*"
+    )
+    assert code == 0, err
+    texts = [json.loads(line)["text"] for line in out.splitlines()]
+    assert all(text.startswith("at") for text in texts)
+    code, out, err = run(*generate)
+    assert code == 0
+    assert run(*generate)[1].count('"accepted": true') == out.count('"accepted": true') == 4
+    opened = open_pretrained("model").load()
+    assert (opened.vocab_size, opened.tokenization.text(opened.tokenization.encode("the mat"))) == (
+        262,
+        "the mat",
+    )
+
+
+def test_ridge_regression_takes_more_contexts_than_features(run):
+    code, out, _ = run(
+        *MEMORIZE[:-1],
+        "2",
+        "--out",
+        "model",
+        "--json",
+        "--method",
+        "ridge",
+        "--contexts",
+        "40",
+        "--width",
+        "8",
+    )
+    record = json.loads(out)
+    assert code == 0
+    assert (record["features"], record["largest_error"]) == (24, None)
+    assert record["stored"] == 40
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("memorize",), "text=None: name what is to be memorized"),
+        (("memorize", "--text", "nothing.txt"), "text='nothing.txt': there is no such file"),
+        ((*MEMORIZE, "--context", "1"), "context=1: with one token of context attention is the identity"),
+        ((*MEMORIZE, "--contexts", "169"), "contexts=169: the features have rank 168"),
+        ((*MEMORIZE, "--vocab-size", "100"), "vocab_size=100: 256 bytes and the special tokens"),
+        ((*MEMORIZE, "--head-width", "25"), "head_width=25: use 1 to width=24"),
+        ((*MEMORIZE, "--smoothing", "0"), "smoothing=0.0"),
+        ((*MEMORIZE, "--out", "nowhere/model"), "out='nowhere/model': there is no folder nowhere"),
+        ((*MEMORIZE, "--walk", "ancestral"), "--walk"),
+    ],
+)
+def test_bad_input_is_one_line(run, arguments, line):
+    code, _, err = run(*arguments)
+    told = [each for each in err.splitlines() if each.startswith("trialogue: error")]
+    assert (code, len(told)) == (2, 1)
+    assert line in told[0]
+
+
+def test_a_short_prompt_and_a_damaged_folder_are_one_line(run):
+    assert run(*MEMORIZE, "--out", "model")[0] == 0
+    code, _, err = run("generate", "--model", "model", "--prompt", "t", "--n", "1", "--max-new-tokens", "2")
+    assert code == 2
+    assert "the model reads the last 2 tokens" in err
+    for option, value in (("--dtype", "bfloat16"), ("--weights", "int8")):
+        code, _, err = run("generate", "--model", "model", "--prompt", "the", "--n", "1", option, value)
+        assert (code, "leave it out" in err) == (2, True)
+    Path("model/model.safetensors").write_bytes(b"nothing")
+    code, _, err = run("generate", "--model", "model", "--prompt", "the", "--n", "1")
+    assert code == 2
+    assert "write it again with save_model" in err

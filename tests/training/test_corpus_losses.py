@@ -1,0 +1,179 @@
+"""Losses on corpora, against sums over all sequences and passes with one mask each."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from test_loop import RECIPE, batches, killed_before, network
+from torch import Tensor
+
+from trialogue.data import ManyBody, Table
+from trialogue.errors import InputError
+from trialogue.models import Transformer, TransformerConfig
+from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.oracles import Autoregressive, whole_sequences
+from trialogue.randomness import generator
+from trialogue.training import (
+    CorpusLosses,
+    corpus_losses,
+    corpus_score,
+    packed_token_loss,
+    token_scores,
+    train,
+)
+
+LAW = ManyBody.random(sites=4, vocab_size=3, order=3, rank=5, scale=2.0, seed=2)
+TOKENS = whole_sequences(3, 4)[::7]
+
+
+def expected(tokens: Tensor, first: int, given: Callable[[int], list[int]]) -> tuple[Tensor, Tensor]:
+    """Losses and hits of `LAW` at sites from `first` on given those of `given(site)`, by sums over all sequences."""
+    states = whole_sequences(3, 4)
+    weights = (-LAW.energy(states)).softmax(0)
+    losses, right = (
+        torch.zeros(tokens.shape, dtype=torch.float64),
+        torch.zeros(tokens.shape, dtype=torch.bool),
+    )
+    for row, sequence in enumerate(tokens):
+        for site in range(first, 4):
+            alike = (states[:, given(site)] == sequence[given(site)]).all(1)
+            law = torch.stack([weights[alike & (states[:, site] == value)].sum() for value in range(3)])
+            losses[row, site] = -(law[sequence[site]] / law.sum()).log()
+            right[row, site] = law.argmax() == sequence[site]
+    return losses, right
+
+
+def others(site: int) -> list[int]:
+    return [other for other in range(4) if other != site]
+
+
+def before(site: int) -> list[int]:
+    return list(range(site))
+
+
+def test_a_masked_law_costs_what_its_conditionals_do() -> None:
+    losses, right = expected(TOKENS, 0, others)
+    scores = token_scores(LAW, TOKENS)
+    torch.testing.assert_close(scores.losses, losses, rtol=1e-11, atol=1e-11)
+    assert torch.equal(scores.right, right)
+    assert scores.asked.all()
+    whole = scores.whole()
+    assert whole.loss == pytest.approx(losses.mean().item(), abs=1e-12)
+    assert whole.accuracy == pytest.approx(right.double().mean().item(), abs=1e-12)
+    assert whole.targets == TOKENS.numel()
+    assert whole.error == pytest.approx(losses.mean(1).std().item() / math.sqrt(len(TOKENS)), rel=1e-9)
+    # Asked about one by one, the answers are the same; others are not counted.
+    asked = torch.rand(TOKENS.shape, generator=generator(0, "asked")) < 0.5
+    some = token_scores(LAW, TOKENS, asked)
+    assert torch.equal(some.asked, asked)
+    assert some.whole().loss == pytest.approx(losses[asked].mean().item(), abs=1e-11)
+
+
+def test_a_causal_law_costs_what_its_conditionals_do_but_for_the_first_token() -> None:
+    joint = (-LAW.energy(whole_sequences(3, 4))).softmax(0).view(3, 3, 3, 3)
+    losses, right = expected(TOKENS, 1, before)
+    scores = token_scores(Table(joint.numpy()), TOKENS)
+    assert scores.asked.sum(0).tolist() == [0, *[len(TOKENS)] * 3]
+    torch.testing.assert_close(scores.losses, losses, rtol=1e-11, atol=1e-11)
+    assert torch.equal(scores.right, right)
+
+
+def test_a_transformer_is_asked_in_one_pass_as_it_is_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Transformer(TransformerConfig(vocab_size=3, max_length=6), seed=3).eval()
+    tokens = batches(0)
+    whole = token_scores(model, tokens)
+    asked = corpus_losses.next_token_scores(corpus_losses._answers(model), model.vocab_size, tokens)
+    torch.testing.assert_close(whole.losses, asked.losses, rtol=1e-5, atol=1e-5)
+    assert isinstance(model, Autoregressive)
+    monkeypatch.setattr(corpus_losses, "_ENTRIES_AT_ONCE", 1)  # one row at a time
+    torch.testing.assert_close(token_scores(model, tokens).losses, whole.losses, rtol=1e-5, atol=1e-5)
+    # Packed rows have one target more: the first, given nothing but BOS.
+    first = model(torch.full((1, 1), model.bos)).log_softmax(-1)[0, 0, tokens[:, 0]]
+    mean = (whole.losses.sum() - first.double().sum()) / tokens.numel()
+    assert packed_token_loss(model, tokens).item() == pytest.approx(mean.item(), abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["transformer", "factored"])
+def test_each_masked_token_is_in_a_copy_of_its_own(kind: str) -> None:
+    shape = TransformerConfig(vocab_size=3, max_length=6, causal=False)
+    factored = FactoredAttentionConfig(vocab_size=3, sites=6, layers=2)
+    model = Transformer(shape, 1).eval() if kind == "transformer" else FactoredAttention(factored, 1)
+    tokens = batches(1)
+    scores = token_scores(model, tokens)
+    for row in range(len(tokens)):
+        for site in range(6):
+            inputs = tokens[row : row + 1].clone()
+            inputs[0, site] = model.mask
+            if isinstance(model, Transformer):
+                logits = model(inputs)[0, site, :3]
+            else:
+                logits = model.logits(inputs, torch.tensor([site]))[0]
+            loss = -logits.log_softmax(-1)[tokens[row, site]].item()
+            assert scores.losses[row, site].item() == pytest.approx(loss, abs=1e-5)
+    together = (
+        model.log_probs(tokens, torch.ones_like(tokens, dtype=torch.bool)) if kind == "factored" else None
+    )
+    if together is not None:  # what one mask for all sites would have given
+        wrong = -together.gather(-1, tokens[..., None])[..., 0]
+        assert (wrong - scores.losses).abs().max() > 1e-3
+
+
+def test_a_share_of_the_tokens_is_the_same_every_time() -> None:
+    tokens = TOKENS.repeat(3, 1)
+    one, again = corpus_score(LAW, tokens, 0.5, 1), corpus_score(LAW, tokens, 0.5, 1)
+    assert one == again
+    assert one.targets == tokens.numel() // 2
+    assert one != corpus_score(LAW, tokens, 0.5, 2)
+    assert one.loss == pytest.approx(corpus_score(LAW, tokens).loss, abs=6 * one.error)
+
+
+def test_losses_are_followed_through_a_training(tmp_path: Path) -> None:
+    corpora = {"seen": batches(0), "uniform": torch.randint(0, 3, (8, 6), generator=generator(0, "uniform"))}
+
+    def follow(name: str, of: Callable[[int], Tensor] = batches) -> CorpusLosses:
+        losses = CorpusLosses(corpora, (0, 1, 5, 13, 20), path=tmp_path / f"{name}.jsonl")
+        folder = tmp_path / name
+        train(network(), of, RECIPE, progress=False, checkpoint_dir=folder, observer=losses)
+        return losses
+
+    whole = follow("whole")
+    assert [(row["step"], row["corpus"]) for row in whole.rows] == [
+        (step, corpus) for step in (0, 1, 5, 13, 20) for corpus in corpora
+    ]
+    model = train(network(), batches, RECIPE, progress=False).model
+    assert whole.rows[-2]["loss"] == corpus_score(model, corpora["seen"]).loss
+    with pytest.raises(SystemExit):
+        follow("killed", killed_before(14))
+    # Killed past the checkpoint of step 12, it has told of step 13 already, and will again.
+    assert json.loads((tmp_path / "killed.jsonl").read_text().splitlines()[-1])["step"] == 13
+    assert follow("killed").rows == whole.rows
+    assert (tmp_path / "killed.jsonl").read_text() == (tmp_path / "whole.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("tokens", lambda: corpus_score(LAW, torch.tensor([[0, 1, 2, 3]]))),
+        ("tokens", lambda: corpus_score(network(), torch.tensor([[3, 0]]))),
+        ("tokens", lambda: corpus_score(network(), torch.tensor([[0], [1]]))),
+        ("tokens", lambda: corpus_score(LAW, torch.zeros(0, 4))),
+        ("tokens", lambda: token_scores(LAW, TOKENS, torch.zeros_like(TOKENS, dtype=torch.bool)).whole()),
+        ("asked", lambda: token_scores(LAW, TOKENS, torch.ones(1, 4, dtype=torch.bool))),
+        ("share", lambda: corpus_score(LAW, TOKENS, 0.0)),
+        ("model", lambda: corpus_score(torch.nn.Linear(2, 2), TOKENS)),
+    ],
+)
+def test_bad_input_is_named(field: str, call: Callable[[], object]) -> None:
+    with pytest.raises(InputError) as error:
+        call()
+    assert error.value.field == field
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "losses.jsonl"
+    path.write_text("no losses\n")
+    with pytest.raises(InputError, match="holds no losses of a training"):
+        CorpusLosses({"text": TOKENS}, (0,), path=path)
