@@ -102,7 +102,6 @@ _POINTS = {
     "first leaf, noisy values": ("first leaf of VGB, values off by 2", COLORS[4], "right"),
     "first leaf, verdicts": ("first leaf of VGB, verdicts", COLORS[4], "right"),
     "first leaf by blocks, verdicts": ("the same, by blocks of 2", COLORS[4], "right"),
-    "long run, verdicts": ("VGB in the long run,\nverdicts", COLORS[4], "above"),
     "action level, exact values": ("action level, exact values", GOOD, "left"),
     "first leaf with momentum, verdicts": ("VGB with momentum 1,\nverdicts", GOOD, "above"),
     "rejection": ("rejection", GOOD, "right"),

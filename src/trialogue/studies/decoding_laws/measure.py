@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trialogue.inference import Ancestral, NoisyValues, truncated
-from trialogue.inference.laws import exact_law, kullback_leibler, target_law, total_variation
+from trialogue.inference.laws import exact_law, target_law, total_variation
 from trialogue.inference.verifiers.function import VerifierLike
 from trialogue.ledger import Part
 from trialogue.oracles import Autoregressive
@@ -20,7 +20,7 @@ from trialogue.studies.decoding_laws.laws import (
     weighted_law,
 )
 from trialogue.studies.decoding_laws.rules import EXACT, MASK, NOISY, RULES, TEMPERATURE, VERDICTS
-from trialogue.studies.decoding_laws.tasks import LADDER, MARKOV, UNIFORM, Task, oracle_of
+from trialogue.studies.decoding_laws.tasks import HIDDEN, LADDER, Task, drawn_oracle, uniform_oracle
 from trialogue.studies.decoding_laws.verdicts import shown
 from trialogue.theory.value_guided import exact_values
 
@@ -30,43 +30,52 @@ Rows = Iterator[dict[str, Any]]
 def parts(config: Config) -> list[Part]:
     """One per drawn oracle, and one with uniform oracles."""
     drawn = [
-        Part(
-            f"{MARKOV}-{seed}",
-            partial(_measured, config, MARKOV, seed),
-            columns={"seed": seed, "oracle": MARKOV},
-        )
-        for seed in config.seeds
+        Part(f"oracle-{seed}", partial(_drawn, config, seed), columns={"seed": seed}) for seed in config.seeds
     ]
-    uniform = partial(_measured, config, UNIFORM, 0)
-    return [*drawn, Part(UNIFORM, uniform, columns={"oracle": UNIFORM})]
+    return [*drawn, Part("uniform", partial(_uniform, config))]
 
 
-def _measured(config: Config, kind: str, seed: int, _: Path) -> Rows:
+def _tasks(config: Config) -> Iterator[tuple[Task, dict[str, Any]]]:
+    """The tasks, and the columns that say which."""
     for family in LADDER:
         if family.name in config.families:
             for task in family.tasks():
-                oracle = oracle_of(task, kind, seed, config.concentration)
-                place = {"family": family.name, "length": task.length}
-                for row in measure_task(config, task, oracle, seed):
-                    yield {**row, **place}
+                yield task, {"family": family.name, "length": task.length}
+
+
+def _drawn(config: Config, seed: int, _: Path) -> Rows:
+    for task, place in _tasks(config):
+        oracle = drawn_oracle(task, seed, config.concentration)
+        for row in measure_task(config, task, oracle, seed):
+            yield {**row, **place}
+
+
+def _uniform(config: Config, _: Path) -> Rows:
+    """Masked decoding of oracles that give all tokens one probability."""
+    for task, place in _tasks(config):
+        if task.family.name != HIDDEN:
+            oracle = uniform_oracle(task)
+            masked = exact_law(RULES[MASK].walk, oracle, task).probabilities
+            variation = total_variation(masked, target_law(oracle, task))
+            yield {"kind": "uniform", "variation": variation, **place}
 
 
 def measure_task(config: Config, task: Task, oracle: Autoregressive, seed: int) -> Rows:
     """A row of what the rule of the task shows, and one per decoding rule."""
-    yield {"kind": "task", "valid": len(task.valid), **shown(oracle, task)._asdict()}
+    yield {"kind": "task", **shown(oracle, task)._asdict()}
     free, restricted = exact_law(Ancestral(), oracle), target_law(oracle, task)
     tempered = target_law(truncated(oracle, temperature=TEMPERATURE), task)
     exact = exact_values(oracle, task)
     noisy = NoisyValues(exact, config.error, seed=seed)
     guides: dict[str, VerifierLike] = {VERDICTS: task, EXACT: exact, NOISY: noisy}
     for name, rule in RULES.items():
-        if not rule.slow or seed in config.slow_seeds:
-            guide = None if rule.walk.uses == "nothing" else guides[rule.guide]
-            law = exact_law(rule.walk, truncated(oracle, **rule.cut) if rule.cut else oracle, guide)
-            given = law.probabilities
-            believed = believed_law(rule.believed, free.probabilities, restricted, tempered, given)
-            none, weights = law.failed + law.never_halts, law.weights if rule.walk.weighted else None
-            yield _row(name, given, believed, restricted, law.expected_queries, none, weights)
+        guide = None if rule.walk.uses == "nothing" else guides[rule.guide]
+        law = exact_law(rule.walk, truncated(oracle, **rule.cut) if rule.cut else oracle, guide)
+        given = law.probabilities
+        believed = believed_law(rule.believed, free.probabilities, restricted, tempered, given)
+        weights = law.weights if rule.walk.weighted else None
+        none = law.failed + law.never_halts
+        yield _row(name, given, believed, restricted, law.expected_queries, none, weights)
     for number in config.candidates:
         best = best_of_law(free.probabilities, restricted, number)
         queries = number * free.expected_queries
@@ -90,18 +99,16 @@ def _row(
     """Numbers of one rule; None for what is infinite, and for what there is not.
 
     `variation` is the total variation to the believed law, None where a cut leaves no valid output to believe in.
-    `restricted` is that to the restricted law, `weighted` that of outputs drawn by weight among infinitely many, None
-    of rules without weights. `divergence` is KL(believed, law) in nats. `invalid` is the probability of an output that
-    breaks the rule, `none` that of no output.
+    `weighted` is that of outputs drawn by weight among infinitely many, None of rules without weights. `restricted` is
+    the total variation to the restricted law. `invalid` is the probability of an output that breaks the rule, `none`
+    that of no output. `queries` is what a run is expected to take.
     """
-    divergence = kullback_leibler(believed, given) if believed else math.inf
     return {
         "kind": "rule",
         "rule": rule,
         "variation": total_variation(given, believed) if believed else None,
         "restricted": total_variation(given, restricted),
-        "weighted": None if weights is None else total_variation(normalised(weights), restricted),
-        "divergence": divergence if math.isfinite(divergence) else None,
+        "weighted": total_variation(normalised(weights), believed) if weights and believed else None,
         "invalid": math.fsum(p for x, p in given.items() if x not in restricted),
         "none": none,
         "queries": queries if math.isfinite(queries) else None,

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from trialogue.ledger import Quantity, Replication, Rows
 from trialogue.ledger.claims.extremes import RESOLVED
 from trialogue.studies.decoding_laws.rules import MASK, NO_RULE
-from trialogue.studies.decoding_laws.tasks import HIDDEN, MARKOV
+from trialogue.studies.decoding_laws.tasks import HIDDEN
 from trialogue.studies.decoding_laws.verdicts import Shown
 
 oracles = Replication("draw", "seeds")
@@ -21,8 +21,8 @@ _DIGITS = 9
 """Decimals to which tasks are ranked: what is equal but for rounding is a tie."""
 
 
-def _ladder(rows: Rows, kind: str, oracle: str = MARKOV, **values: object) -> DataFrame:
-    table = rows.where(kind, oracle=oracle, **values)
+def _ladder(rows: Rows, kind: str, **values: object) -> DataFrame:
+    table = rows.where(kind, **values)
     return table[table.family != HIDDEN]
 
 
@@ -36,7 +36,7 @@ def decoded(rows: Rows, rule: str, column: str = "variation") -> "Series[float]"
 @oracles
 def on_task(rows: Rows, rule: str, family: str, length: int, column: str = "variation") -> "Series[float]":
     """A number of a decoding rule on one task."""
-    table = rows.where("rule", oracle=MARKOV, rule=rule, family=family, length=length)
+    table = rows.where("rule", rule=rule, family=family, length=length)
     return resolved(table[column]).groupby(table.seed).mean()
 
 
@@ -47,7 +47,7 @@ def resolved(numbers: "Series[float]") -> "Series[float]":
 
 @oracles
 def _price(rows: Rows, rule: str) -> "Series[float]":
-    """Expected queries of an output over those of one that nothing rules, geometric mean over tasks."""
+    """Expected queries of a run over those of one that nothing rules, geometric mean over tasks."""
     table = _ladder(rows, "rule").set_index(["seed", *TASK])[["rule", "queries"]]
     asked, free = (table[table.rule == name].queries.astype(float) for name in (rule, NO_RULE))
     if asked.empty:
@@ -57,7 +57,7 @@ def _price(rows: Rows, rule: str) -> "Series[float]":
 
 
 def price(rule: str) -> Quantity:
-    """Expected queries of an output over those of one that nothing rules: geometric means, of outputs that come."""
+    """Expected queries of a run over those of one that nothing rules: geometric means over tasks where runs end."""
     return _price(rule).as_ratio()
 
 
@@ -95,7 +95,7 @@ class ShownTask(NamedTuple):
 
 def shown_tasks(rows: Rows, hidden: bool = True) -> list[ShownTask]:
     """The tasks in the order of their spread; where `hidden`, those of the hidden string as well, last."""
-    table, tasks = rows.where("task", oracle=MARKOV), []
+    table, tasks = rows["task"], []
     for family in table.family.unique().tolist():
         for length in table[table.family == family].length.unique().tolist():
             means = table[(table.family == family) & (table.length == length)][list(Shown._fields)].mean()

@@ -11,10 +11,8 @@ from trialogue.inference import (
     BlockValueGuided,
     Rejection,
     SequentialMonteCarlo,
-    StationaryValueGuided,
     TokenwiseRejection,
     ValueGuided,
-    WeightedRejection,
 )
 from trialogue.inference.walks.walk import Walk
 
@@ -48,8 +46,7 @@ class Rule:
 
     `believed` is the law that it is held against: the model's law p given that an output is valid; that with p(x)^(1/T)
     in place of p(x), or with the law of the model at temperature T; or given too that all tokens are within the cut.
-    `exact` says that it is proved to sample that, `slow` that it has so many states or branches that its law is
-    computed for a few oracles only.
+    `exact` says that it is proved to sample that, `weighs` that its outputs, drawn by their weights, are proved to.
     """
 
     walk: Walk[Any]
@@ -57,7 +54,7 @@ class Rule:
     guide: Guide = VERDICTS
     cut: Cut = field(default_factory=Cut)
     exact: bool = False
-    slow: bool = False
+    weighs: bool = False
 
 
 NO_RULE, REJECTION, MASK = "no rule", "rejection", "mask"
@@ -65,14 +62,12 @@ RULES: dict[str, Rule] = {
     NO_RULE: Rule(Ancestral()),
     REJECTION: Rule(Rejection(), exact=True),
     "tokenwise rejection": Rule(TokenwiseRejection()),
-    MASK: Rule(TokenwiseRejection("mask")),
-    "weighted rejection": Rule(WeightedRejection(), slow=True),
+    MASK: Rule(TokenwiseRejection("mask"), weighs=True),
     "backtracking": Rule(Backtracking(QUOTA, STRIDE)),
     "backtracking, as released": Rule(Backtracking.released(QUOTA, STRIDE)),
     "backtracking, redo sampled": Rule(Backtracking(QUOTA, STRIDE, argmax_redo=False)),
     "block best of 2": Rule(BlockBestOfN(2, block_tokens=BLOCK)),
-    "particles, 2": Rule(SequentialMonteCarlo(2, 1.0, "mask")),
-    "particles, 3": Rule(SequentialMonteCarlo(3, 1.0, "mask"), slow=True),
+    "particles, 2": Rule(SequentialMonteCarlo(2, 1.0, "mask"), weighs=True),
     "action level, exact values": Rule(ActionLevel(), guide=EXACT, exact=True),
     "action level, noisy values": Rule(ActionLevel(), guide=NOISY),
     "first leaf, verdicts": Rule(ValueGuided(lazy=False)),
@@ -80,16 +75,16 @@ RULES: dict[str, Rule] = {
     "first leaf, noisy values": Rule(ValueGuided(lazy=False), guide=NOISY),
     "first leaf with momentum, verdicts": Rule(ValueGuided(lazy=False, momentum=1.0), exact=True),
     "first leaf by blocks, verdicts": Rule(BlockValueGuided(2, BLOCK)),
-    "long run, verdicts": Rule(StationaryValueGuided(), slow=True),
-    "long run, noisy values": Rule(StationaryValueGuided(), guide=NOISY, slow=True),
     "temperature, rejection": Rule(Rejection(), SHARPENED, cut={"temperature": TEMPERATURE}),
-    "temperature, mask": Rule(TokenwiseRejection("mask"), TEMPERED, cut={"temperature": TEMPERATURE}),
+    "temperature, mask": Rule(
+        TokenwiseRejection("mask"), TEMPERED, cut={"temperature": TEMPERATURE}, weighs=True
+    ),
     "top-p, rejection": Rule(Rejection(), KEPT, cut={"top_p": TOP_P}),
     "top-p, then mask": Rule(TokenwiseRejection("mask", mask_first=False), KEPT, cut={"top_p": TOP_P}),
-    "mask, then top-p": Rule(TokenwiseRejection("mask"), KEPT, cut={"top_p": TOP_P}),
+    "mask, then top-p": Rule(TokenwiseRejection("mask"), KEPT, cut={"top_p": TOP_P}, weighs=True),
     "top-k, rejection": Rule(Rejection(), KEPT, cut={"top_k": TOP_K}),
     "top-k, then mask": Rule(TokenwiseRejection("mask", mask_first=False), KEPT, cut={"top_k": TOP_K}),
-    "mask, then top-k": Rule(TokenwiseRejection("mask"), KEPT, cut={"top_k": TOP_K}),
+    "mask, then top-k": Rule(TokenwiseRejection("mask"), KEPT, cut={"top_k": TOP_K}, weighs=True),
     "greedy": Rule(Ancestral(), LIKELIEST_OF_ALL, cut={"temperature": 0.0}),
     "greedy, mask": Rule(TokenwiseRejection("mask"), LIKELIEST, cut={"temperature": 0.0}),
 }

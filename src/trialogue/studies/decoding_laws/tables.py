@@ -3,7 +3,6 @@
 from trialogue.ledger import Cells, ResultTable, Rows
 from trialogue.studies.decoding_laws.quantities import TASK, decoded, on_task, price, resolved, shown_tasks
 from trialogue.studies.decoding_laws.rules import MASK, RESTRICTED, RULES
-from trialogue.studies.decoding_laws.tasks import UNIFORM
 
 
 def _rules(rows: Rows) -> list[str]:
@@ -20,9 +19,7 @@ def _rules_table(rows: Rows) -> Cells:
             "believed": _believed(rule),
             "total variation to it": decoded(rule),
             "to the restricted law": decoded(rule, "restricted"),
-            "weighted": decoded(rule, "weighted")
-            if rows.where("rule", rule=rule).weighted.notna().any()
-            else None,
+            "weighted": decoded(rule, "weighted") if decoded(rule, "weighted")(rows).notna().any() else None,
             "invalid output": decoded(rule, "invalid"),
             "no output": decoded(rule, "none"),
             "queries": price(rule),
@@ -32,11 +29,11 @@ def _rules_table(rows: Rows) -> Cells:
 
 
 def _tasks_table(rows: Rows) -> Cells:
-    uniform = rows.where("rule", rule=MASK, oracle=UNIFORM).set_index(TASK).variation
+    uniform = resolved(rows["uniform"].set_index(TASK).variation)
     return {
         task.name: {
             "mask": on_task(MASK, task.family, task.length),
-            "mask, uniform oracle": float(resolved(uniform).loc[(task.family, task.length)]),
+            "mask, uniform oracle": uniform.get((task.family, task.length)),
             "probability of the rule": task.shown.mass,
             "lateness": task.shown.lateness,
             "swing": task.shown.swing,
@@ -53,9 +50,9 @@ TABLES = (
         source="ours",
         cells=_rules_table,
         rows_are="decoding rule",
-        note="means over the tasks of the ladder, ± one standard deviation over oracles. Queries: of an output over "
-        "those of one that nothing rules, geometric means over the tasks where an output comes. Weighted: outputs "
-        "drawn by their weights among infinitely many, against the restricted law",
+        note="means over the tasks of the ladder, ± one standard deviation over oracles. Queries: of a run over those "
+        "of one that nothing rules, geometric means over the tasks where runs end. Weighted: outputs drawn by their "
+        "weights among infinitely many, against what is believed",
     ),
     ResultTable(
         title="The ladder",
@@ -63,6 +60,6 @@ TABLES = (
         cells=_tasks_table,
         rows_are="rule and length",
         note="total variation of masked decoding, with drawn and with uniform oracles, and what the task shows of "
-        "itself: means over drawn oracles. The last two are of the hidden string",
+        "itself: means over drawn oracles. The hidden string has an oracle of its own",
     ),
 )

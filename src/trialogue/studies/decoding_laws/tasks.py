@@ -11,7 +11,6 @@ from trialogue.oracles import Autoregressive
 from trialogue.randomness import numpy_generator
 
 Prefix = tuple[int, ...]
-MARKOV, UNIFORM = "Markov", "uniform"
 HIDDEN = "hidden string"
 
 
@@ -95,22 +94,26 @@ LADDER = (
 """Families of rules. Of the last the oracle is that of Theorem 3.1.1: one valid string can occur."""
 
 
-def oracle_of(task: Task, kind: str, seed: int, concentration: float) -> Autoregressive:
-    """The oracle of a task: what is drawn of it is drawn by `seed`.
+def drawn_oracle(task: Task, seed: int, concentration: float) -> Autoregressive:
+    """The oracle of a task that `seed` draws.
 
-    A Markov one has a law of the next token for each last token, drawn from the Dirichlet law of this `concentration`.
+    It has a law of the next token for each last token, drawn from the Dirichlet law of this `concentration`.
     """
     if task.family.name == HIDDEN:
         return HiddenString(
             numpy_generator(seed, "hidden", task.length).integers(0, 2, task.length - 1).tolist()
         )
-    size = len(task.family.tokens)
-    if kind == UNIFORM:
-        return Table(lambda _: [1.0] * size, size, eos=task.eos, max_length=task.length)
 
     def law(prefix: Prefix) -> list[float]:
         draw = numpy_generator(seed, "law", task.family.name, prefix)
         probabilities: list[float] = draw.dirichlet([concentration] * size).tolist()
         return probabilities
 
+    size = len(task.family.tokens)
     return Table(law, size, eos=task.eos, max_length=task.length, memory=1)
+
+
+def uniform_oracle(task: Task) -> Autoregressive:
+    """The oracle that gives all tokens one probability."""
+    size = len(task.family.tokens)
+    return Table(lambda _: [1.0] * size, size, eos=task.eos, max_length=task.length)

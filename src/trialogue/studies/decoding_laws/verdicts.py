@@ -13,6 +13,7 @@ import numpy as np
 from trialogue.inference.laws import prefix_tree
 from trialogue.oracles import Autoregressive
 from trialogue.studies.decoding_laws.tasks import Task
+from trialogue.theory.value_guided.expected_outcomes import tree_values
 
 
 class Shown(NamedTuple):
@@ -36,12 +37,9 @@ class Shown(NamedTuple):
 def shown(oracle: Autoregressive, task: Task) -> Shown:
     """How the rule of `task` shows itself on `oracle`."""
     tree = prefix_tree(oracle, viable=task)
-    parent, child = tree.parent[1:], np.arange(1, len(tree.prefixes))
+    parent = tree.parent[1:]
     conditional = np.exp(tree.log_probs[1:] - tree.log_probs[parent])
-    value = np.where(tree.leaf, 1.0, 0.0)
-    for node in reversed(child.tolist()):
-        value[tree.parent[node]] += conditional[node - 1] * value[node]
-    size = len(value)
+    value, size = tree_values(tree, task), len(tree.prefixes)
     allowed = np.bincount(parent, conditional, size)
     inner, mean, spread = allowed > 0, np.zeros(size), np.zeros(size)
     mean[inner] = value[inner] / allowed[inner]
