@@ -2,9 +2,10 @@
 
 Small rules on small oracles: ten families of rules, from one that shows its verdict at the first token to one that
 shows it at the last, at two lengths of up to eight tokens each. Oracles are Markov chains whose laws of the next token
-are drawn at random, and uniform ones. What every decoding rule samples, and the queries that an output takes, come from
-every branch of the walk's own step; those of the best of n and of a draw by weight among n masked outputs from closed
-forms. Nothing is sampled but the oracles.
+are drawn at random; masked decoding is held against uniform ones as well. What every decoding rule samples, and the
+queries that a run takes, come from every branch of the walk's own step; those of the best of n and of a draw by weight
+among n masked outputs from closed forms. Nothing is sampled but the oracles. Queries are those of walks that remember
+no node.
 
 All claims are ours. The law that users believe in is stated with each rule: the model's law given that the rule holds;
 the same with p(x)^(1/T), or at temperature T, in place of p(x); the same on outputs within the cut; the likeliest

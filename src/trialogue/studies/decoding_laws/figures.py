@@ -81,7 +81,7 @@ def _draw_costs(rows: Rows) -> Drawing:
             ha=align,
         )
     axes.set(xscale="log", yscale="log", xlim=(0.2, 170), ylim=(_LEAST * 0.8, 1.1))
-    axes.set(xlabel="queries an output, over those of one that nothing rules")
+    axes.set(xlabel="queries a run, over those of one that nothing rules")
     ticks = [0.01, 0.03, 0.1, 0.3, 1]
     axes.set_yticks([_LEAST, *ticks], ["exact", *map(str, ticks)])
     axes.minorticks_off()
@@ -202,29 +202,29 @@ FIGURES = (
     Figure(
         name="distance-and-queries",
         caption="What a decoding rule is worth: how far its outputs are from the model's law given the rule, and how "
-        "many queries an output takes, in units of an output that nothing rules; means over the tasks of the ladder "
-        "and over drawn oracles, all exact. Stars are exact rules.",
+        "many queries a run takes, in units of one that nothing rules, remembering no node; means over the tasks of "
+        "the ladder and over drawn oracles, all exact. Stars are exact rules.",
         draw=_draw_costs,
     ),
     Figure(
         name="ladder",
         caption="Task by task, in the order of how unlike the allowed tokens are in the probability that something "
-        "valid comes of them; the hidden string, which no verifier helps with, last. Bars: one deviation over oracles.",
+        "valid comes of them; the hidden string last. Bars: one deviation over oracles.",
         draw=_draw_ladder,
     ),
     Figure(
         name="what-orders-the-ladder",
-        caption="What tells how far masked decoding will be. Neither when the rule shows its verdict, nor how rare "
-        "valid outputs are: only how unlike the tokens are that the mask leaves. Points are tasks, means over oracles; "
-        "correlations are means over oracles, ± one deviation.",
+        caption="What tells how far masked decoding will be: when the rule shows its verdict, how rare valid outputs "
+        "are, how much the probability of something valid moves, or how unlike the tokens are in it that the mask "
+        "leaves. Points are tasks, means over oracles; correlations are means over oracles, ± one deviation.",
         draw=_draw_order,
     ),
     Figure(
         name="cuts",
         caption="Temperature, top-p, top-k and greedy decoding against what their users believe: whole outputs at "
         "temperature 0.7; the law of the tempered model given the rule; the model's law on valid outputs within the "
-        "cut; the likeliest output. Cuts that reject until valid are nearly right where they leave an output; masks "
-        "are what errs. Bars: one deviation over oracles.",
+        "cut; the likeliest output. Distances are means over the tasks where a cut leaves a valid output. Bars: one "
+        "deviation over oracles.",
         draw=_draw_cuts,
     ),
 )

@@ -1,6 +1,6 @@
-"""Quantities of the study: per drawn oracle, means over the tasks of the ladder that the oracle can do.
+"""Quantities of the study: per drawn oracle, means over the tasks of the ladder.
 
-The hidden string stands apart: no rule that knows the rule and not the oracle gives it.
+The hidden string stands apart: its oracle is made for the rule, not drawn as the others are.
 """
 
 import math
@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from trialogue.ledger import Quantity, Replication, Rows
 from trialogue.ledger.claims.extremes import RESOLVED
 from trialogue.studies.decoding_laws.rules import MASK, NO_RULE
-from trialogue.studies.decoding_laws.tasks import HIDDEN
+from trialogue.studies.decoding_laws.tasks import HIDDEN, VARYING
 from trialogue.studies.decoding_laws.verdicts import Shown
 
 oracles = Replication("draw", "seeds")
@@ -34,6 +34,14 @@ def decoded(rows: Rows, rule: str, column: str = "variation") -> "Series[float]"
 
 
 @oracles
+def at_varying_lengths(rows: Rows, rule: str) -> "Series[float]":
+    """The total variation of a decoding rule to the believed law on the tasks whose outputs have no one length."""
+    table = _ladder(rows, "rule", rule=rule)
+    table = table[table.family.isin(VARYING)]
+    return resolved(table.variation).groupby(table.seed).mean()
+
+
+@oracles
 def on_task(rows: Rows, rule: str, family: str, length: int, column: str = "variation") -> "Series[float]":
     """A number of a decoding rule on one task."""
     table = rows.where("rule", rule=rule, family=family, length=length)
@@ -46,7 +54,7 @@ def resolved(numbers: "Series[float]") -> "Series[float]":
 
 
 @oracles
-def _price(rows: Rows, rule: str) -> "Series[float]":
+def queries(rows: Rows, rule: str) -> "Series[float]":
     """Expected queries of a run over those of one that nothing rules, geometric mean over tasks."""
     table = _ladder(rows, "rule").set_index(["seed", *TASK])[["rule", "queries"]]
     asked, free = (table[table.rule == name].queries.astype(float) for name in (rule, NO_RULE))
@@ -58,7 +66,7 @@ def _price(rows: Rows, rule: str) -> "Series[float]":
 
 def price(rule: str) -> Quantity:
     """Expected queries of a run over those of one that nothing rules: geometric means over tasks where runs end."""
-    return _price(rule).as_ratio()
+    return queries(rule).as_ratio()
 
 
 @oracles

@@ -92,6 +92,8 @@ LADDER = (
     Family(HIDDEN, "01", (3, 6), lambda text: _digits(text) % 2 == 0),
 )
 """Families of rules. Of the last the oracle is that of Theorem 3.1.1: one valid string can occur."""
+VARYING = [family.name for family in LADDER if family.ends]
+"""Those whose valid strings have no one length."""
 
 
 def drawn_oracle(task: Task, seed: int, concentration: float) -> Autoregressive:
