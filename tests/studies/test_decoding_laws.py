@@ -18,7 +18,15 @@ from trialogue.studies.decoding_laws.claims import CLAIMS
 from trialogue.studies.decoding_laws.config import PRESETS, Config
 from trialogue.studies.decoding_laws.laws import believed_law, best_of_law, weighted_law
 from trialogue.studies.decoding_laws.measure import measure_task
-from trialogue.studies.decoding_laws.quantities import decoded, growth, on_task, order, price, shown_tasks
+from trialogue.studies.decoding_laws.quantities import (
+    at_varying_lengths,
+    decoded,
+    growth,
+    on_task,
+    order,
+    price,
+    shown_tasks,
+)
 from trialogue.studies.decoding_laws.rules import (
     KEPT,
     LIKELIEST,
@@ -255,6 +263,9 @@ def test_quantities_of_known_rows() -> None:
     assert all(isna(number) for number in price("rejection")(rows))
     assert price("nothing")(rows).empty
     assert on_task("mask", "a", 4)(rows).tolist() == [0.4, 0.2]
+    assert at_varying_lengths("mask")(rows).empty
+    varying = Rows([{**each, "family": "JSON"} for each in rows.records if each["family"] == "b"], "kind")
+    assert at_varying_lengths("mask")(varying).tolist() == pytest.approx([0.25, 0.3])
     assert [task.name for task in shown_tasks(rows)] == ["a, 2", "b, 2", "a, 4", "b, 8", f"{HIDDEN}, 3"]
     assert len(shown_tasks(rows, hidden=False)) == 4
     assert shown_tasks(rows)[0].shown.lateness == pytest.approx(0.5)

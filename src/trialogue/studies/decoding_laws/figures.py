@@ -5,7 +5,7 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.patches import Patch
 
 from trialogue.ledger import Figure, Rows
-from trialogue.ledger.pages.figures import BAD, COLORS, GOOD, OURS, QUIET, panels, spread
+from trialogue.ledger.pages.figures import BAD, COLORS, GOOD, OURS, panels
 from trialogue.studies.decoding_laws.quantities import decoded, on_task, order, price, shown_tasks
 from trialogue.studies.decoding_laws.rules import (
     KEPT,
@@ -48,7 +48,7 @@ def _draw_costs(rows: Rows) -> Drawing:
         places = np.array([_place(rows, rule) for rule in [*first, *names]])
         axes.plot(*places.T, "o-", color=color, label=label)
         # Curves fall to the right: beside them there is room below on the left, and above on the right.
-        offset, align = ((-4, -9), "right") if begins == _AMONG else ((4, 4), "left")
+        offset, align = ((-3, -11), "right") if begins == _AMONG else ((4, 4), "left")
         for rule, place in zip(names, places[len(first) :], strict=True):
             axes.annotate(
                 f"N = {rule.removeprefix(begins)}",
@@ -66,11 +66,7 @@ def _draw_costs(rows: Rows) -> Drawing:
         exact = far < _LEAST
         height = max(far, _LEAST)
         axes.plot([queries], [height], "*" if exact else "o", color=color, ms=11 if exact else 6)
-        offset, align = {
-            "left": ((-8, -3), "right"),
-            "right": ((8, -3), "left"),
-            "above": ((0, 8), "center"),
-        }[side]
+        offset, align = _SIDES[side]
         axes.annotate(
             label,
             (queries, height),
@@ -86,10 +82,18 @@ def _draw_costs(rows: Rows) -> Drawing:
     axes.set_yticks([_LEAST, *ticks], ["exact", *map(str, ticks)])
     axes.minorticks_off()
     axes.set_xticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
-    axes.set_title("Total variation to the model's law given the rule, against what an output costs")
+    axes.set_title("Total variation to the model's law given the rule, against what a run costs")
     axes.legend(loc="upper right")
     return drawing
 
+
+_SIDES = {
+    "left": ((-8, -3), "right"),
+    "right": ((8, -3), "left"),
+    "beyond": ((14, 1), "left"),
+    "above": ((0, 8), "center"),
+}
+"""Offset in points and alignment of a label; beyond is to the right of another point."""
 
 _POINTS = {
     "no rule": ("no rule", BAD, "left"),
@@ -97,11 +101,11 @@ _POINTS = {
     "backtracking, redo sampled": ("backtracking, redo sampled", COLORS[3], "left"),
     "block best of 2": ("best of 2, by blocks of 2", COLORS[5], "right"),
     MASK: ("mask (constrained decoding)", BAD, "left"),
-    "tokenwise rejection": ("tokenwise rejection", BAD, "right"),
+    "tokenwise rejection": ("tokenwise\nrejection", BAD, "right"),
     "action level, noisy values": ("action level, values off by 2", COLORS[4], "left"),
-    "first leaf, noisy values": ("first leaf of VGB, values off by 2", COLORS[4], "right"),
+    "first leaf, noisy values": ("first leaf of VGB, values off by 2", COLORS[4], "left"),
     "first leaf, verdicts": ("first leaf of VGB, verdicts", COLORS[4], "right"),
-    "first leaf by blocks, verdicts": ("the same, by blocks of 2", COLORS[4], "right"),
+    "first leaf by blocks, verdicts": ("the same, by blocks of 2", COLORS[4], "beyond"),
     "action level, exact values": ("action level, exact values", GOOD, "left"),
     "first leaf with momentum, verdicts": ("VGB with momentum 1,\nverdicts", GOOD, "above"),
     "rejection": ("rejection", GOOD, "right"),
@@ -110,24 +114,30 @@ _POINTS = {
 
 
 def _draw_ladder(rows: Rows) -> Drawing:
-    drawing, (axes,) = panels(1, width=8.6, height=4.6)
-    tasks = shown_tasks(rows)
-    most = _names(rows, _AMONG)[-1]
-    shown = {
-        "backtracking": ("backtracking, Q = 4, B = 2", COLORS[3], "v--"),
-        MASK: ("mask", BAD, "o-"),
-        "action level, noisy values": ("action level, values off by 2", COLORS[5], "d--"),
-        "first leaf, verdicts": ("first leaf of VGB, verdicts", COLORS[4], "s-"),
-        most: (f"drawn by weight among {most.removeprefix(_AMONG)} masked", OURS, "^-"),
-    }
-    for rule, (label, color, fmt) in shown.items():
-        cells = [on_task(rule, task.family, task.length) for task in tasks]
-        spread(axes, range(len(tasks)), cells, rows, fmt, color=color, label=label)
-    axes.set_xticks(range(len(tasks)), [task.name for task in tasks], rotation=45, ha="right")
-    axes.set(ylim=(-0.02, 1.02))
-    axes.axvline(len(shown_tasks(rows, hidden=False)) - 0.5, color=QUIET, lw=1, ls=":")
+    tasks, among = shown_tasks(rows), _names(rows, _AMONG)
+    rules = ["no rule", _names(rows, _BEST)[-1], "backtracking", "backtracking, redo sampled", MASK]
+    rules += ["particles, 2", among[0], among[-1], "action level, noisy values", "first leaf, noisy values"]
+    rules += ["first leaf, verdicts", "first leaf, exact values"]
+    far = np.array(
+        [[on_task(rule, task.family, task.length)(rows).mean() for task in tasks] for rule in rules]
+    )
+    drawing, (axes,) = panels(1, width=10.5, height=4.6)
+    axes.pcolormesh(far, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=1)
+    for (line, column), value in np.ndenumerate(far):
+        axes.text(
+            column + 0.5,
+            line + 0.5,
+            f"{value:.2f}",
+            ha="center",
+            va="center",
+            fontsize=7,
+            color="white" if value > 0.65 else "black",
+        )
+    axes.set_xticks(np.arange(len(tasks)) + 0.5, [task.name for task in tasks], rotation=45, ha="right")
+    axes.set_yticks(np.arange(len(rules)) + 0.5, rules)
+    axes.invert_yaxis()
+    axes.grid(visible=False)
     axes.set_title("Total variation to the restricted law, task by task: rule, and tokens at most")
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return drawing
 
 
@@ -186,7 +196,7 @@ def _draw_cuts(rows: Rows) -> Drawing:
             ecolor="#24292f",
             elinewidth=1,
         )
-        axes.set(xlim=(0, 0.7))
+        axes.set(xlim=(0, 1))
         axes.set_title(title)
         axes.grid(visible=False, axis="y")
     far.axvline(float(decoded(MASK)(rows).mean()), color=BAD, lw=1, ls=":", label="mask without a cut")
@@ -209,7 +219,7 @@ FIGURES = (
     Figure(
         name="ladder",
         caption="Task by task, in the order of how unlike the allowed tokens are in the probability that something "
-        "valid comes of them; the hidden string last. Bars: one deviation over oracles.",
+        "valid comes of them; the hidden string last. Means over oracles.",
         draw=_draw_ladder,
     ),
     Figure(
