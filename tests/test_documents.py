@@ -55,3 +55,12 @@ def test_numbers_of_claims_and_counts(entries: list[Entry]) -> None:
     points, errors, share, many = fill(text, entries).replace(" %", "%").split()
     assert (points, errors, many) == ("23", "106", "True")
     assert share.endswith("%")
+
+
+def test_a_ratio_is_told_as_its_claim_has_it(entries: list[Entry]) -> None:
+    told = fill(
+        '{{ number("interaction-order", "standing at two bodies") | digits(6) }} '
+        '{{ claim("interaction-order", "stands-at-two-bodies").estimate | digits(6) }}',
+        entries,
+    ).split()
+    assert told[0] == told[1]

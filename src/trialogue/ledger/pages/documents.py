@@ -39,7 +39,7 @@ _VERBATIM = ("|", "#", "!", "    ", "<")
 
 @dataclass(frozen=True)
 class Spread:
-    """A quantity over its replications."""
+    """A quantity over its replications; the mean of a logarithmic one is geometric, as in its interval."""
 
     mean: float
     median: float
@@ -132,12 +132,14 @@ class _Numbers:
         if name not in entry.study.numbers:
             known = ", ".join(entry.study.numbers)
             raise InputError("number", name, f"the study {study} names no such quantity, but {known}")
-        values = entry.study.numbers[name](entry.rows).to_numpy(dtype=np.float64)
+        quantity = entry.study.numbers[name]
+        values = quantity(entry.rows).to_numpy(dtype=np.float64)
         if not len(values):
             raise InputError("number", name, f"the result of {study} has no rows for it")
         deviation = float(values.std(ddof=1)) if len(values) > 1 else math.nan
         ends = float(values.min()), float(values.max())
-        return Spread(float(values.mean()), float(np.median(values)), deviation, *ends)
+        mean = np.exp(np.log(values).mean()) if quantity.logarithmic else values.mean()
+        return Spread(float(mean), float(np.median(values)), deviation, *ends)
 
     def claim(self, study: str, identity: str) -> Verdict:
         for verdict in self._entry(study).verdicts:
