@@ -84,7 +84,9 @@ def corpus_score(
     if share == 1 or masked is None:
         return token_scores(model, tokens, asked).whole()
     free = _free(masked, tokens)
-    return token_scores(masked, tokens, _sites(free if asked is None else free & asked.cpu(), share, seed)).whole()
+    return token_scores(
+        masked, tokens, _sites(free if asked is None else free & asked.cpu(), share, seed)
+    ).whole()
 
 
 def token_scores(
