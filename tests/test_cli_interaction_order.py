@@ -11,6 +11,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from trialogue import cli
 from trialogue.data import Clone, Clones
 from trialogue.models import Transformer, TransformerConfig
+from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.randomness import generator
 from trialogue.training import TrainingConfig, packed_token_loss, save_model, train
 
@@ -95,6 +96,25 @@ def test_a_model_at_rest_is_a_column(place: Path, capfd: pytest.CaptureFixture[s
     assert code == 0
     assert "accuracy" in out
     assert "It tells no clone from the text" in out
+
+
+def test_a_model_of_a_fixed_context_is_asked_what_follows_it(
+    place: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shape = {"vocab_size": 3, "width": 4, "heads": 1, "head_width": 2}
+    for context in (2, 6):
+        save_model(
+            AttentionOnly(AttentionOnlyConfig(context=context, **shape)), place / f"{context}.safetensors"
+        )
+    words = ("--clones", place / "clones", "--rows", 1, "--json")
+    code, out, _ = run(capfd, "--model", place / "2.safetensors", *words)
+    assert code == 0
+    assert [one["targets"] for one in json.loads(out)["losses"]] == [4, 4]
+    code, out, err = run(capfd, "--model", place / "6.safetensors", *words)
+    assert (code, out) == (2, "")
+    assert (
+        "it reads 6 tokens before it predicts one, and the rows of the clones have 6" in err.splitlines()[-1]
+    )
 
 
 @pytest.mark.parametrize(

@@ -281,14 +281,48 @@ def test_bad_input_is_one_line(run: Run, words: tuple[str, ...], told: str) -> N
     assert told in err
 
 
+@pytest.mark.parametrize("rule", [("--verifier", "regex:01|10"), ("--verifier", "python:rule.py:apart")])
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({}, None),
+        ({"0 0": 0.2}, "values='values.json': of '0 0' it is 0.2, but the rule rejects it: give 0 there"),
+        ({"1": 0.5, "1 0": 0, "1 1": 3}, "of '1 1' it is 3, but the rule rejects it"),
+        ({"0": 0.5, "1": 0.1}, None),
+    ],
+)
+def test_values_hope_for_nothing_that_the_rule_rejects(
+    run: Run, rule: tuple[str, ...], wrong: dict[str, float], told: str | None
+) -> None:
+    Path("rule.py").write_text("def apart(text):\n    return len(text) < 2 or text[0] != text[1]\n")
+    values = {"": 1, "0": 1, "1": 1, "0 0": 0, "0 1": 1, "1 0": 1, "1 1": 0}
+    Path("values.json").write_text(json.dumps(values | wrong))
+    words = ("--max-new-tokens", "2", "--walk", "value-guided", "--values", "values.json")
+    code, out, err = run(*UNIFORM, *words, *rule)
+    if told is None:
+        assert code == 0, err
+    else:
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert told in err
+
+
+def test_values_of_dead_prefixes_are_refused(run: Run) -> None:
+    values = {"": 1, "0": 1, "1": 0.3, "0 0": 1, "0 1": 1, "1 0": 0, "1 1": 0}
+    Path("values.json").write_text(json.dumps(values))
+    words = ("--max-new-tokens", "2", "--walk", "value-guided", "--values", "values.json")
+    code, out, err = run(*UNIFORM, *words, "--verifier", "regex:0[01]")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "of '1' it is 0.3, but nothing that the rule accepts begins so: give 0 there" in err
+
+
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"": 1, "0": -1}, "use a finite number of at least 0"),
-        ({"": 1, "0": float("nan")}, "use a finite number of at least 0"),
+        ({"": 1, "0": -1}, "the value of '0'=-1: use a finite number of at least 0"),
+        ({"": 1, "0": float("nan")}, "the value of '0'=nan: use a finite number of at least 0"),
         ({"": 1, "x": 1}, "is no token"),
         ({"": 1, "0": 1}, "none of the 2 values is of this prefix"),
-        ({"": 1, "0": 0, "1": 0, "0 0": 1, "0 1": 1, "1 0": 1, "1 1": 1}, "the walk cannot move"),
+        ({"": 1, "0": 0, "1": 0, "0 0": 1, "0 1": 1, "1 0": 1, "1 1": 1}, "the walk stops before an output"),
     ],
 )
 def test_wrong_values_are_one_line(run: Run, values: dict[str, float], told: str) -> None:

@@ -49,9 +49,9 @@ def require_bools(field: str, values: object, shape: tuple[int, ...], mend: str)
 def checked_device(device: object) -> torch.device:
     """Return `device` as torch's; raises `InputError` where torch knows none of that name, or cannot use it here."""
     try:
-        if isinstance(device, bool):
+        if isinstance(device, bool) or not isinstance(device, str | int | torch.device):
             raise TypeError(f"{device} names no device")
-        found: torch.device = torch.device(device)  # type: ignore[call-overload]
+        found = torch.device(device)
         torch.empty(0, device=found)
     # Builds without a backend assert that they have it.
     except (TypeError, ValueError, RuntimeError, AssertionError, ImportError) as error:

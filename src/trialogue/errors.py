@@ -6,7 +6,7 @@ A truth value is no number here, a text or a complex number is none either; numb
 import math
 from collections.abc import Iterable
 from operator import index
-from typing import TypeVar
+from typing import SupportsFloat, SupportsIndex, TypeVar
 
 Choice = TypeVar("Choice")
 
@@ -52,9 +52,9 @@ def whole_number(field: str, value: object, least: int, most: int | None = None,
     1.0, "1" and True are no whole numbers, those of numpy and tensors of one are. The error says `mend`, if given.
     """
     try:
-        if _is_bool(value):
+        if _is_bool(value) or not isinstance(value, SupportsIndex):
             raise TypeError
-        number = int(index(value))  # type: ignore[arg-type]
+        number = int(index(value))
     except TypeError:
         bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
         raise InputError(field, value, mend or f"use a whole number {bounds}") from None
@@ -142,8 +142,10 @@ def _number(value: object) -> float:
     array = "complex" in str(getattr(value, "dtype", "")) or tuple(getattr(value, "shape", ())) != ()
     if array or _is_bool(value) or isinstance(value, str | bytes | bytearray):
         return math.nan
+    if not isinstance(value, SupportsFloat | SupportsIndex):
+        return math.nan
     try:
-        return float(value)  # type: ignore[arg-type]
+        return float(value)
     except OverflowError:
         return math.inf
     except (TypeError, ValueError, RuntimeError):

@@ -13,6 +13,7 @@ from torch import Tensor
 from trialogue.data import ManyBody, Table
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
+from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.oracles import Autoregressive, whole_sequences
 from trialogue.randomness import generator
@@ -52,6 +53,18 @@ def others(site: int) -> list[int]:
 
 def before(site: int) -> list[int]:
     return list(range(site))
+
+
+def test_a_model_of_a_fixed_context_predicts_what_follows_it() -> None:
+    model = AttentionOnly(AttentionOnlyConfig(vocab_size=3, context=2, width=4, heads=2, head_width=2))
+    scores = token_scores(model, TOKENS)
+    assert scores.asked.tolist() == [[False, False, True, True]] * len(TOKENS)
+    for site in (2, 3):
+        laws = model(TOKENS[:, site - 2 : site]).log_softmax(1)
+        right = laws.gather(1, TOKENS[:, [site]])[:, 0].double()
+        torch.testing.assert_close(scores.losses[:, site], -right, rtol=1e-5, atol=1e-6)
+    with pytest.raises(InputError, match="predicts all but the first 2: use longer rows"):
+        token_scores(model, TOKENS[:, :2])
 
 
 def test_a_masked_law_costs_what_its_conditionals_do() -> None:

@@ -11,16 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from trialogue.cli.commands import Commands
-from trialogue.cli.fields import Group, attach, parse
-from trialogue.cli.walks import (
-    description_of,
-    options_of_walks,
-    print_listed,
-    unescaped,
-    walk_of,
-    with_escapes,
-)
-from trialogue.cli.words import value_of
+from trialogue.cli.walks import parsed_with_walk, print_listed, unescaped
 from trialogue.start_up import uncollected
 
 if TYPE_CHECKING:
@@ -71,24 +62,12 @@ def settings_of(tokens: Sequence[str]) -> "Settings":
     """The run that the command line's `tokens` ask for; where they ask for help, that is printed, and `SystemExit`."""
     from trialogue.generation.settings import OPTIONS, Sampling, Settings
 
-    groups = {title: Group(options, inspect.getdoc(options) or "") for title, options in OPTIONS.items()}
-    words = attach(groups, tokens)
-    named = value_of("--walk", words)
-    name = Sampling.walk if named is None else named
-    prog = "trialogue generate"
-    if named is not None:
-        prog += f" --walk {name}"
-    if named is not None or not {"-h", "--help"} & set(words):
-        walk = walk_of(name)
-        groups["walk"] = Group(walk(), description_of(walk), terse=False)
-    said = inspect.getdoc(generate) or ""
-    unknown = f"neither the command nor the walk {name} has it"
-    parsed = parse(groups, words, prog=prog, description=said, unknown=unknown, elsewhere=options_of_walks)
+    parsed = parsed_with_walk("generate", inspect.getdoc(generate) or "", OPTIONS, Sampling.walk, tokens)
     inputs, sampling = parsed["model and prompts"], parsed["sampling"]
     return Settings(
         inputs=inputs,
         prompts=inputs.read(),
-        walk=with_escapes(parsed["walk"]),
+        walk=parsed["walk"],
         rule=parsed["rule"],
         sampling=dataclasses.replace(sampling, stop=tuple(map(unescaped, sampling.stop))),
         destination=parsed["output"],

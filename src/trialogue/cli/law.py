@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trialogue.cli.commands import Commands
-from trialogue.cli.fields import Group, attach, parse
-from trialogue.cli.walks import description_of, options_of_walks, print_listed, walk_of, with_escapes
-from trialogue.cli.words import value_of
+from trialogue.cli.walks import parsed_with_walk, print_listed
 
 if TYPE_CHECKING:
     from trialogue.generation.exact.report import WalkLaw
@@ -42,27 +40,10 @@ def settings_of(tokens: Sequence[str]) -> "LawSettings":
     """What the command line's `tokens` ask for; where they ask for help, that is printed, and `SystemExit`."""
     from trialogue.generation.exact.settings import OPTIONS, LawSettings, Walking
 
-    groups = {title: Group(options, inspect.getdoc(options) or "") for title, options in OPTIONS.items()}
-    words = attach(groups, tokens)
-    named = value_of("--walk", words)
-    name = Walking.walk if named is None else named
-    prog = "trialogue law"
-    if named is not None:
-        prog += f" --walk {name}"
-    if named is not None or not {"-h", "--help"} & set(words):
-        walk = walk_of(name)
-        groups["walk"] = Group(walk(), description_of(walk), terse=False)
-    parsed = parse(
-        groups,
-        words,
-        prog=prog,
-        description=inspect.getdoc(law) or "",
-        unknown=f"neither the command nor the walk {name} has it",
-        elsewhere=options_of_walks,
-    )
+    parsed = parsed_with_walk("law", inspect.getdoc(law) or "", OPTIONS, Walking.walk, tokens)
     return LawSettings(
         source=parsed["oracle"],
-        walk=with_escapes(parsed["walk"]),
+        walk=parsed["walk"],
         rule=parsed["rule"],
         walking=parsed["walk and cut"],
         shown=parsed["output"],

@@ -3,13 +3,37 @@
 import dataclasses
 import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from trialogue.cli.words import option_of
+from trialogue.cli.fields import Group, attach, parse
+from trialogue.cli.words import option_of, value_of
 from trialogue.errors import InputError
 
 _ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r", r"\\": "\\"}
+
+
+def parsed_with_walk(
+    command: str, about: str, options: Mapping[str, type], walk: str, tokens: Sequence[str]
+) -> dict[str, Any]:
+    """The `options` of a command, by title, with what `tokens` set, and as "walk" the walk that they name, or `walk`.
+
+    Where they ask for help, it is printed with what the command is `about`, and with the options of a walk that is
+    named: `SystemExit`. Raises `InputError` as `fields.parse` does.
+    """
+    groups = {title: Group(kind, inspect.getdoc(kind) or "") for title, kind in options.items()}
+    words = attach(groups, tokens)
+    named = value_of("--walk", words)
+    name = walk if named is None else named
+    prog = f"trialogue {command}"
+    if named is not None:
+        prog += f" --walk {name}"
+    if named is not None or not {"-h", "--help"} & set(words):
+        kind = walk_of(name)
+        groups["walk"] = Group(kind(), description_of(kind), terse=False)
+    unknown = f"neither the command nor the walk {name} has it"
+    parsed = parse(groups, words, prog=prog, description=about, unknown=unknown, elsewhere=options_of_walks)
+    return {**parsed, "walk": with_escapes(parsed["walk"])}
 
 
 def walk_of(name: str) -> Any:

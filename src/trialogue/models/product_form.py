@@ -66,5 +66,5 @@ class ProductForm(OneHotNetwork):
         terms = couplings[sites].flatten(1)
         for _ in range(self.config.order - 1):
             # The last axis of sites becomes one of tokens, which goes to the front.
-            terms = (terms.view(len(inputs), -1, self.sites) @ states).mT.flatten(1)
+            terms = (terms.view(len(inputs), terms.shape[1] // self.sites, self.sites) @ states).mT.flatten(1)
         return self.config.order * (terms @ similarities.flatten(1).T)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import nn
@@ -85,4 +85,4 @@ class TextNetwork(Pretrained):
             )
             raise InputError("model", str(self._folder), mend)
         network.tokenization, network.eos = self.tokenization, self.tokenization.eos
-        return network  # type: ignore[return-value]
+        return cast(TextModel, network)

@@ -1,7 +1,8 @@
 """Losses of a model on corpora: of every token by itself, of a whole corpus, and of several through a training.
 
 A masked model is asked for each token given all others of its row, in a copy of its own; a causal one for each but the
-first of a row given those before it, whose numbers are thus the same whether it reads a token before the first or not.
+first of a row given those before it, whose numbers are thus the same whether it reads a token before the first or not;
+one that reads no less than S tokens, for each but the first S. Rows may lie on another device than a network.
 Logarithms are natural.
 """
 
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 
 from trialogue.arrays import require_bools, whole_tensor
 from trialogue.errors import InputError, probability
+from trialogue.models.attention_only import AttentionOnly
 from trialogue.models.masked import MaskedNetwork
 from trialogue.models.masked_transformer import MaskedTransformer
 from trialogue.models.transformer import Transformer
@@ -82,7 +84,9 @@ def corpus_score(
     if share == 1 or masked is None:
         return token_scores(model, tokens, asked).whole()
     free = _free(masked, tokens)
-    return token_scores(masked, tokens, _sites(free if asked is None else free & asked, share, seed)).whole()
+    return token_scores(
+        masked, tokens, _sites(free if asked is None else free & asked.cpu(), share, seed)
+    ).whole()
 
 
 def token_scores(
@@ -90,12 +94,14 @@ def token_scores(
 ) -> TokenScores:
     """What `model`, a network or an oracle, makes of the `tokens` (rows, N) that are `asked` about (bool), or of all.
 
-    A masked model is not asked about what frames its text, nor a causal one about the first token of a row. Raises
-    `InputError` for what is neither, for tokens that it does not know, and for rows of one token of a causal model.
+    A masked model is not asked about what frames its text, nor a causal one about the first token of a row, or about
+    those before which there are fewer tokens than an `AttentionOnly` reads. Raises `InputError` for what is neither,
+    for tokens that it does not know, and for rows in which a causal model is asked about none.
     """
     tokens = _matrix(tokens)
     if asked is not None:
         require_bools("asked", asked, tuple(tokens.shape), "give one bool for each token")
+        asked = asked.cpu()
     masked = _masked(model)
     if masked is not None:
         _require_known(tokens, masked.vocab_size)
@@ -105,32 +111,36 @@ def token_scores(
         return next_token_scores(_next_logits(model), model.vocab_size, tokens, asked)
     if isinstance(model, Autoregressive):
         _require_known(tokens, model.vocab_size)
-        return next_token_scores(_answers(model), model.vocab_size, tokens, asked)
+        first = model.config.context if isinstance(model, AttentionOnly) else 1
+        return next_token_scores(_answers(model, first), model.vocab_size, tokens, asked, first)
     mend = "give a masked or an autoregressive model: it has neither kind of conditionals"
     raise InputError("model", type(model).__name__, mend)
 
 
 def next_token_scores(
-    logits: Callable[[Tensor], Tensor], vocab_size: int, tokens: Tensor, asked: Tensor | None = None
+    logits: Callable[[Tensor], Tensor],
+    vocab_size: int,
+    tokens: Tensor,
+    asked: Tensor | None = None,
+    first: int = 1,
 ) -> TokenScores:
-    """`token_scores` of a causal model by its `logits`: of rows (n, N), those (n, N - 1, vocab) of all but the first.
+    """`token_scores` of a causal model that predicts all tokens of a row but its `first` ones.
 
-    Raises `InputError` for rows of one token.
+    Its `logits` map rows (n, N) to those (n, N - first, vocab) of the others. Raises `InputError` for shorter rows.
     """
     rows, length = tokens.shape
-    if length < 2:
-        raise InputError(
-            "tokens", (rows, length), "a causal model predicts all but the first: use longer rows"
-        )
+    if length <= first:
+        but = "the first" if first == 1 else f"the first {first}"
+        raise InputError("tokens", (rows, length), f"the model predicts all but {but}: use longer rows")
     asked = torch.ones(rows, length, dtype=torch.bool) if asked is None else asked.clone()
-    asked[:, 0] = False
+    asked[:, :first] = False
     losses, right = (
         torch.zeros(rows, length, dtype=torch.float64),
         torch.zeros(rows, length, dtype=torch.bool),
     )
     with torch.no_grad():
         for part in torch.arange(rows).split(max(1, _ENTRIES_AT_ONCE // (length * vocab_size))):
-            losses[part, 1:], right[part, 1:] = _judged(logits(tokens[part]), tokens[part, 1:])
+            losses[part, first:], right[part, first:] = _judged(logits(tokens[part]), tokens[part, first:])
     return TokenScores(losses, right, asked)
 
 
@@ -195,7 +205,7 @@ def _of_masked(model: Masked, tokens: Tensor, asked: Tensor | None) -> TokenScor
             rows, sites = asked.nonzero().unbind(1)
             for part in torch.arange(len(rows)).split(max(1, _ENTRIES_AT_ONCE // model.vocab_size)):
                 row, site = rows[part], sites[part]
-                laws = model.site_log_weights(tokens[row], site)
+                laws = model.site_log_weights(tokens[row], site.to(tokens.device))
                 losses[row, site], right[row, site] = _judged(laws, tokens[row, site])
     return TokenScores(losses, right, asked)
 
@@ -203,7 +213,7 @@ def _of_masked(model: Masked, tokens: Tensor, asked: Tensor | None) -> TokenScor
 def _free(model: Masked, tokens: Tensor) -> Tensor:
     """Which of the `tokens` are the text itself, and not its frame."""
     whole = torch.ones_like(tokens, dtype=torch.bool)
-    return model.free(tokens) if isinstance(model, MaskedNetwork) else whole
+    return (model.free(tokens) if isinstance(model, MaskedNetwork) else whole).cpu()
 
 
 def _sites(free: Tensor, share: float, seed: int) -> Tensor:
@@ -239,12 +249,12 @@ def _next_logits(model: Transformer) -> Callable[[Tensor], Tensor]:
     return logits
 
 
-def _answers(model: Autoregressive) -> Callable[[Tensor], Tensor]:
+def _answers(model: Autoregressive, first: int = 1) -> Callable[[Tensor], Tensor]:
     def laws(tokens: Tensor) -> Tensor:
-        rows = len(tokens)
+        tokens, rows = tokens.cpu(), len(tokens)
         context, every = model.open(rows, tokens.shape[1]), torch.arange(rows)
         found, start = [], torch.full((rows,), context.first)
-        for length in range(1, tokens.shape[1]):
+        for length in range(first, tokens.shape[1]):
             stop = torch.full((rows,), length)
             found.append(context.log_probs(context.features(tokens, start, stop, every)))
             start = stop + 1

@@ -184,7 +184,9 @@ def _identity(model: nn.Module, config: TrainingConfig) -> dict[str, Any]:
     """What makes two runs the same trajectory, as far as it can be told without their batches."""
     shapes = {name: list(parameter.shape) for name, parameter in model.named_parameters()}
     shape = getattr(model, "config", None)  # of a module of any class, registered or not
-    fields = dataclasses.asdict(shape) if dataclasses.is_dataclass(shape) else {}  # type: ignore[arg-type]
+    fields = (
+        dataclasses.asdict(shape) if dataclasses.is_dataclass(shape) and not isinstance(shape, type) else {}
+    )
     of_network = {f"network.{name}": value for name, value in fields.items()}
     return {"network": type(model).__name__, **of_network, **config.trajectory(), "shapes": shapes}
 

@@ -94,6 +94,18 @@ def test_more_sweeps_begin_with_those_that_are_there(tmp_path: Path):
         draw(chain, NET, START, 4, seed=1, path=path)
 
 
+@pytest.mark.parametrize("often", [True, False], ids=["within a sweep", "after it"])
+def test_fewer_sweeps_than_were_done_have_their_own_numbers(tmp_path: Path, monkeypatch, often):
+    chain, path = chain_of("metropolis", 3), tmp_path / "chains.safetensors"
+    few = draw(chain, NET, START, 3, seed=1)
+    if often:
+        monkeypatch.setattr("trialogue.analysis.cloning.drawing._SECONDS", 0.0)
+    more = draw(chain, NET, START, (3, 6), seed=1, path=path)
+    again = draw(chain, NET, START, 3, seed=1, path=path)
+    assert torch.equal(again.energies, few.energies)
+    assert again.acceptance == few.acceptance != more.acceptance
+
+
 def test_another_drawing_is_refused(tmp_path: Path):
     chain, path = chain_of("gibbs", 3), tmp_path / "chains.safetensors"
     draw(chain, NET, START, 2, path=path, run={"text": "a"})

@@ -24,7 +24,7 @@ _MEND = "delete it to draw anew"
 
 
 class Drawn(NamedTuple):
-    """Sequences after each number of sweeps that was asked for, and how the chains came there."""
+    """Sequences after each number of sweeps that was asked for, and how the chains came to the greatest of them."""
 
     samples: dict[int, Tensor]
     """by sweeps, (rows, N) int64"""
@@ -73,11 +73,13 @@ def draw(
     if lacking:
         mend = f"{path} has gone on to {drawing.sweeps} sweeps and kept those of {sorted(drawing.samples)}: {_MEND}"
         raise InputError("sweeps", lacking[0], mend)
-    done = running.steps * len(start)
+    most = max(wanted)
+    if most not in drawing.changed:
+        raise InputError("sweeps", most, f"{path} does not say how many tokens they have changed: {_MEND}")
     return Drawn(
         {number: drawing.samples[number] for number in wanted},
-        torch.stack(drawing.energies).cpu(),
-        drawing.changes / done,
+        torch.stack(drawing.energies[: most + 1]).cpu(),
+        drawing.changed[most] / (most * start.numel()),
     )
 
 
@@ -90,6 +92,7 @@ class _Drawing:
         self.samples: dict[int, Tensor] = {}
         self.energies: list[Tensor] = []
         self.changes = 0
+        self.changed: dict[int, int] = {}
         if path is not None and path.exists():
             self._restore(path)
         else:
@@ -110,6 +113,7 @@ class _Drawing:
             whole = self._running.steps % self._sites == 0
             if whole:
                 self.energies.append(self._energy())
+                self.changed[self.sweeps] = self.changes
                 if self.sweeps in kept:
                     self.samples[self.sweeps] = self._running.tokens.cpu().clone()
             if time.monotonic() - self._saved > _SECONDS:
@@ -122,8 +126,11 @@ class _Drawing:
         if self._path is not None:
             tensors = {f"chains/{name}": tensor for name, tensor in self._running.saved().items()}
             tensors |= {f"sample/{number}": tokens for number, tokens in self.samples.items()}
+            changed = {str(number): count for number, count in self.changed.items()}
             tensors["energies"] = torch.stack(self.energies)
-            write_tensors(self._path, _KIND, tensors, {"run": self._run, "changes": self.changes})
+            write_tensors(
+                self._path, _KIND, tensors, {"run": self._run, "changes": self.changes, "changed": changed}
+            )
         self._saved = time.monotonic()
 
     def _restore(self, path: Path) -> None:
@@ -142,6 +149,9 @@ class _Drawing:
         self.samples = {int(number): tokens for number, tokens in parts["sample"].items()}
         self.energies = list(tensors["energies"].to(self._running.tokens.device))
         self.changes = metadata["changes"]
+        self.changed = {int(number): count for number, count in metadata.get("changed", {}).items()}
+        if self._running.steps % self._sites == 0:
+            self.changed[self.sweeps] = self.changes
 
     def _energy(self) -> Tensor:
         known = self._running.energies

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from trialogue.data.clones import TEXT, Clone, Clones
 from trialogue.errors import InputError
+from trialogue.models.attention_only import AttentionOnly
 from trialogue.models.checkpoint_loading import load_checkpoint, usable_device
 from trialogue.models.heads import kind_of
 from trialogue.models.masked import MaskedNetwork
@@ -79,10 +80,15 @@ class _Network(Asker):
         if size != clones.vocab_size:
             mend = f"the clones in {clones.folder} were made with another tokenizer, of {clones.vocab_size} tokens"
             raise InputError("model", place, f"it knows {size} tokens: {mend}")
-        if not isinstance(self._model, Transformer | MaskedNetwork):
+        if not isinstance(self._model, Transformer | MaskedNetwork | AttentionOnly):
             mend = f"it is a {type(self._model).__name__}, which reads no whole rows: give another model"
             raise InputError("model", place, mend)
-        self.causal = isinstance(self._model, Transformer) and self._model.config.causal
+        if isinstance(self._model, AttentionOnly) and self._model.config.context >= clones.length:
+            context = self._model.config.context
+            mend = f"it reads {context} tokens before it predicts one, and the rows of the clones have {clones.length}"
+            raise InputError("model", place, mend)
+        reads_on = isinstance(self._model, Transformer) and self._model.config.causal
+        self.causal = reads_on or isinstance(self._model, AttentionOnly)
 
     def answer(self, clone: Clone, rows: int, share: float, seed: int) -> Answer:
         return Answer(corpus_score(self._model, clone.tokens[:rows], share, seed), None)

@@ -11,7 +11,7 @@ from trialogue.errors import InputError
 from trialogue.generation.exact.settings import LawSettings
 from trialogue.generation.exact.sources import Asked, asked, read_values
 from trialogue.generation.verifier_specs import Built
-from trialogue.inference import Product, Threshold, ValueGuided, truncated
+from trialogue.inference import Product, TableValues, Threshold, ValueGuided, truncated
 from trialogue.inference.laws import (
     Law,
     PrefixTree,
@@ -92,20 +92,27 @@ def law_of(settings: LawSettings) -> WalkLaw:
     or states.
     """
     found, walking, walk = asked(settings.source), settings.walking, settings.walk
+    written = None if walking.values in (None, "exact") else read_values(walking.values, found.tokenization)
     built = settings.rule.build(
         found.tokenization, verdicts=walk.uses == "verdicts", ranks=walk.uses in ("nothing", "ranks")
     )
     # At temperature 0 there is one output: held against what is left of the law without a temperature.
     tempered = truncated(found.oracle, temperature=walking.temperature or 1.0)
-    tree = _tree(settings, found, tempered, built)
+    # Values in a file may lead where a language rules everything out.
+    tree = _tree(settings, found, tempered, built if written is None else ())
     rule = _product([one.verifier for one in built])
-    values = _values(settings, found, rule)
+    values = written if written is not None else _exact_values(settings, found, rule)
     judged = _product(
         [one.verifier if one.threshold is None else Threshold(one.verifier, one.threshold) for one in built]
     )
-    target, accepted = _restricted(tree, judged or (values if walking.values != "exact" else None))
-    law = _law(settings, found, values or rule)
+    target, accepted = _restricted(tree, judged or written)
+    if written is not None and judged is not None:
+        _require_hope(written, str(walking.values), tree, target, found)
     guide = values or rule
+    law = _law(settings, found, guide)
+    if written is not None and not law.probabilities and not law.never_halts:
+        mend = "with these the walk stops before an output every time: give one, and its way, values above 0"
+        raise InputError("values", walking.values, mend)
     guided = None
     if _is_plain(walk) and guide is not None and not walking.cuts:
         guided = walk_conductances(tree, guide)
@@ -141,13 +148,11 @@ def _product(verifiers: Sequence[Verifier]) -> Verifier | None:
     return Product(*verifiers) if len(verifiers) > 1 else next(iter(verifiers), None)
 
 
-def _values(settings: LawSettings, found: Asked, rule: Verifier | None) -> Verifier | None:
+def _exact_values(settings: LawSettings, found: Asked, rule: Verifier | None) -> Verifier | None:
+    """The values that are asked for by the word "exact"."""
     walking = settings.walking
-    if walking.values is None:
+    if walking.values != "exact" or rule is None:
         return None
-    if walking.values != "exact":
-        return read_values(walking.values, found.tokenization)
-    assert rule is not None
     try:
         return exact_values(
             truncated(found.oracle, temperature=walking.temperature or 1.0),
@@ -174,6 +179,23 @@ def _restricted(tree: PrefixTree, judged: Verifier | None) -> tuple[dict[Prefix,
         for leaf, weight in zip(leaves.tolist(), weights.tolist(), strict=True)
         if weight > 0
     }, total
+
+
+def _require_hope(
+    written: TableValues, file: str, tree: PrefixTree, target: dict[Prefix, float], found: Asked
+) -> None:
+    """Raise `InputError` for a positive value of a prefix that the rule's outcome is certain to be zero after."""
+    start = len(found.prompt)
+    hopeful = {x[:length] for x in target for length in range(start, len(x) + 1)}
+    for place in np.flatnonzero(~np.array([prefix in hopeful for prefix in tree.prefixes])).tolist():
+        prefix = tree.prefixes[place]
+        value = written.table.get(prefix, 0.0)
+        if value > 0:
+            text = " ".join(_spelled(found, prefix))
+            rejected = (
+                "the rule rejects it" if tree.leaf[place] else "nothing that the rule accepts begins so"
+            )
+            raise InputError("values", file, f"of {text!r} it is {value:g}, but {rejected}: give 0 there")
 
 
 def _law(settings: LawSettings, found: Asked, verifier: Verifier | None) -> Law:
@@ -204,6 +226,14 @@ def _in_options(error: InputError) -> InputError:
     return error
 
 
+def _spelled(found: Asked, tokens: Prefix) -> tuple[str, ...]:
+    """The texts of `tokens` one by one."""
+    spelled = found.tokenization
+    if isinstance(spelled, SpelledTokenization):
+        return tuple(spelled.spellings[token] for token in tokens)
+    return tuple(spelled.text((token,)) or "∅" for token in tokens)
+
+
 def _report(
     settings: LawSettings,
     found: Asked,
@@ -215,14 +245,8 @@ def _report(
     start, given = len(found.prompt), law.probabilities
     text = found.tokenization.text
 
-    def spell(completion: Prefix) -> tuple[str, ...]:
-        spelled = found.tokenization
-        if isinstance(spelled, SpelledTokenization):
-            return tuple(spelled.spellings[token] for token in completion)
-        return tuple(spelled.text((token,)) or "∅" for token in completion)
-
     outputs = [
-        Output(x[start:], text(x[start:]), spell(x[start:]), given.get(x, 0.0), target.get(x, 0.0))
+        Output(x[start:], text(x[start:]), _spelled(found, x[start:]), given.get(x, 0.0), target.get(x, 0.0))
         for x in target.keys() | {x for x, p in given.items() if p > 0}
     ]
     outputs.sort(key=lambda one: (-one.restricted, -one.law, one.tokens))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trialogue.data import Dyck, RandomNumbers, RandomPrimes, SemiprimeTuples, Table
-from trialogue.errors import InputError
+from trialogue.errors import InputError, non_negative_number
 from trialogue.generation.exact.settings import Source
 from trialogue.inference import TableValues
 from trialogue.models.pretrained import load_pretrained
@@ -88,7 +88,8 @@ def read_values(file: str, spelled: Tokenization) -> TableValues:
         raise InputError("values", file, "a file of values is for --table and --distribution")
     content = _read_object("values", file)
     try:
-        return TableValues({prefix_of("values", file, key, spelled): value for key, value in content.items()})
+        checked = {key: non_negative_number(f"the value of {key!r}", value) for key, value in content.items()}
+        return TableValues({prefix_of("values", file, key, spelled): value for key, value in checked.items()})
     except InputError as error:
         raise InputError("values", file, f"{error.field}={error.value!r}: {error.mend}") from None
 

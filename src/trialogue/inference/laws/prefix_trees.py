@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypedDict
 
 import numpy as np
 import torch
@@ -21,6 +22,14 @@ Sequence_ = tuple[int, ...]
 _ROWS = 1024
 MAX_NODES = 1_000_000
 """Prefixes that are listed by default at most."""
+
+
+class TreeLimits(TypedDict, total=False):
+    """Which tree `prefix_tree` lists: the prompt, the longest completion, and how many prefixes at most."""
+
+    prompt: Sequence_
+    max_new_tokens: int | None
+    max_nodes: int
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,17 +24,15 @@ class TableValues(Verifier):
     def __init__(self, table: Mapping[Prefix, float]) -> None:
         if not isinstance(table, Mapping) or not table:
             raise InputError("table", table, "give a dict from prefixes (tuples of token ids) to values")
-        self._table = dict(_checked(table))
-        self.most = max(self._table.values()) or 1.0
+        self.table: Mapping[Prefix, float] = dict(_checked(table))
+        self.most = max(self.table.values()) or 1.0
 
     def __call__(self, prefix: Prefix) -> float:
         """The value of `prefix`."""
         try:
-            return self._table[tuple(prefix)]
+            return self.table[tuple(prefix)]
         except KeyError:
-            mend = (
-                f"none of the {len(self._table)} values is of this prefix: give one for each that can occur"
-            )
+            mend = f"none of the {len(self.table)} values is of this prefix: give one for each that can occur"
             raise InputError("prefix", tuple(prefix), mend) from None
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:

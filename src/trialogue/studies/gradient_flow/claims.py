@@ -1,4 +1,11 @@
-"""Claims of the study: equations 8 to 13 and appendix B, and their corrections."""
+"""Claims of the study: equations 8 to 13 and appendix B, and their corrections.
+
+The verdict on `skewed-example-is-not-definite` follows from arithmetic. With third moments gamma of independent tokens
+the printed matrix is diagonal, G_kk = gamma A2_0k (delta_0k - A2_0k), and the document calls it not negative definite
+for a generic choice. But token 0 is the one that is masked, k is at least 1, and G_kk = -gamma A2_0k^2: below zero for
+every last layer where gamma is positive. The claim is the document's statement, a misprint, and what is drawn can only
+confirm that; of what takes its place, signs of gamma and of the last layer, the claims of ours say more.
+"""
 
 from trialogue.ledger import Claim
 from trialogue.ledger.claims.extremes import largest, smallest

@@ -26,9 +26,10 @@ def _draw(rows: Rows) -> Drawing:
         growing.plot(curve.time, curve.log_size, color=OURS, lw=0.7, alpha=0.7)
     last = float(rows["growing"].time.max())
     growing.plot([0, last], [0, last], "--", color=GOOD, label="at the corrected rate")
-    growing.plot([0, last], [0, last / 2], ":", color=PUBLISHED, label="at half of it, as printed")
+    if (rows["growth"].rate < 0).any():
+        growing.plot([0, last], [0, -last], ":", color=GOOD, label="the same, where it is below zero")
     growing.set(xlabel="time × |greatest rate|", ylabel="log of its norm over the start's")
-    growing.set_title("Three bodies: out of the plateau,\nfrom almost zero")
+    growing.set_title("Three bodies: out of the plateau or\nback to it, from almost zero")
     growing.legend()
     table = rows["growth"]
     ends = [float(table.rate.min()), float(table.rate.max())]
@@ -102,8 +103,9 @@ FIGURES = (
     Figure(
         name="first-layer",
         caption="The first layer of two: on Gaussian tokens it dies with a decay of weights, and need not without; on "
-        "tokens of three bodies it grows out of the plateau, at twice the printed rate along the diagonal and at the "
-        "corrected rate in all.",
+        "tokens of three bodies it grows out of the plateau where the greatest rate of the corrected stability matrix "
+        "is above zero, and dies where that is below zero, in either case at this rate; the matrix as printed gives "
+        "others.",
         draw=_draw,
     ),
 )

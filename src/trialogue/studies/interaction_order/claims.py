@@ -1,6 +1,6 @@
 """Claims of the study: Figure 2, one layer on two bodies, and the orders of an architecture."""
 
-from trialogue.ledger import Claim
+from trialogue.ledger import Claim, Criterion
 from trialogue.ledger.claims.extremes import largest, smallest
 from trialogue.studies.interaction_order.quantities import (
     bound,
@@ -150,8 +150,8 @@ PUBLISHED = (
 )
 
 
-def _ours(identity: str, statement: str, criterion: object, source: str) -> Claim:
-    return Claim(identity, statement, criterion, source, origin="ours")  # type: ignore[arg-type]
+def _ours(identity: str, statement: str, criterion: Criterion, source: str) -> Claim:
+    return Claim(identity, statement, criterion, source, origin="ours")
 
 
 OURS = (

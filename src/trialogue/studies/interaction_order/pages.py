@@ -115,11 +115,13 @@ def _draw_single_layers(rows: Rows) -> Drawing:
         [f"{layers} layer{'s' * (layers > 1)},\n{FORMS[layers]} bodies" for layers in depths],
     )
     ends.set_title("Final loss above its bound (nats):\nlaws, mean ± deviation; grey: ± 0.01")
-    factored, standard = (np.maximum(pair_excess(name)(rows), 1e-8) for name in ("factored", "standard"))
-    two.plot(factored, standard, "o", color=OURS)
-    two.axvline(1e-3, color=QUIET, ls="--", lw=1)
-    two.set(xscale="log", yscale="log", xlabel="one factored layer", ylabel="one layer of standard attention")
-    two.set_title("Loss above the entropy (nats)\non laws of two bodies")
+    layers_alone = {"factored": OURS, "standard": BAD}
+    for place, (name, color) in enumerate(layers_alone.items()):
+        values = pair_excess(name)(rows)
+        two.plot(np.linspace(place - 0.2, place + 0.2, len(values)), values, "o", ms=3, color=color)
+        spread(two, [place + 0.3], [pair_excess(name)], rows, "_", ms=12, color=color)
+    two.set_xticks(range(len(layers_alone)), ["one factored layer", "one layer of\nstandard attention"])
+    two.set_title("Loss above the entropy on laws of two\nbodies (nats): laws, mean ± deviation")
     return drawing
 
 

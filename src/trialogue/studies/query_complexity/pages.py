@@ -236,10 +236,9 @@ def _draw_laws(rows: Rows) -> Drawing:
     law = rows["law"]
     true = law[law.variation > 0]
     left.plot(true.length, true.variation, "o", color=OURS, label="exact")
-    grid = np.linspace(1.1, law.length.max(), 200)
     left.plot(
-        grid,
-        (2**grid - 2) / (2**grid * (2**grid - 1)),
+        true.length,
+        (2.0**true.length - 2) / (2.0**true.length * (2.0**true.length - 1)),
         "-",
         color=QUIET,
         label=r"$(2^D - 2) / (2^D (2^D - 1))$",
@@ -254,11 +253,11 @@ def _draw_laws(rows: Rows) -> Drawing:
 def _draw_lattices(axes: Axes, rows: Rows) -> None:
     densities = _densities(rows)
     spread(axes, list(densities.values()), map(solved, densities), rows, color=OURS)
-    axes.axvline(0.9408, color=QUIET, ls="--", label="almost all, given a shortest vector: 0.94")
+    axes.axvline(0.9408, color=QUIET, ls="--", label="0.94: almost all below,\ngiven a shortest vector")
     axes.set(
         xlabel="density", ylabel="share solved", ylim=(-0.05, 1.1), title="Knapsacks by a reduced lattice"
     )
-    axes.legend(loc="lower left")
+    axes.legend(loc="lower right")
 
 
 FIGURES = (

@@ -1,6 +1,6 @@
 """Claims of the study: the three properties of section 3.3.1, error amplification, and what values are worth."""
 
-from trialogue.ledger import NOT_PRINTED, Claim
+from trialogue.ledger import NOT_PRINTED, Claim, Criterion
 from trialogue.ledger.claims.extremes import largest
 from trialogue.studies.value_guided.config import EXACT, SIGNS
 from trialogue.studies.value_guided.dyck import EXACT as EXACT_VALUES
@@ -81,8 +81,8 @@ PUBLISHED = (
 )
 
 
-def _ours(identity: str, statement: str, criterion: object, source: str = _SECTION) -> Claim:
-    return Claim(identity, statement, criterion, source, NOT_PRINTED, "ours")  # type: ignore[arg-type]
+def _ours(identity: str, statement: str, criterion: Criterion, source: str = _SECTION) -> Claim:
+    return Claim(identity, statement, criterion, source, NOT_PRINTED, "ours")
 
 
 OURS = (

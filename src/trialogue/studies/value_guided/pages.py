@@ -105,7 +105,10 @@ def _draw_dyck(rows: Rows) -> Drawing:
         label = f"{rule}, {values} values" if values else rule
         fmt, color = marks.get(rule, "+"), colors[values]
         axes.errorbar(queries, far.mean(), far.std(), fmt=fmt, color=color, label=label)
+    ticks = [4, 6, 10, 20, 30, 40]
     axes.set(xscale="log", xlabel="queries an output", ylim=(-0.03, None))
+    axes.minorticks_off()
+    axes.set_xticks(ticks, map(str, ticks))
     axes.set_title("Models of Dyck strings: total variation to the restricted law")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return drawing

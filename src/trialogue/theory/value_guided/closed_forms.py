@@ -1,17 +1,18 @@
 """What the value-guided walk samples and what it costs, in closed form, on a tree that can be listed.
 
 An edge that ends in the prefix y conducts c(y) = p(y) V(y): the walk is reversible, whatever the values. The thesis'
-claims are on p. 127 ff., section 3.3.1; the conductances are those of the Sinclair-Jerrum walk.
+claims are on p. 127 ff., section 3.3.1; the conductances are those of the Sinclair-Jerrum walk. `limits` say which tree
+is listed.
 """
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trialogue.errors import InputError
-from trialogue.inference.laws.prefix_trees import MAX_NODES, PrefixTree, prefix_tree
+from trialogue.inference.laws.prefix_trees import PrefixTree, TreeLimits, prefix_tree
 from trialogue.inference.verifiers.function import VerifierLike
 from trialogue.oracles import Autoregressive
 from trialogue.theory.value_guided.electrical_network import Conductances
@@ -53,89 +54,60 @@ class FirstLeaf(NamedTuple):
         return 2 * self.moves
 
 
-def first_leaf(
-    oracle: Autoregressive,
-    values: VerifierLike,
-    *,
-    prompt: Sequence_ = (),
-    max_new_tokens: int | None = None,
-    max_nodes: int = MAX_NODES,
-) -> FirstLeaf:
+def first_leaf(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]) -> FirstLeaf:
     """The law of the first leaf and its cost, by series and parallel conductances.
 
     Raises `InputError` for more than `max_nodes` prefixes, and where the walk reaches no leaf.
     """
-    tree = prefix_tree(oracle, prompt=prompt, max_new_tokens=max_new_tokens, max_nodes=max_nodes)
+    tree = prefix_tree(oracle, **limits)
     network = walk_conductances(tree, values)
     return FirstLeaf(_leaves(tree, network.first_leaf), math.fsum(network.visits), math.fsum(network.visited))
 
 
 def first_leaf_law(
-    oracle: Autoregressive,
-    values: VerifierLike,
-    *,
-    prompt: Sequence_ = (),
-    max_new_tokens: int | None = None,
-    max_nodes: int = MAX_NODES,
+    oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]
 ) -> dict[Sequence_, float]:
     """The law of the first leaf that the walk reaches: the restricted law, where the values are exact.
 
     Raises `InputError` as `first_leaf` does.
     """
-    return first_leaf(oracle, values, prompt=prompt, max_new_tokens=max_new_tokens, max_nodes=max_nodes).law
+    return first_leaf(oracle, values, **limits).law
 
 
 def stationary_law(
-    oracle: Autoregressive,
-    values: VerifierLike,
-    *,
-    prompt: Sequence_ = (),
-    max_new_tokens: int | None = None,
-    max_nodes: int = MAX_NODES,
+    oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]
 ) -> dict[Sequence_, float]:
     """The stationary law of the walk that goes on for ever: of a prefix y the mass c(y) + sum of c over its children.
 
     Given that it is a leaf, this is the restricted law for any positive values inside. Prefixes of mass zero are left
     out. Raises `InputError` as `first_leaf` does, but not where no leaf can be reached.
     """
-    tree = prefix_tree(oracle, prompt=prompt, max_new_tokens=max_new_tokens, max_nodes=max_nodes)
+    tree = prefix_tree(oracle, **limits)
     weight = walk_conductances(tree, values).weight
     total = math.fsum(weight)
     return {tree.prefixes[node]: float(weight[node]) / total for node in np.flatnonzero(weight).tolist()}
 
 
-def leaf_mass(
-    oracle: Autoregressive,
-    values: VerifierLike,
-    *,
-    prompt: Sequence_ = (),
-    max_new_tokens: int | None = None,
-    max_nodes: int = MAX_NODES,
-) -> float:
+def leaf_mass(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]) -> float:
     """The stationary mass of the leaves: 1 / (2 H) for exact values, where all leaves lie at depth H.
 
     With c summed over the prefixes of h tokens to E_h it is E_H / (2 sum E_h), and at least 1 / (2 (1 + e) H) for
     values inside that are within a factor of 1 + e of the exact ones. Raises `InputError` as `stationary_law` does.
     """
-    tree = prefix_tree(oracle, prompt=prompt, max_new_tokens=max_new_tokens, max_nodes=max_nodes)
+    tree = prefix_tree(oracle, **limits)
     weight = walk_conductances(tree, values).weight
     return math.fsum(weight[tree.leaf]) / math.fsum(weight)
 
 
 def action_level_law(
-    oracle: Autoregressive,
-    values: VerifierLike,
-    *,
-    prompt: Sequence_ = (),
-    max_new_tokens: int | None = None,
-    max_nodes: int = MAX_NODES,
+    oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]
 ) -> dict[Sequence_, float]:
     """The law of going down only: each token a with probability proportional to p(a | y) V(ya), never back.
 
     With 0/1 values this is tokenwise rejection. What is missing from 1 is the probability of coming to a prefix none
     of whose continuations has a value. Raises `InputError` as `stationary_law` does.
     """
-    tree = prefix_tree(oracle, prompt=prompt, max_new_tokens=max_new_tokens, max_nodes=max_nodes)
+    tree = prefix_tree(oracle, **limits)
     return _leaves(tree, walk_conductances(tree, values).descent)
 
 

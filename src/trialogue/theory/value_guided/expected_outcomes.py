@@ -1,31 +1,24 @@
 """The exact value function V*(y) = E[tau(x) | x begins with y], by dynamic programming over the tree of prefixes."""
 
+from typing import Unpack
+
 import numpy as np
 
 from trialogue.errors import InputError
 from trialogue.inference import TableValues
-from trialogue.inference.laws.prefix_trees import MAX_NODES, PrefixTree, prefix_tree
+from trialogue.inference.laws.prefix_trees import PrefixTree, TreeLimits, prefix_tree
 from trialogue.inference.verifiers.function import VerifierLike
 from trialogue.oracles import Autoregressive
 
-Sequence_ = tuple[int, ...]
 
-
-def exact_values(
-    oracle: Autoregressive,
-    verifier: VerifierLike,
-    *,
-    prompt: Sequence_ = (),
-    max_new_tokens: int | None = None,
-    max_nodes: int = MAX_NODES,
-) -> TableValues:
+def exact_values(oracle: Autoregressive, verifier: VerifierLike, **limits: Unpack[TreeLimits]) -> TableValues:
     """V*: of a complete sequence what `verifier` says of it, of a prefix the oracle's mean of that (thesis 3.3.1).
 
     What the verifier says of prefixes plays no part. The value of the prompt is the probability that a completion is
-    accepted, where the verifier gives 0 or 1. Raises `InputError` for more than `max_nodes` prefixes, and where no
-    complete sequence has a positive value.
+    accepted, where the verifier gives 0 or 1. `limits` say which tree is listed. Raises `InputError` for more than
+    `max_nodes` prefixes, and where no complete sequence has a positive value.
     """
-    tree = prefix_tree(oracle, prompt=prompt, max_new_tokens=max_new_tokens, max_nodes=max_nodes)
+    tree = prefix_tree(oracle, **limits)
     values = tree_values(tree, verifier)
     if not values[0] > 0:
         raise InputError("verifier", 0.0, "accept at least one sequence that the oracle can give")
