@@ -6,10 +6,10 @@ the lower bound, the previous one, and the accuracies in print. The published cu
 with one map to d_h numbers, and one back, that all heads share; they are repeated so, and with the per-head values of
 equation 1.
 
-Deviations: every step is on all contexts, where the published ones are on 256 of 16,384 that were drawn; 400 steps
-of Adam in place of 4,096; the accuracy is that of the end, on all contexts, where theirs is the mean over the last hundred
-batches. Scores have no scale, and embeddings start small. An MLP has no biases, so that its parameters are those of
-heads; positions are added before the shared map. Large and deep experiments are smaller than in print.
+Deviations: every step is on all contexts, where the published ones are on 256 of 16,384 that were drawn; 400 steps of
+Adam in place of 4,096; the accuracy is that of the end, on all contexts, where theirs is the mean over the last hundred
+batches. Scores have no scale, and embeddings start small. An MLP has no biases, so that its parameters are as many as
+those of heads; positions are added before the shared map. Large and deep experiments are smaller than in print.
 """
 
 from trialogue.ledger import Study

@@ -106,13 +106,19 @@ def initial_network(config: Config, shape: AttentionOnlyConfig, seed: int) -> At
     return network
 
 
+def _all(tokens: Tensor, step: int) -> tuple[Tensor]:
+    """The batch of every step."""
+    del step
+    return (tokens,)
+
+
 def _trained(
     config: Config, seed: int, shapes: list[tuple[str, AttentionOnlyConfig]], _: Path
 ) -> Iterator[dict[str, Any]]:
     for form, shape in shapes:
         network, tokens = initial_network(config, shape, seed), drawn_tokens(seed, shape.vocab_size)
         training = config.training(len(tokens))
-        train(network, lambda _, tokens=tokens: (tokens,), training, loss=association_loss, progress=False)
+        train(network, partial(_all, tokens), training, loss=association_loss, progress=False)
         with torch.no_grad():
             logits = network.whole_logits()
         size, contexts = shape.vocab_size, len(tokens)

@@ -33,7 +33,7 @@ def trained(rows: Rows, experiment: str, form: str = "", **values: int) -> DataF
 
 
 @trainings
-def accuracy(rows: Rows, experiment: str, form: str = PER_HEAD, **values: int) -> "Series[float]":
+def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int) -> "Series[float]":
     """The accuracy of a network, or the mean over all that have the given values."""
     return trained(rows, experiment, form, **values).groupby("seed").accuracy.mean()
 
@@ -77,8 +77,9 @@ def exponent(rows: Rows) -> "Series[float]":
     table = trained(rows, "heads", PER_HEAD)
     found = {}
     for seed, own in table.groupby("seed"):
-        slopes = {width: line(network)[0] for width, network in own.groupby("width")}
-        found[seed] = float(np.polyfit(np.log(list(slopes)), np.log(list(slopes.values())), 1)[0])
+        widths = own.width.unique()
+        slopes = [line(own[own.width == width])[0] for width in widths]
+        found[seed] = float(np.polyfit(np.log(widths), np.log(slopes), 1)[0])
     return Series(found)
 
 
