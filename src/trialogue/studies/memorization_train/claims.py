@@ -150,8 +150,8 @@ OURS = (
     ),
     _ours(
         "per-head-values-grow-with-the-embedding",
-        "With per-head values an embedding wider than the heads is no waste: with d = 11 in place of 10 the accuracy is "
-        "higher by more than 0.1 (d_h = 10).",
+        "With per-head values an embedding wider than the heads is no waste: with d = 11 in place of 10 the accuracy "
+        "is higher by more than 0.1 (d_h = 10).",
         accuracy("width", width=11) - accuracy("head-width", head_width=10) > 0.1,
         "equation 1, Experiment 3",
     ),

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
 from trialogue.ledger import Cells, Figure, NoRows, ResultTable, Rows
-from trialogue.ledger.pages.figures import BAD, COLORS, GOOD, OURS, PUBLISHED, QUIET, panels, spread
+from trialogue.ledger.pages.figures import BAD, COLORS, GOOD, OURS, QUIET, panels, spread
 from trialogue.studies.memorization_train.measure import DEEP, MLP, PER_HEAD, SHARED
 from trialogue.studies.memorization_train.published import POINTS, Point
 from trialogue.studies.memorization_train.quantities import (
@@ -40,17 +40,21 @@ def _bounds(axes: Axes, table: DataFrame, against: str) -> None:
 
 
 def _printed(
-    axes: Axes, points: list[Point], against: str, ours: dict[Point, float], label: str = ""
+    axes: Axes, points: list[Point], places: list[float], ours: dict[Point, float], color: str
 ) -> None:
-    """Accuracies in print: filled where ours are no further below than 0.02, hollow where they are, small untried."""
-    for point in points:
-        place, found = getattr(point, against), ours.get(point)
+    """Accuracies in print: filled where ours are at most 0.02 below, hollow where not, small where none was trained."""
+    for point, place in zip(points, places, strict=True):
+        found = ours.get(point)
         reached = found is not None and found >= point.accuracy - REACHED
-        face = PUBLISHED if reached else "none"
-        size = 4 if found is None else 7
-        axes.plot(place, point.accuracy, "D", ms=size, mfc=face, mec=PUBLISHED, zorder=3)
-    axes.plot([], [], "D", ms=7, mfc=PUBLISHED, mec=PUBLISHED, ls="", label=f"in print{label}, reached")
-    axes.plot([], [], "D", ms=7, mfc="none", mec=PUBLISHED, ls="", label="not reached")
+        size = 3.5 if found is None else 6.5
+        axes.plot(place, point.accuracy, "D", ms=size, mfc=color if reached else "white", mec=color, zorder=3)
+
+
+def _explained(axes: Axes, color: str, place: str = "upper left") -> None:
+    """A legend, with what the marks of accuracies in print say."""
+    for face, label in ((color, "in print, reached"), ("white", "in print, not reached")):
+        axes.plot([], [], "D", ms=6.5, mfc=face, mec=color, ls="", label=label)
+    axes.legend(loc=place, fontsize=7)
 
 
 def _found(rows: Rows, experiment: str) -> dict[Point, float]:
@@ -67,29 +71,40 @@ def _draw_scaling(rows: Rows) -> Drawing:
     drawing, (heads, head_width, width) = panels(3, width=4.3, height=3.9)
     table = trained(rows, "heads")
     found = _found(rows, "heads")
-    for each, color in zip(_values(table, "width"), (COLORS[4], OURS, COLORS[6], COLORS[5]), strict=False):
-        _curve(heads, rows, table[table.width == each], "heads", "o-", color, f"d = {each}")
+    for each, color in zip(_values(table, "width"), (COLORS[4], OURS, COLORS[6], COLORS[7]), strict=False):
+        _curve(heads, rows, table[table.width == each], "heads", "o-", color, f"trained, d = {each}")
+        points = [point for point in POINTS["heads"] if point.width == each]
+        _printed(heads, points, [point.heads for point in points], found, color)
     _bounds(heads, table[table.width == _values(table, "width")[1]], "heads")
-    shown = [point for point in POINTS["heads"] if point.width in _values(table, "width")]
-    _printed(heads, shown, "heads", found)
     heads.set(xlabel="heads H", ylabel="accuracy", ylim=(0, 1.04))
     heads.set_title("Experiment 1: against heads, d = d$_h$")
-    heads.legend(loc="upper left", fontsize=7)
+    _explained(heads, QUIET)
     for axes, experiment, against in ((head_width, "head-width", "head_width"), (width, "width", "width")):
-        table = trained(rows, experiment)
+        table = _with_both(rows, experiment)
         for form, label in ((PER_HEAD, "per-head values (equation 1)"), (SHARED, "a map that heads share")):
             color, style = _FORMS[form]
             _curve(axes, rows, table[table.form == form], against, style, color, label)
         _bounds(axes, table, against)
-        _printed(axes, list(POINTS[experiment]), against, _found(rows, experiment))
+        for point in POINTS[experiment]:
+            color = _FORMS[point.form][0]
+            _printed(axes, [point], [getattr(point, against)], _found(rows, experiment), color)
         axes.set(ylim=(0, 1.04))
     count = int(table.heads.iloc[0])
     head_width.set(xlabel="width of heads d$_h$")
     head_width.set_title(f"Experiment 2: d = 10, H = {count}")
     width.set(xlabel="width of the embedding d")
     width.set_title(f"Experiment 3: d$_h$ = 10, H = {count}")
-    head_width.legend(loc="upper left", fontsize=7)
+    _explained(head_width, QUIET)
     return drawing
+
+
+def _with_both(rows: Rows, experiment: str) -> DataFrame:
+    """The networks of an experiment; of `width`, the one too whose widths are equal, which `head-width` has."""
+    table = trained(rows, experiment)
+    if experiment != "width":
+        return table
+    equal = trained(rows, "head-width").query("head_width == width")
+    return DataFrame([*table.to_dict("records"), *equal.to_dict("records")])
 
 
 def _draw_parameters(rows: Rows) -> Drawing:
@@ -102,24 +117,20 @@ def _draw_parameters(rows: Rows) -> Drawing:
         color, style = _FORMS[form]
         own = table[(table.form == form) | table.index.isin(start.index)]
         _curve(mlp, rows, own, "parameters", style, color, label)
-        for point in POINTS["mlp"]:
-            if point.form == form and point.heads in counts.index:
-                reached = found.get(point, 0) >= point.accuracy - REACHED
-                face = color if reached else "none"
-                mlp.plot(counts[point.heads], point.accuracy, "D", ms=7, mfc=face, mec=color, zorder=3)
-    mlp.plot([], [], "D", ms=7, mfc=QUIET, mec=QUIET, ls="", label="in print, reached")
-    mlp.plot([], [], "D", ms=7, mfc="none", mec=QUIET, ls="", label="not reached")
+        points = [point for point in POINTS["mlp"] if point.form == form and point.heads in counts.index]
+        _printed(mlp, points, [counts[point.heads] for point in points], found, color)
     _bounds(mlp, table, "parameters")
     mlp.set(xlabel="parameters", ylabel="accuracy", ylim=(0, 1.04))
     mlp.set_title(f"Experiment 5: N = {table.vocab_size.iloc[0]}, d = d$_h$ = {table.width.iloc[0]}")
-    mlp.legend(loc="upper left", fontsize=7)
+    _explained(mlp, QUIET)
     table = trained(rows, "two-dimensions")
     _curve(small, rows, table, "heads", "o-", OURS, "trained")
     _bounds(small, table, "heads")
-    _printed(small, list(POINTS["two-dimensions"]), "heads", _found(rows, "two-dimensions"))
+    points = list(POINTS["two-dimensions"])
+    _printed(small, points, [point.heads for point in points], _found(rows, "two-dimensions"), OURS)
     small.set(xlabel="heads H", ylim=(0, 1.04))
     small.set_title(f"Experiment 6: N = {table.vocab_size.iloc[0]}, d = d$_h$ = 2")
-    small.legend(loc="lower right", fontsize=7)
+    _explained(small, OURS)
     _draw_slopes(sizes, rows)
     return drawing
 
@@ -139,7 +150,7 @@ def _draw_slopes(axes: Axes, rows: Rows) -> None:
         ("two-dimensions", "^", COLORS[4]),
         ("heads", "o", OURS),
         ("mlp", "s", COLORS[6]),
-        ("large", "D", COLORS[5]),
+        ("large", "v", COLORS[7]),
     ):
         own = [width for name, width in measured if name == experiment]
         size = trained(rows, experiment).vocab_size.iloc[0]
@@ -156,6 +167,7 @@ def _draw_slopes(axes: Axes, rows: Rows) -> None:
         xticks=[2, 5, 10, 20],
         xticklabels=["2", "5", "10", "20"],
     )
+    axes.minorticks_off()
     axes.set_title("Experiment 4: associations that a head adds")
     axes.legend(loc="upper left", fontsize=7)
 
@@ -238,9 +250,9 @@ def _line_table(rows: Rows) -> Cells:
 FIGURES = (
     Figure(
         name="scaling",
-        caption="Accuracy on all pairs of 50 tokens after training, means and deviations over seeds, beside the "
-        "accuracies in print (diamonds; filled where ours are at most 0.02 below, small where the network was not "
-        "trained) and the bounds. Left: the bounds are those of d = 10.",
+        caption="Accuracy on all pairs of 50 tokens after training, means and deviations over seeds, beside those in "
+        "print: diamonds, filled where ours are at most 0.02 below, small where the network was not trained. Left: the "
+        "bounds are those of d = 10. Middle and right: in print heads share a map where d and d_h differ.",
         draw=_draw_scaling,
     ),
     Figure(
