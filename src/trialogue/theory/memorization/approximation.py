@@ -70,8 +70,13 @@ class _Problem:
         self.laws = checked_log_probs(targets)
         self.contexts = checked_contexts(contexts, *self.laws.shape)
         self.prior = checked_prior(prior, len(self.laws))
-        shape = {"vocab_size": self.laws.shape[1], "context": self.contexts.shape[1]}
-        self.config = AttentionOnlyConfig(**shape, width=width, heads=heads, head_width=head_width)
+        self.config = AttentionOnlyConfig(
+            vocab_size=self.laws.shape[1],
+            context=self.contexts.shape[1],
+            width=width,
+            heads=heads,
+            head_width=head_width,
+        )
         self.seed = seed
         self.encoder: Encoder = nearest_encoder(self.laws, width, self.prior).orthogonal()
         features = generic_network(self.config, seed).features(self.contexts)

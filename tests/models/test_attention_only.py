@@ -1,0 +1,164 @@
+"""Options of the attention-only network against plain loops over positions and heads, and against each other."""
+
+import dataclasses
+import math
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from mutants.modules import altered
+from trialogue.errors import InputError
+from trialogue.models import attention_only
+from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.models.saved import load_model, save_model
+from trialogue.oracles import whole_sequences
+
+PLAIN = AttentionOnlyConfig(vocab_size=4, context=2, width=3, heads=2, head_width=2)
+OPTIONS = {
+    "plain": {},
+    "rank one": {"query_width": 1},
+    "shared": {"shared": True},
+    "shared and wide": {"shared": True, "head_width": 5},
+    "mlp": {"mlp_width": 7},
+    "no heads": {"heads": 0},
+    "deep": {"layers": 3},
+    "three tokens": {"context": 3},
+    "all": {"layers": 2, "mlp_width": 3, "shared": True, "context": 3},
+}
+each_option = pytest.mark.parametrize("fields", OPTIONS.values(), ids=OPTIONS.keys())
+
+
+def network(seed: int = 0, **fields) -> AttentionOnly:
+    return AttentionOnly(dataclasses.replace(PLAIN, **fields), seed).double()
+
+
+def logits_by_loops(net: AttentionOnly, context: Tensor) -> Tensor:
+    """Equations 1 and 2, layer by layer, position by position, head by head."""
+    shape = net.config
+    states = [net.embedding[token] + net.positions[place] for place, token in enumerate(context)]
+    for layer in range(shape.layers):
+        after = []
+        for place, state in enumerate(states):
+            read = [net.compress[layer] @ each if shape.shared else each for each in states[: place + 1]]
+            written = torch.zeros(shape.head_input, dtype=torch.float64)
+            for head in range(layer * shape.heads, (layer + 1) * shape.heads):
+                scores = [(net.query[head] @ read[-1]) @ (net.key[head] @ each) for each in read]
+                attention = torch.stack(scores).softmax(0)
+                mean = sum(weight * each for weight, each in zip(attention, read, strict=True))
+                written = written + net.output[head] @ (net.value[head] @ mean)
+            result = state + (net.decompress[layer] @ written if shape.shared else written)
+            if shape.mlp_width:
+                result = result + net.narrow[layer] @ functional.gelu(net.widen[layer] @ result)
+            after.append(result)
+        states = after
+    return net.unembedding @ states[-1]
+
+
+def largest_difference(net: AttentionOnly) -> float:
+    contexts = whole_sequences(net.vocab_size, net.config.context)
+    with torch.no_grad():
+        expected = torch.stack([logits_by_loops(net, context) for context in contexts])
+        return max(float((found - expected).abs().max()) for found in (net(contexts), net.whole_logits()))
+
+
+@each_option
+def test_logits_are_those_of_the_equations(fields):
+    assert largest_difference(network(**fields)) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("share = ((first", "share = ((last"),
+        ("+ single[1].sum(1)", ""),
+        ("states[:, :count]", "states"),
+        ("if not self.config.mlp_width", "if True"),
+        ("slice(layer * self.config.heads", "slice(0 * self.config.heads"),
+        ("return state + (written", "return (written"),
+    ],
+)
+def test_other_equations_are_told_apart(before, after):
+    unregistered = ('@register_network("attention-only", AttentionOnlyConfig)\n', "")
+    evaluated = ("from __future__ import annotations\n", "")
+    names = altered(attention_only, unregistered, evaluated, (before, after), compiled=False)
+    worst = 0.0
+    for fields in OPTIONS.values():
+        config = names["AttentionOnlyConfig"](**dataclasses.asdict(dataclasses.replace(PLAIN, **fields)))
+        try:
+            worst = max(worst, largest_difference(names["AttentionOnly"](config).double()))
+        except RuntimeError:
+            worst = math.inf
+    assert worst > 1e-3
+
+
+@each_option
+def test_parameters_are_counted(fields):
+    net = network(**fields)
+    assert net.config.parameters == sum(weights.numel() for weights in net.parameters())
+
+
+def test_published_counts():
+    # Four maps of d numbers to d_h for every head, and as many for every two d numbers of an MLP.
+    attention = dataclasses.replace(PLAIN, width=3, head_width=3, heads=5).parameters
+    mlp = dataclasses.replace(PLAIN, width=3, head_width=3, heads=1, mlp_width=2 * 3 * (5 - 1)).parameters
+    assert attention == mlp == 3 * (2 + 2 * 4 + 4 * 3 * 5)
+
+
+def test_a_shared_map_is_per_head_values_with_tied_weights():
+    shared = network(3, shared=True, heads=3)
+    tied = network(4, heads=3)
+    into, back = shared.compress[0], shared.decompress[0]
+    with torch.no_grad():
+        for name in ("embedding", "positions", "unembedding"):
+            getattr(tied, name).copy_(getattr(shared, name))
+        for name in ("query", "key", "value"):
+            getattr(tied, name).copy_(getattr(shared, name) @ into)
+        tied.output.copy_(back @ shared.output)
+    contexts = whole_sequences(4, 2)
+    torch.testing.assert_close(tied(contexts), shared(contexts), rtol=1e-12, atol=1e-12)
+    written = shared(contexts) - shared.inputs(contexts)[:, -1] @ shared.unembedding.T
+    # All heads together write in the d_h dimensions of the map back, per-head values do not.
+    assert torch.linalg.matrix_rank(written) == 2
+    free = network(4, heads=3)
+    assert torch.linalg.matrix_rank(free(contexts) - free.inputs(contexts)[:, -1] @ free.unembedding.T) == 3
+
+
+@each_option
+def test_a_saved_network_comes_back(fields, tmp_path):
+    net = AttentionOnly(dataclasses.replace(PLAIN, **fields), seed=5)
+    read = load_model(save_model(net, tmp_path / "network.safetensors"), AttentionOnly)
+    contexts = whole_sequences(4, net.config.context)
+    assert read.config == net.config
+    assert torch.equal(read(contexts), net(contexts))
+
+
+@each_option
+def test_gradients_reach_all_weights_in_float32(fields):
+    net = AttentionOnly(dataclasses.replace(PLAIN, **fields), seed=6)
+    net.whole_logits().logsumexp(1).sum().backward()
+    for name, weights in net.named_parameters():
+        assert weights.grad is not None, name
+        assert weights.grad.dtype == torch.float32
+        assert weights.numel() == 0 or weights.grad.abs().max() > 0, name
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"head_width": 4}, "head_width=4: use 1 to width=3"),
+        ({"layers": 0}, "layers=0: use at least 1"),
+        ({"mlp_width": -1}, "mlp_width=-1: use at least 0"),
+        ({"shared": 1}, "shared=1"),
+    ],
+)
+def test_wrong_shapes_are_refused(fields, told):
+    with pytest.raises(InputError, match=told):
+        dataclasses.replace(PLAIN, **fields)
+
+
+@pytest.mark.parametrize("fields", [{"layers": 2}, {"mlp_width": 2}])
+def test_features_are_of_what_is_linear_in_them(fields):
+    with pytest.raises(InputError, match="one layer and no MLP"):
+        network(**fields).features(whole_sequences(4, 2))
