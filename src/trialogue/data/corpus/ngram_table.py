@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.data.corpus.ngrams import NgramLaws, ngram_laws
-from trialogue.errors import InputError, non_negative_number, whole_number
+from trialogue.data.corpus.ngrams import NgramLaws
+from trialogue.errors import InputError, whole_number
 
 TOKEN_BYTES, OFFSET_BYTES, COUNT_BYTES = 2, 4, 4
 """A context is its tokens and where its counts begin; a count is a token, and how often it comes."""
@@ -17,29 +18,26 @@ _MOST_TOKENS = 1 << 8 * TOKEN_BYTES
 
 
 class NgramTable:
-    """The next token after the most frequent contexts of up to `context` tokens of a text: those that fit `most_bytes`.
+    """The next token after the most frequent contexts of up to S tokens of a text: as many as fit `most_bytes`.
 
-    `tokens` (n,), or rows (rows, n) which no context crosses. Of contexts that come equally often shorter ones go
-    first; all are kept by default. `smoothing` is added to every count. A context that is not kept has the law of the
-    longest of its ends that is, and where nothing is kept all tokens are equally likely. `size` counts bytes: those of
-    a context's tokens and offset, and of the tokens and counts of what follows it. `contexts` says how many are kept of
-    each length, from none to S tokens. Raises `InputError` as `ngram_laws` does.
+    `orders` are the laws after contexts of 0, 1, ..., S tokens (`ngram_laws`). Of contexts that come equally often
+    shorter ones go first; all are kept by default. `smoothing` is added to every count. A context that is not kept has
+    the law of the longest of its ends that is, and where nothing is kept all tokens are equally likely. `size` counts
+    bytes: those of a context's tokens and offset, and of the tokens and counts of what follows it. `contexts` says how
+    many are kept of each length. Raises `InputError` for laws of other contexts or too many tokens.
     """
 
     def __init__(
-        self,
-        tokens: Tensor,
-        context: int,
-        vocab_size: int,
-        *,
-        smoothing: float = 0.0,
-        most_bytes: int | None = None,
+        self, orders: Sequence[NgramLaws], *, smoothing: float = 0.0, most_bytes: int | None = None
     ) -> None:
+        lengths = [laws.contexts.shape[1] for laws in orders]
+        if len(lengths) < 2 or lengths != list(range(len(lengths))):
+            raise InputError(
+                "orders", lengths, "give the laws after contexts of 0, 1, and so on up to S tokens"
+            )
         mend = f"a token takes {TOKEN_BYTES} bytes: use at most {_MOST_TOKENS}"
-        self.vocab_size = whole_number("vocab_size", vocab_size, 1, _MOST_TOKENS, mend)
-        self.smoothing = non_negative_number("smoothing", smoothing)
-        self.context = whole_number("context", context, 1)
-        orders = [ngram_laws(tokens, length, vocab_size) for length in range(self.context + 1)]
+        self.vocab_size = whole_number("vocab_size", orders[0].counts.shape[1], 1, _MOST_TOKENS, mend)
+        self.context = lengths[-1]
         sizes = np.concatenate([_bytes_of(laws) for laws in orders])
         times = np.concatenate([laws.counts.sum(1).numpy() for laws in orders])
         order = np.argsort(-times, kind="stable")
@@ -52,7 +50,7 @@ class NgramTable:
         self._places: list[dict[tuple[int, ...], int]] = []
         for laws, part in zip(orders, parts, strict=True):
             chosen = torch.from_numpy(part)
-            self._laws.append(laws._replace(counts=laws.counts[chosen]).log_probs(self.smoothing))
+            self._laws.append(laws._replace(counts=laws.counts[chosen]).log_probs(smoothing))
             self._places.append(
                 {tuple(row): place for place, row in enumerate(laws.contexts[chosen].tolist())}
             )

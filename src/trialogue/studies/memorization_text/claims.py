@@ -1,0 +1,4 @@
+"""Claims of the study."""
+
+CLAIMS: tuple[()] = ()
+NUMBERS = {}

@@ -1,0 +1,4 @@
+"""Figures and tables of the study."""
+
+FIGURES = ()
+TABLES = ()
