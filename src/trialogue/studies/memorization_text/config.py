@@ -31,11 +31,11 @@ class Config(Settings):
     """Tokens in a row; rows of the text are dealt out to samples in turns."""
     samples: Count = 12
     """Samples that the text is dealt out to, more than the largest seed."""
-    rows: Count = 1200
+    rows: Count = 300
     """Rows of a sample that laws are counted on and networks trained on, at most."""
     context_lengths: Increasing[Annotated[int, Interval(ge=2, le=8)]] = (2, 3)
     """S: how many tokens the next one is predicted from."""
-    contexts: Count = 1200
+    contexts: Count = 850
     """Contexts whose laws are to be held, the most frequent ones of the sample; all, where there are fewer."""
     smoothing: Positive = 0.01
     """Added to every count of a token after a context."""
@@ -47,8 +47,8 @@ class Config(Settings):
     """Features beyond the number of contexts, as a share of it, of networks that hold all."""
     trained_shares: Increasing[Probability] = (0.25,)
     """Shares at which networks of as many parameters are trained."""
-    steps: Count = 1000
-    batch_size: Count = 256
+    steps: Count = 500
+    batch_size: Count = 128
     attention_rate: Positive = 1e-2
     """Learning rate of attention-only transformers."""
     transformer_rate: Positive = 1e-2
@@ -84,10 +84,12 @@ PRESETS = {
     "pilot": Config(seeds=(7, 8, 9)),
     "default": Config(),
     "night": Config(
+        rows=1200,
         contexts=2500,
         shares=(0.05, 0.1, 0.25, 0.5, 0.75, 0.9),
         trained_shares=(0.1, 0.25, 0.5),
         steps=5000,
+        batch_size=256,
     ),
     "paper": Config(
         vocab_size=320,

@@ -2,7 +2,7 @@
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
-from pandas import DataFrame
+from pandas import DataFrame, concat
 
 from trialogue.ledger import Cells, Figure, ResultTable, Rows
 from trialogue.ledger.pages.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
@@ -34,6 +34,8 @@ _DRAWN = {
 }
 _FLOOR = 1e-4
 _KILO = 1000
+_TICKS = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+_STAR = 9
 _WIDE = (False, True)
 
 
@@ -51,20 +53,13 @@ def _medians(rows: Rows, context: int, width: int) -> DataFrame:
     return table.groupby(["method", "share"])[["kl", "kl_float32", "held_out", "bytes"]].median()
 
 
-def _lines(axes: Axes, medians: DataFrame, across: str, column: str, floor: float = 0.0) -> None:
+def _draw_by_share(axes: Axes, medians: DataFrame) -> None:
     for method, (style, color) in _DRAWN.items():
         if method not in medians.index.get_level_values("method"):
             continue
         line = medians.loc[method].reset_index()
-        size = 9 if style == "*" else 5
-        axes.plot(
-            line[across],
-            line[column].clip(lower=floor),
-            style,
-            color=color,
-            ms=size,
-            label=_SAID[method],
-        )
+        size = _STAR if style == "*" else None
+        axes.plot(line.share, line.kl, style, color=color, ms=size, label=_SAID[method])
 
 
 def _draw_shares(rows: Rows) -> Drawing:
@@ -81,7 +76,7 @@ def _draw_shares(rows: Rows) -> Drawing:
             one.axhline(
                 encoder("kl", context, wide)(rows).median(), color=QUIET, ls="--", label="nearest encoder"
             )
-            _lines(one, medians.drop(TABLE, level="method"), "share", "kl")
+            _draw_by_share(one, medians.drop(TABLE, level="method"))
             one.set(yscale="log", xlabel="features for a share of the contexts", ylim=(_FLOOR, 1e4))
             one.set_title(f"S = {context}, d = {width}")
     axes[0].set_ylabel("KL to the law (nats a token)")
@@ -94,44 +89,39 @@ def _draw_bytes(rows: Rows) -> Drawing:
     drawing, axes = panels(2, len(contexts), width=4.4, height=3.2)
     for place, context in enumerate(contexts):
         near, unseen = axes[2 * place : 2 * place + 2]
-        for wide, alpha in zip(_WIDE, (1.0, 0.45), strict=True):
-            width = width_of(rows, wide)
-            medians = _medians(rows, context, width)
-            table = medians.loc[[TABLE]]
-            medians = medians.drop([TABLE, LIKELIEST], level="method")
-            medians["kilobytes"] = medians.bytes / _KILO
-            for one, column in ((near, "kl_float32"), (unseen, "held_out")):
-                for method in (RIDGE, EXACT, TRAINED, TRANSFORMER):
-                    if method not in medians.index.get_level_values("method"):
-                        continue
-                    line = medians.loc[method]
-                    style, color = _DRAWN[method]
-                    one.plot(
-                        line.kilobytes,
-                        line[column],
-                        style,
-                        color=color,
-                        alpha=alpha,
-                        ms=9 if style == "*" else 5,
-                        label=f"{_SAID[method]}, d = {width}",
-                    )
-                line = table.sort_values("bytes")
-                one.plot(
-                    line.bytes / _KILO,
-                    line[column].clip(lower=_FLOOR),
-                    _DRAWN[TABLE][0],
-                    color=GOOD,
-                    label=_SAID[TABLE] if wide else None,
-                )
-        near.set(yscale="log", xscale="log", ylim=(_FLOOR, 10))
+        _draw_by_size(near, rows, context, "kl_float32", _FLOOR)
+        _draw_by_size(unseen, rows, context, "held_out")
+        near.set(yscale="log", ylim=(_FLOOR, 10))
         near.set_title(f"S = {context}: KL to the law (nats a token)")
-        unseen.set(xscale="log", yscale="log")
         unseen.axhline(text("alone_held_out", context)(rows).median(), color=QUIET, ls=":")
+        unseen.set(ylim=(0, None))
         unseen.set_title(f"S = {context}: loss on held-out text (nats a token)")
-        for one in (near, unseen):
-            one.set_xlabel("kilobytes")
     axes[1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return drawing
+
+
+def _draw_by_size(axes: Axes, rows: Rows, context: int, column: str, floor: float = 0.0) -> None:
+    """Medians of a column by kilobytes: networks of both widths, the wider ones paler, and the table."""
+    for wide, alpha in zip(_WIDE, (1.0, 0.45), strict=True):
+        width = width_of(rows, wide)
+        medians = _medians(rows, context, width)
+        for method in (RIDGE, EXACT, TRAINED, TRANSFORMER):
+            if method in medians.index.get_level_values("method"):
+                style, color = _DRAWN[method]
+                line, said = medians.loc[method], f"{_SAID[method]}, d = {width}"
+                size = _STAR if style == "*" else None
+                axes.plot(
+                    line.bytes / _KILO, line[column], style, color=color, alpha=alpha, ms=size, label=said
+                )
+    both = [_medians(rows, context, width_of(rows, wide)).loc[TABLE] for wide in _WIDE]
+    table = concat(both).sort_values("bytes")
+    style, color = _DRAWN[TABLE]
+    axes.plot(table.bytes / _KILO, table[column].clip(lower=floor), style, color=color, label=_SAID[TABLE])
+    axes.set(xscale="log", xlabel="kilobytes")
+    axes.minorticks_off()
+    low, high = axes.get_xlim()
+    ticks = [tick for tick in _TICKS if low <= tick <= high]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
 
 
 def _texts(rows: Rows) -> Cells:

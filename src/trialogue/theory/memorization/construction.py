@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from scipy.linalg import lstsq
 from torch import Tensor
 
 from trialogue.arrays import whole_tensor
@@ -24,7 +23,7 @@ from trialogue.theory.memorization.encoders import (
     checked_encoder,
     nearest_encoder,
 )
-from trialogue.theory.memorization.folding import complete, fold, padded_states
+from trialogue.theory.memorization.folding import fold, padded_states, solved
 from trialogue.theory.memorization.rank import generic_network, require_capacity
 from trialogue.theory.memorization.targets import (
     checked_contexts,
@@ -105,11 +104,11 @@ def memorize(
     features = network.features(tokens)
     held = encoder.orthogonal()
     states = padded_states(held, features, width).numpy()
-    solution, _, rank, singular = lstsq(features.numpy(), states, lapack_driver="gelsd")
+    solution, rank, singular = solved(features.numpy(), states)
     if rank < len(tokens):
         mend = f"the features of {len(tokens)} contexts have rank {rank}: use more heads, or another seed"
         raise InputError("seed", seed, mend)
-    skip_condition = fold(network, complete(solution, features.numpy(), width), held)
+    skip_condition = fold(network, solution, held)
     network.remember(tokens)
     answers = network.answers(tokens)
     network.answered = network.unstored = 0
@@ -118,7 +117,7 @@ def memorize(
         target_log_probs=encoder.log_probs,
         encoder_kl=encoder.kl,
         kl=divergence(laws, answers, weights),
-        rank=int(rank),
+        rank=rank,
         condition=float(singular[0] / singular[len(tokens) - 1]),
         skip_condition=skip_condition,
         over_provision=capacity(width, head_width, heads) / len(tokens) - 1,
