@@ -18,7 +18,7 @@ BUILT = (LIKELIEST, RIDGE)
 class Config(Settings):
     """Settings of one run; the defaults are those of the preset `default`."""
 
-    seeds: Seeds = (1, 2, 3, 4, 5, 6)
+    seeds: Seeds = (1, 2, 3, 4, 5)
     """Samples of the text. Each has generic heads, initial weights and batches of its own."""
     text: str = "tinystories"
     """A corpus of the hub, or a file or folder: one of that name where the run begins goes first. Empty for a small
@@ -84,6 +84,7 @@ PRESETS = {
     "pilot": Config(seeds=(7, 8, 9)),
     "default": Config(),
     "night": Config(
+        seeds=(1, 2, 3, 4, 5, 6, 10, 11),
         rows=1200,
         contexts=2500,
         shares=(0.05, 0.1, 0.25, 0.5, 0.75, 0.9),
@@ -92,6 +93,7 @@ PRESETS = {
         batch_size=256,
     ),
     "paper": Config(
+        seeds=(1, 2, 3, 4, 5, 6, 10, 11),
         vocab_size=320,
         rows=2400,
         contexts=5000,
