@@ -53,7 +53,7 @@ def network(
 def digits_over(rows: Rows, first: str, second: str) -> "Series[float]":
     """The decimal logarithm of one method's KL over another's, mean over settings where both were measured."""
     table = _side_by_side(rows, "kl", first, second)
-    return np.log10(table[first] / table[second]).groupby("seed").mean()
+    return (table[first] / table[second]).map(math.log10).groupby("seed").mean()
 
 
 @samples
@@ -68,7 +68,7 @@ def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
     """The decimal logarithm of a method's KL over that of the law of single tokens, the least over settings."""
     table = rows.where("network", method=method, share=share).set_index(["seed", "context"])
     alone = rows["text"].set_index(["seed", "context"]).alone_kl
-    return np.log10(table.kl / alone.reindex(table.index)).groupby("seed").min()
+    return (table.kl / alone.reindex(table.index)).map(math.log10).groupby("seed").min()
 
 
 @samples
