@@ -38,6 +38,24 @@ def test_the_most_frequent_are_kept():
     )
 
 
+def test_no_context_crosses_rows():
+    rows = torch.randint(0, 4, (7, 20), generator=generator(3, "text"))
+    found = ngram_laws(rows, 2, 4)
+    apart = [ngram_laws(row, 2, 4) for row in rows]
+    assert found.occurrences == sum(each.occurrences for each in apart) == 7 * 18
+    for context, law in zip(found.contexts, found.counts, strict=True):
+        parts = [each.counts[(each.contexts == context).all(1)].sum(0) for each in apart]
+        assert torch.equal(sum(parts), law)
+    assert ngram_laws(rows.flatten(), 2, 4).occurrences == 7 * 20 - 2
+
+
+def test_no_context_at_all_gives_the_law_of_tokens():
+    rows = torch.randint(0, 4, (7, 20), generator=generator(3, "text"))
+    found = ngram_laws(rows, 0, 5)
+    assert (found.contexts.shape, found.different, found.share) == ((1, 0), 1, 1)
+    assert torch.equal(found.counts[0], rows.flatten().bincount(minlength=5).double())
+
+
 def test_long_contexts_of_a_large_vocabulary_have_numbers():
     text = torch.randint(0, 1000, (400,), generator=generator(2, "text")).repeat(2)
     found = ngram_laws(text, 30, 1000)

@@ -5,9 +5,15 @@ import math
 import pytest
 import torch
 
+from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
-from trialogue.theory.memorization import memorize_by_ridge, memorize_likeliest
+from trialogue.theory.memorization import (
+    memorize_by_ridge,
+    memorize_likeliest,
+    nearest_encoder,
+    truncated_encoder,
+)
 
 CONTEXTS = whole_sequences(10, 2)
 LAWS = torch.randn(100, 10, generator=generator(0, "laws"), dtype=torch.float64).log_softmax(1)
@@ -42,6 +48,20 @@ def test_ridge_regression_on_all_contexts_does_better():
     assert ridge.kl < 0.2 * kept.kl
     assert ridge.kl <= ridge.tight_bound
     assert not ridge.kept.any()
+
+
+@pytest.mark.parametrize("build", [memorize_likeliest, memorize_by_ridge])
+def test_an_encoder_that_was_found_is_built_in(build):
+    found = nearest_encoder(LAWS, 4, PRIOR)
+    given, alone = (build(LAWS, CONTEXTS, 4, 9, 4, prior=PRIOR, encoder=each) for each in (found, None))
+    assert given.encoder_kl == pytest.approx(alone.encoder_kl, rel=1e-6)
+    assert given.kl == pytest.approx(alone.kl, rel=1e-3)
+    truncated = truncated_encoder(LAWS, 4, PRIOR)
+    assert build(LAWS, CONTEXTS, 4, 9, 4, prior=PRIOR, encoder=truncated).encoder_kl > found.kl
+    with pytest.raises(
+        InputError, match=r"encoder=\(100, 4\): give one of 100 contexts and 10 tokens, of width 3"
+    ):
+        build(LAWS, CONTEXTS, 3, 12, 3, prior=PRIOR, encoder=found)
 
 
 def test_a_prior_on_few_contexts_gives_a_right_network_or_is_refused():

@@ -45,20 +45,22 @@ class NgramLaws(NamedTuple):
 def ngram_laws(tokens: Tensor, context: int, vocab_size: int, most: int | None = None) -> NgramLaws:
     """The laws of the next token after the `most` frequent contexts of `context` tokens in the text `tokens` (n,).
 
-    All of them by default; of contexts that come equally often the first in order of tokens. Raises `InputError` where
-    the text is no longer than a context, has other tokens, or the table would not fit.
+    Rows (rows, n) are parts of a text, which no context crosses. All contexts by default; of those that come equally
+    often the first in order of tokens. The one context of no tokens has the law of single tokens. Raises `InputError`
+    where the text is no longer than a context, has other tokens, or the table would not fit.
     """
-    length = whole_number("context", context, 1)
+    length = whole_number("context", context, 0)
     size = whole_number("vocab_size", vocab_size, 1)
-    text = whole_tensor("tokens", tokens, "give token ids (n,)").numpy()
-    if text.ndim != 1 or len(text) <= length:
-        raise InputError("context", context, f"the text has {text.size} tokens: use a shorter context")
+    text = np.atleast_2d(whole_tensor("tokens", tokens, "give token ids (n,), or (rows, n)").numpy())
+    places = text.shape[-1] - length
+    if text.ndim != 2 or not len(text) or places < 1:
+        raise InputError("context", context, f"the text has {text.shape[-1]} tokens: use a shorter context")
     if not 0 <= int(text.min()) <= int(text.max()) < size:
         raise InputError("tokens", int(text[(text < 0) | (text >= size)][0]), f"tokens are 0 to {size - 1}")
     # Contexts are numbered token by token, which no power of the vocabulary limits.
-    number = np.zeros(len(text) - length, dtype=np.int64)
+    number = np.zeros(len(text) * places, dtype=np.int64)
     for place in range(length):
-        number = number * size + text[place : len(text) - length + place]
+        number = number * size + text[:, place : place + places].ravel()
         number = np.unique(number, return_inverse=True)[1].astype(np.int64)
     _, first, times = np.unique(number, return_index=True, return_counts=True)
     wanted = len(times) if most is None else min(whole_number("most", most, 1), len(times))
@@ -69,7 +71,8 @@ def ngram_laws(tokens: Tensor, context: int, vocab_size: int, most: int | None =
     rank = np.full(len(times), wanted)
     rank[order] = np.arange(wanted)
     kept = rank[number] < wanted
-    cells = rank[number[kept]] * size + text[length:][kept]
+    cells = rank[number[kept]] * size + text[:, length:].ravel()[kept]
     counts = np.bincount(cells, minlength=wanted * size).reshape(wanted, size).astype(np.float64)
-    contexts = text[first[order][:, None] + np.arange(length)]
+    row, column = (place[:, None] for place in np.divmod(first[order], places))
+    contexts = text[row, column + np.arange(length)]
     return NgramLaws(torch.from_numpy(contexts), torch.from_numpy(counts), len(number), len(times))

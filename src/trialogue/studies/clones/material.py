@@ -17,12 +17,12 @@ from trialogue.analysis.cloning.networks import factored_network
 from trialogue.analysis.cloning.samplers import chain_of
 from trialogue.analysis.cloning.settings import NetworkSettings
 from trialogue.data.corpus.corpus import Corpus
+from trialogue.data.corpus.sentences import corpus_or_sentences
 from trialogue.ledger import note_model
 from trialogue.models.masked import MaskedNetwork
 from trialogue.models.masked_transformer import MaskedTransformer
 from trialogue.models.transformer import Transformer
 from trialogue.randomness import seed_of
-from trialogue.storage import atomic_write
 from trialogue.studies.clones.config import ENCODER, MASKS, TEXT, Material, of_layers
 from trialogue.training import Recipe, masked_batches, masked_token_loss, trained
 
@@ -32,15 +32,12 @@ INITIAL = 0
 
 def corpus_of(config: Material, artifacts: Path) -> Corpus:
     """The text as rows of tokens; the provenance of the part says which text it was."""
-    text, share = config.text, config.test_share
-    if not text:
-        made_up = artifacts / "sentences.txt"
-        with _alone(artifacts, "sentences"):
-            if not made_up.exists():
-                atomic_write(made_up, _sentences())
-        text, share = str(made_up), 0.2
-    corpus = Corpus.open(
-        text, vocab_size=config.vocab_size, length=config.length, test_share=share, cache=artifacts / "corpus"
+    corpus = corpus_or_sentences(
+        config.text,
+        artifacts,
+        vocab_size=config.vocab_size,
+        length=config.length,
+        test_share=config.test_share,
     )
     note_model({"text": config.text or "made-up sentences", "files": corpus.fingerprint})
     return corpus
@@ -134,16 +131,3 @@ def _alone(artifacts: Path, name: str) -> Iterator[None]:
     """While this process makes what has that name, others that ask for it wait."""
     with FileLock(artifacts / f".{name}.lock"):
         yield
-
-
-def _sentences() -> str:
-    """A thousand made-up sentences."""
-    parts = (
-        ("Lily", "Tom", "Max", "Sue", "Ben", "Anna"),
-        ("saw", "found", "liked", "lost", "took"),
-        ("red", "blue", "big", "shiny", "old"),
-        ("ball", "box", "cat", "stone", "cup", "tree", "hat"),
-    )
-    sentences = [f"{who} {did} a {how} {what}." for who, did, how, what in product(*parts)]
-    # Neighbours in this order have little in common.
-    return "\n".join(sentences[(place * 617) % len(sentences)] for place in range(len(sentences))) + "\n"

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
-from trialogue.theory.memorization.encoders import Encoder, nearest_encoder
+from trialogue.theory.memorization.encoders import Encoder, checked_encoder, nearest_encoder
 from trialogue.theory.memorization.folding import complete, fold, padded_states
 from trialogue.theory.memorization.rank import generic_network
 from trialogue.theory.memorization.targets import (
@@ -66,6 +66,7 @@ class _Problem:
         head_width: int,
         seed: int,
         prior: Tensor | None,
+        encoder: Encoder | None,
     ) -> None:
         self.laws = checked_log_probs(targets)
         self.contexts = checked_contexts(contexts, *self.laws.shape)
@@ -78,7 +79,8 @@ class _Problem:
             head_width=head_width,
         )
         self.seed = seed
-        self.encoder: Encoder = nearest_encoder(self.laws, width, self.prior).orthogonal()
+        found = nearest_encoder(self.laws, width, self.prior) if encoder is None else encoder
+        self.encoder: Encoder = checked_encoder(found, self.laws, width).orthogonal()
         features = generic_network(self.config, seed).features(self.contexts)
         self.features = features.numpy()
         self.states = padded_states(self.encoder, features, width).numpy()
@@ -112,14 +114,16 @@ def memorize_likeliest(
     seed: int = 0,
     *,
     prior: Tensor | None = None,
+    encoder: Encoder | None = None,
 ) -> Approximated:
     """Build a network that is exact on the likeliest contexts, as many as its features have rank.
 
     A context whose features depend on those of likelier ones is passed over.
     `targets` (T, N) are log-probabilities without zeros, `prior` (T,) says how likely each context is. What it answers
-    after the others is what the same weights make of them. Raises `InputError` as `memorize` does.
+    after the others is what the same weights make of them. `encoder` is the one to build in, by default that of
+    `nearest_encoder`. Raises `InputError` as `memorize` does.
     """
-    problem = _Problem(targets, contexts, width, heads, head_width, seed, prior)
+    problem = _Problem(targets, contexts, width, heads, head_width, seed, prior, encoder)
     order = problem.prior.argsort(descending=True, stable=True).numpy()
     kept = torch.zeros(len(order), dtype=torch.bool)
     kept[order[_independent(problem.features[order])]] = True
@@ -166,13 +170,14 @@ def memorize_by_ridge(
     seed: int = 0,
     *,
     prior: Tensor | None = None,
+    encoder: Encoder | None = None,
 ) -> Approximated:
     """Build a network by ridge regression of the states on the features, contexts weighed by `prior` (T,).
 
     The penalty is that of a grid which brings the network nearest to the laws. Arguments and errors are those of
     `memorize_likeliest`.
     """
-    problem = _Problem(targets, contexts, width, heads, head_width, seed, prior)
+    problem = _Problem(targets, contexts, width, heads, head_width, seed, prior, encoder)
     roots = problem.prior.sqrt().numpy()[:, None]
     left, singular, right = svd(roots * problem.features, full_matrices=False)
     turned = left.T @ (roots * problem.states)

@@ -11,15 +11,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from scipy.linalg import lstsq
 from torch import Tensor
 
 from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError, whole_number
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.theory.memorization.capacity import capacity
-from trialogue.theory.memorization.encoders import Encoder, association_encoder, nearest_encoder
-from trialogue.theory.memorization.folding import complete, fold, padded_states
+from trialogue.theory.memorization.encoders import (
+    Encoder,
+    association_encoder,
+    checked_encoder,
+    nearest_encoder,
+)
+from trialogue.theory.memorization.folding import fold, padded_states, solved
 from trialogue.theory.memorization.rank import generic_network, require_capacity
 from trialogue.theory.memorization.targets import (
     checked_contexts,
@@ -72,19 +76,21 @@ def memorize(
     prior: Tensor | None = None,
     query_width: int | None = None,
     vocab_size: int | None = None,
+    encoder: Encoder | None = None,
 ) -> Memorized:
     """Build an attention-only transformer that answers `targets` after `contexts` (T, S) int64.
 
     `targets` are log-probabilities (T, N) float64, or tokens (T,) int64 of `vocab_size` N (by default one more than
     the greatest in `targets` and `contexts`): associations. Where `width` d is below N - 1 the network holds the
     nearest laws whose logits have rank d, found by `nearest_encoder` and weighed by `prior` (T,), uniform by default.
-    `query_width` 1 makes W_QK of rank one (Remark 2).
+    `query_width` 1 makes W_QK of rank one (Remark 2). `encoder` is the one to build in, where it has been found
+    before.
 
     Raises `InputError` for laws with zeros (see `softened`), contexts that come twice, a prior that is none, and where
     H d_h and the skip connection's min(d, number of last tokens) are less than T, or the features lack rank: it says
     which.
     """
-    laws, encoder, tokens, weights = _asked(targets, contexts, width, prior, vocab_size)
+    laws, encoder, tokens, weights = _asked(targets, contexts, width, prior, vocab_size, encoder)
     config = AttentionOnlyConfig(
         vocab_size=laws.shape[1],
         context=tokens.shape[1],
@@ -98,11 +104,11 @@ def memorize(
     features = network.features(tokens)
     held = encoder.orthogonal()
     states = padded_states(held, features, width).numpy()
-    solution, _, rank, singular = lstsq(features.numpy(), states, lapack_driver="gelsd")
+    solution, rank, singular = solved(features.numpy(), states)
     if rank < len(tokens):
         mend = f"the features of {len(tokens)} contexts have rank {rank}: use more heads, or another seed"
         raise InputError("seed", seed, mend)
-    skip_condition = fold(network, complete(solution, features.numpy(), width), held)
+    skip_condition = fold(network, solution, held)
     network.remember(tokens)
     answers = network.answers(tokens)
     network.answered = network.unstored = 0
@@ -111,7 +117,7 @@ def memorize(
         target_log_probs=encoder.log_probs,
         encoder_kl=encoder.kl,
         kl=divergence(laws, answers, weights),
-        rank=int(rank),
+        rank=rank,
         condition=float(singular[0] / singular[len(tokens) - 1]),
         skip_condition=skip_condition,
         over_provision=capacity(width, head_width, heads) / len(tokens) - 1,
@@ -123,7 +129,12 @@ def memorize(
 
 
 def _asked(
-    targets: Tensor, contexts: Tensor, width: int, prior: Tensor | None, vocab_size: int | None
+    targets: Tensor,
+    contexts: Tensor,
+    width: int,
+    prior: Tensor | None,
+    vocab_size: int | None,
+    encoder: Encoder | None,
 ) -> tuple[Tensor, Encoder, Tensor, Tensor]:
     """Laws (T, N), the encoder of `width` to build in, contexts (T, S), and prior (T,)."""
     if isinstance(targets, Tensor) and targets.is_floating_point():
@@ -134,7 +145,8 @@ def _asked(
         _require_vocabulary(laws.shape[1])
         tokens = checked_contexts(contexts, len(laws), laws.shape[1])
         weights = checked_prior(prior, len(laws))
-        return laws, nearest_encoder(laws, width, weights), tokens, weights
+        found = nearest_encoder(laws, width, weights) if encoder is None else encoder
+        return laws, checked_encoder(found, laws, width), tokens, weights
     mend = "give token ids (T,), or log-probabilities (T, N)"
     chosen = whole_tensor("targets", targets, mend)
     if chosen.ndim != 1 or not len(chosen):
@@ -148,7 +160,8 @@ def _asked(
     tokens = checked_contexts(tokens, len(chosen), size)
     weights = checked_prior(prior, len(chosen))
     laws = torch.full((len(chosen), size), -torch.inf, dtype=torch.float64).scatter_(1, chosen[:, None], 0.0)
-    return laws, association_encoder(chosen, size, width, weights), tokens, weights
+    found = association_encoder(chosen, size, width, weights) if encoder is None else encoder
+    return laws, checked_encoder(found, laws, width), tokens, weights
 
 
 def _require_vocabulary(size: int) -> None:

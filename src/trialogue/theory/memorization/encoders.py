@@ -50,6 +50,16 @@ class Encoder(NamedTuple):
         return self._replace(states=left[:, :rank] * size, unembedding=unembedding)
 
 
+def checked_encoder(encoder: Encoder, laws: Tensor, width: int) -> Encoder:
+    """Return `encoder`; raises `InputError` where it is none of `laws` (T, N) with at most `width` numbers a state."""
+    (total, vocab), rank = laws.shape, min(encoder.states.shape[1], whole_number("width", width, 1))
+    wanted = (total, rank), (vocab, rank)
+    if (tuple(encoder.states.shape), tuple(encoder.unembedding.shape)) != wanted:
+        mend = f"give one of {total} contexts and {vocab} tokens, of width {width} at most"
+        raise InputError("encoder", tuple(encoder.states.shape), mend)
+    return encoder
+
+
 def truncated_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) -> Encoder:
     """The `width` largest singular vectors of `log_probs` (T, N), centred in every row.
 

@@ -1,0 +1,82 @@
+"""The solve of `memorize` beside the library's least squares on the same matrix, and all of `memorize`.
+
+Random laws after all pairs of N tokens, d = N - 1, heads of width d, 5 % more features than contexts: T = 400 at
+N = 20, T = 2,500 at N = 50. The solve is what lies between features and weights to fold: least squares by singular
+values, and a check that the skip connection's matrix is invertible. numpy gets the same matrix and right-hand side, and
+answers by singular values too, which tell the rank. All take turns, round by round; a number is the fastest round, in
+seconds of CPU, of all threads together.
+
+    python benchmarks/memorization.py
+"""
+
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+from threadpoolctl import threadpool_limits
+
+from record import Record
+from trialogue.models.attention_only import AttentionOnlyConfig
+from trialogue.oracles import whole_sequences
+from trialogue.randomness import generator
+from trialogue.theory.memorization import generic_network, memorize, nearest_encoder
+from trialogue.theory.memorization.folding import padded_states, solved
+
+VOCABULARIES = {20: 10, 50: 1}
+"""N, and how many rounds."""
+THREADS = (1, 2)
+SPARE = 0.05
+
+
+def contenders(vocab_size: int) -> tuple[int, dict[str, Callable[[], object]]]:
+    """How many contexts there are, and what each contender does."""
+    width, contexts = vocab_size - 1, whole_sequences(vocab_size, 2)
+    total = len(contexts)
+    drawn = torch.randn(total, vocab_size, generator=generator(0, "laws"), dtype=torch.float64)
+    laws = (2 * drawn).log_softmax(1)
+    heads = math.ceil(((1 + SPARE) * total - width) / width)
+    shape = AttentionOnlyConfig(vocab_size=vocab_size, context=2, width=width, heads=heads, head_width=width)
+    features = generic_network(shape).features(contexts)
+    states = padded_states(nearest_encoder(laws, width).orthogonal(), features, width)
+    matrix, right = features.numpy(), states.numpy()
+    return total, {
+        "solve of memorize": lambda: solved(matrix, right),
+        "numpy.linalg.lstsq": lambda: np.linalg.lstsq(matrix, right, rcond=None),
+        "all of memorize": lambda: memorize(laws, contexts, width, heads, width),
+    }
+
+
+def measured(acts: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Seconds of CPU of the fastest round of each, all taking turns."""
+    found: dict[str, float] = {}
+    for _ in range(rounds):
+        for name, act in acts.items():
+            began = time.process_time()
+            act()
+            found[name] = min(found.get(name, math.inf), time.process_time() - began)
+    return found
+
+
+def main() -> None:
+    record, out = Record("memorization"), Console()
+    table = Table(title="Seconds of CPU")
+    for head in ("T", "threads", "what", "s"):
+        table.add_column(head, justify="left" if head == "what" else "right")
+    for vocab_size, rounds in VOCABULARIES.items():
+        for threads in THREADS:
+            torch.set_num_threads(threads)
+            with threadpool_limits(threads):
+                total, acts = contenders(vocab_size)
+                for name, seconds in measured(acts, rounds).items():
+                    record.add(name, round(seconds, 3), what="CPU, s", contexts=total, threads=threads)
+                    table.add_row(f"{total:,}", str(threads), name, f"{seconds:.3f}")
+    out.print(table)
+    record.write()
+
+
+if __name__ == "__main__":
+    main()

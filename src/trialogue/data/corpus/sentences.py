@@ -1,0 +1,43 @@
+"""A small made-up text, for trials of what is otherwise done with a real one."""
+
+from itertools import product
+from pathlib import Path
+
+from filelock import FileLock
+
+from trialogue.data.corpus.corpus import Corpus
+from trialogue.storage import atomic_write
+
+_TEST_SHARE = 0.2
+
+
+def corpus_or_sentences(
+    text: str, folder: Path, *, vocab_size: int, length: int, test_share: float
+) -> Corpus:
+    """The corpus of `text`, or where that is empty of made-up sentences; its files are kept in `folder`.
+
+    The last `test_share` of a text without a split of its own is for tests, a fifth of the sentences. Raises
+    `InputError` as `Corpus.open` does.
+    """
+    if not text:
+        made_up = folder / "sentences.txt"
+        with FileLock(folder / ".sentences.lock"):
+            if not made_up.exists():
+                atomic_write(made_up, _sentences())
+        text, test_share = str(made_up), _TEST_SHARE
+    return Corpus.open(
+        text, vocab_size=vocab_size, length=length, test_share=test_share, cache=folder / "corpus"
+    )
+
+
+def _sentences() -> str:
+    """A thousand made-up sentences."""
+    parts = (
+        ("Lily", "Tom", "Max", "Sue", "Ben", "Anna"),
+        ("saw", "found", "liked", "lost", "took"),
+        ("red", "blue", "big", "shiny", "old"),
+        ("ball", "box", "cat", "stone", "cup", "tree", "hat"),
+    )
+    sentences = [f"{who} {did} a {how} {what}." for who, did, how, what in product(*parts)]
+    # Neighbours in this order have little in common.
+    return "\n".join(sentences[(place * 617) % len(sentences)] for place in range(len(sentences))) + "\n"
