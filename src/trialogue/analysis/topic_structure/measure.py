@@ -52,9 +52,13 @@ class TopicSettings:
     """Passages that attention is measured in, drawn by `seed`"""
     length: int = 128
     """Tokens that these are cut to"""
+    shortest: int | None = None
+    """Where given, each is cut to a length drawn between this and `length`, all alike likely"""
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if self.shortest is not None:
+            whole_number("shortest", self.shortest, 8, self.length)
         for field, least in (
             ("topics", 2),
             ("passes", 1),
@@ -151,10 +155,16 @@ def measured(
             write_tensors(path, _TOPICS, {"laws": torch.from_numpy(laws)}, asdict(settings))
     met = together(words.counts, _MET)
     drawn = numpy_generator(settings.seed, "passages read").permutation(len(corpus))[: settings.read]
+    lengths = numpy_generator(settings.seed, "lengths read").integers(
+        settings.length if settings.shortest is None else settings.shortest, settings.length + 1, len(drawn)
+    )
     found = []
     for one in [model, model.with_random_weights(settings.seed)] if control else [model]:
         some = drawn if one is model else drawn[:control_read]
-        texts = placed(one.tokenizer, [corpus[place].text for place in some], settings.length)
+        texts = [
+            placed(one.tokenizer, [corpus[place].text], length)[0]
+            for place, length in zip(some, lengths, strict=False)
+        ]
         whose = _digest(one.name, model.files, len(some))
         file = None if folder is None else folder / f"attention-{named}-{whose}.safetensors"
         sums = attention_sums(one, texts, words.names, path=file, report=report)
