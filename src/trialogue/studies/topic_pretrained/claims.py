@@ -124,7 +124,7 @@ OURS = (
         Claim(
             f"{name}-attention-beyond-random",
             f"{MODELS[name].said}: its ratio of attention is above that of its architecture with random weights (ratio "
-            "of ratios, means over texts and numbers of words).",
+            "of ratios, in the Brown corpus, means over numbers of words).",
             beyond_random(name, ATTENTION).as_ratio() > 1,
             f"{_ONE} (the source compares no intervals)",
             origin="ours",

@@ -57,7 +57,7 @@ def _label(model: str, words: int, weights: str = PRETRAINED) -> str:
     return f"{said}{', random' if weights == RANDOM else ''}, {words} words"
 
 
-def _ratios(single: bool) -> Callable[[Rows], Cells]:
+def _ratios(*, single: bool) -> Callable[[Rows], Cells]:
     def cells(rows: Rows) -> Cells:
         return {
             _label(model, words, weights): {
@@ -69,7 +69,7 @@ def _ratios(single: bool) -> Callable[[Rows], Cells]:
                 ]
             }
             for model in _models(rows)
-            for weights in (PRETRAINED, RANDOM)
+            for weights in ((PRETRAINED, RANDOM) if single else (PRETRAINED,))
             for words in _words(rows)
         }
 
@@ -122,7 +122,7 @@ TABLES = (
     ResultTable(
         title="Same topic over different topics, one topic a word",
         source="Thesis, Table 2.3",
-        cells=_ratios(True),
+        cells=_ratios(single=True),
         published=_printed(_ONE),
         rows_are="model",
         note=f"Geometric means over texts. Shares of the vocabulary in the source: {_WORDS_ARE}. A dash: a mean over "
@@ -131,7 +131,7 @@ TABLES = (
     ResultTable(
         title="Same topic over different topics, one or more topics a word",
         source="Thesis, Table 2.4",
-        cells=_ratios(False),
+        cells=_ratios(single=False),
         published=_printed(_SOME),
         rows_are="model",
     ),

@@ -104,12 +104,12 @@ def fall(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """The ratio of the pretrained model over that of its architecture with random weights, over texts and words."""
-    found = []
-    for weights in (PRETRAINED, RANDOM):
-        table = compared(rows, model, measure, weights=weights)
-        found.append(_mean(table, (table.same / table.different).map(math.log)))
-    return (found[0] - found[1]).map(math.exp)
+    """The ratio of the pretrained model over that of its architecture with random weights, in the first text."""
+    control = compared(rows, model, measure, weights=RANDOM)
+    table = compared(rows, model, measure)
+    table = table[table.text.isin(control.text)]
+    own, chance = (_mean(each, (each.same / each.different).map(math.log)) for each in (table, control))
+    return (own - chance).map(math.exp)
 
 
 @draws

@@ -32,20 +32,26 @@ def made_up_words() -> list[str]:
     return ["".join(pair) for pair in product(syllables, syllables)][: _TOPICS * _WORDS]
 
 
-def tiny_model(name: str, *, causal: bool) -> AttendingModel:
-    """A model of two layers of width 16 that has a token for every made-up word, with random weights."""
+def made_up_tokenizer() -> Any:
+    """A fast tokenizer that has a token for every made-up word, and one for all others."""
     import transformers
 
-    special = ["[PAD]", "[UNK]"]
-    vocabulary = {word: number for number, word in enumerate([*special, *made_up_words()])}
+    vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", *made_up_words()])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    fast = transformers.PreTrainedTokenizerFast(
+    return transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]"
     )
+
+
+def tiny_model(name: str, *, causal: bool) -> AttendingModel:
+    """A model of two layers of width 16 with a token for every made-up word, and random weights drawn by its name."""
+    import transformers
+
+    tokenizer = made_up_tokenizer()
     shape: dict[str, Any] = {
-        "vocab_size": len(vocabulary),
+        "vocab_size": len(tokenizer),
         "hidden_size": 16,
         "intermediate_size": 32,
         "num_hidden_layers": 2,
@@ -56,4 +62,6 @@ def tiny_model(name: str, *, causal: bool) -> AttendingModel:
     }
     config = transformers.LlamaConfig(**shape) if causal else transformers.BertConfig(**shape)
     made = transformers.LlamaModel if causal else transformers.BertModel
-    return AttendingModel(made(config), fast, name=name).with_random_weights(seed_of(0, name))
+    model = AttendingModel(made(config), tokenizer, name=name).with_random_weights(seed_of(0, name))
+    model.name = name
+    return model
