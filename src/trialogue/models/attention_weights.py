@@ -86,7 +86,7 @@ class AttendingModel:
         `tokens` (rows, N) int64 are texts of `lengths` (rows,) tokens, padded on the right; padding is not attended to.
         """
         try:
-            layers = self._run(tokens, lengths, output_attentions=True).attentions
+            layers = self._run(tokens, lengths, output_attentions=True).get("attentions")
         except TypeError as error:
             raise InputError(
                 "model", self.name, f"it has no attention weights to read ({first_line(error)})"

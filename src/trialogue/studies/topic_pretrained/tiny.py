@@ -12,13 +12,13 @@ _TOPICS, _WORDS, _DOCUMENTS, _LENGTH = 4, 10, 80, 40
 
 
 def made_up_documents() -> list[str]:
-    """Documents of 40 words; nine in ten are of one of the two topics of a document, each of ten words."""
+    """Documents of 40 words, most of one topic, some of another, and one in ten of any; topics have ten words."""
     random = numpy_generator(0, "made-up documents")
     words = made_up_words()
     found = []
     for _ in range(_DOCUMENTS):
         own = random.choice(_TOPICS, 2, replace=False)
-        topics = random.choice(own, _LENGTH)
+        topics = random.choice(own, _LENGTH, p=(0.8, 0.2))
         strays = random.random(_LENGTH) < 0.1
         topics[strays] = random.choice(_TOPICS, strays.sum())
         numbers = topics * _WORDS + random.integers(0, _WORDS, _LENGTH)
