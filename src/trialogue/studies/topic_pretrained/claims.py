@@ -3,13 +3,14 @@
 from trialogue.analysis.topic_structure.measure import AS_READ
 from trialogue.analysis.topic_structure.ratios import ATTENTION, COSINE, DOT, RAW_ATTENTION
 from trialogue.ledger import Claim
-from trialogue.studies.topic_pretrained.config import HERE, MODELS, Name
+from trialogue.studies.topic_pretrained.config import HERE, MODELS, WORDS, Name
 from trialogue.studies.topic_pretrained.quantities import (
     RANDOM,
     beyond_random,
     fall,
     least_gain,
     least_ratio,
+    level,
     mostly,
     published_gain,
     ratio,
@@ -147,7 +148,20 @@ OURS = (
 CLAIMS = (*PUBLISHED, *OURS)
 
 NUMBERS = {
-    f"{name}: {measure} ratio": ratio(name, said).as_ratio()
-    for name in HERE
-    for measure, said in MEASURES.items()
+    **{
+        f"{name}: {measure} ratio": ratio(name, said).as_ratio()
+        for name in HERE
+        for measure, said in MEASURES.items()
+    },
+    **{f"{name}: random attention ratio": ratio(name, ATTENTION, weights=RANDOM).as_ratio() for name in HERE},
+    **{
+        f"{name}: {measure} of pairs {pairs}": level(name, said, column, WORDS[1])
+        for name in HERE
+        for measure, said in MEASURES.items()
+        for pairs, column in (
+            ("of a topic", "same"),
+            ("of two topics", "different"),
+            ("often together", "together"),
+        )
+    },
 }
