@@ -56,8 +56,9 @@ def attention_sums(
     A word's mean attention to another is in inverse proportion to the number of words that there are to attend to:
     debiased, the mean over all keys of a query is 1 / `SCALE`, in a text of any length, and from any place of it for a
     model that looks back only. The first token of a text is left out, where it is a word: models that look back rest
-    their attention on it, whatever it is (Xiao et al. 2023). What is measured is filed under `path`, and taken from there where a run was cut short;
-    the path names what it is of. `report` is told of progress. Raises `InputError` for a damaged file.
+    their attention on it, whatever it is (Xiao et al. 2023). What is measured is filed under `path`, and taken from
+    there where a run was cut short; the path names what it is of. `report` is told of progress. Raises `InputError` for
+    a damaged file.
     """
     number = {name: index for index, name in enumerate(names)}
     parts, done = _filed(path)

@@ -8,8 +8,8 @@ asked of these; those themselves are models of the preset `paper`.
 Each draw is a sample of passages of about 200 words, topics fitted to it from a start of its own, and texts drawn from
 it in which attention is measured, so that intervals are over draws from these texts. A topic's words are its 15, 30 or
 61 likeliest: what the source's shares .0005, .001 and .002 are of BERT's vocabulary. A word is one token of the model,
-whatever its case. Attention is the mean over layers and heads, to and from all words but a first token. The architectures with random weights read the first
-text alone.
+whatever its case. Attention is the mean over layers and heads, to and from all words but a first token. The
+architectures with random weights read the first text alone.
 
 Deviations: the source fits topics to Wikipedia, by gensim on tf-idf weights, here scikit-learn fits counts; it says
 neither how texts were cut nor which embeddings its cosines are of. Here they are the rows of the table of embeddings,
