@@ -23,7 +23,7 @@ def topics(arguments: argparse.Namespace) -> None:
     """Find topics in a text, and whether a model embeds words of one topic alike and attends between them more."""
     import torch
 
-    from trialogue.analysis.topic_structure.measure import TopicSettings, measured
+    from trialogue.analysis.topic_structure.measure import MOST, TopicSettings, measured
     from trialogue.analysis.topic_structure.picture import draw_topics
     from trialogue.data.corpus.documents import documents_of, passages_of
     from trialogue.data.corpus.texts import local_text
@@ -34,6 +34,7 @@ def topics(arguments: argparse.Namespace) -> None:
 
     torch.set_num_threads(whole_number("threads", arguments.threads, 1))
     whole_number("resamples", arguments.resamples, 2)
+    whole_number("words", arguments.words, 2, MOST)
     settings = TopicSettings(
         topics=arguments.topics,
         passes=arguments.passes,

@@ -32,9 +32,9 @@ _TOPICS = "trialogue topics 1"
 AS_READ = ", as read"
 """Behind a measure of embeddings with all that the model adds to them."""
 
-_MOST = 200
+MOST = 200
 """The most words of a topic that can be compared."""
-_MET = _MOST * (_MOST - 1) // 2
+_MET = MOST * (MOST - 1) // 2
 
 Report = Callable[[str], object]
 
@@ -97,7 +97,7 @@ class TopicMeasurement:
         The pairs that often meet are as many as those of one topic of so many words. Intervals are of `resamples`
         draws of words and documents. Raises `InputError` where topics have fewer words, or no two remain.
         """
-        assignment = assigned(self.laws, whole_number("words", words, 2, _MOST), single=single)
+        assignment = assigned(self.laws, whole_number("words", words, 2, MOST), single=single)
         if not assignment.same.any() or not assignment.different.any():
             mend = (
                 "no two words are of one topic alone, and of different ones: use more words, or more topics"
