@@ -1,6 +1,7 @@
 """Tables and figures of the study."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing
@@ -11,6 +12,9 @@ from trialogue.ledger import Cells, Figure, NoRows, ResultTable, Rows
 from trialogue.ledger.pages.figures import COLORS, PUBLISHED, QUIET, panels, spread
 from trialogue.studies.topic_pretrained.config import MODELS, WORDS
 from trialogue.studies.topic_pretrained.quantities import PRETRAINED, RANDOM, level, ratio, several
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _HEADS = {"cosine": COSINE, "dot product": DOT, "attention": ATTENTION}
 _SHARES = dict(zip(WORDS, (".0005", ".001", ".002"), strict=True))
@@ -52,9 +56,12 @@ def _words(rows: Rows) -> list[int]:
     return sorted(int(words) for words in rows["comparison"].words.unique())
 
 
+def _name(model: str) -> str:
+    return MODELS[model].said.partition(",")[0]  # type: ignore[index]
+
+
 def _label(model: str, words: int, weights: str = PRETRAINED) -> str:
-    said = MODELS[model].said.partition(",")[0]  # type: ignore[index]
-    return f"{said}{', random' if weights == RANDOM else ''}, {words} words"
+    return f"{_name(model)}{', random' if weights == RANDOM else ''}, {words} words"
 
 
 def _ratios(*, single: bool) -> Callable[[Rows], Cells]:
@@ -156,20 +163,17 @@ TABLES = (
 
 
 def _draw_ratios(rows: Rows) -> Drawing:
-    drawing, axes = panels(3, width=4.0, height=3.6)
+    drawing, axes = panels(3, width=4.2, height=3.6)
     words = _words(rows)
     for place, (axis, (head, measure)) in enumerate(zip(axes, _HEADS.items(), strict=True)):
-        for model, lines in _ONE.items():
-            if set(words) <= set(WORDS) and "random" not in model:
-                values = [line[place] for line in lines]
-                axis.plot(WORDS, values, "-", color=PUBLISHED, lw=0.7, alpha=0.7)
-                axis.annotate(model, (WORDS[-1], values[-1]), fontsize=6, color=PUBLISHED, va="center")
+        if set(words) <= set(WORDS):
+            _draw_printed(axis, place)
         for model, color in zip(_models(rows), COLORS, strict=False):
             cells = [ratio(model, measure, count) for count in words]
             if all(len(cell(rows)) for cell in cells):
-                spread(axis, words, cells, rows, "o-", color=color, label=_label(model, 0).rpartition(",")[0])
-            random = [ratio(model, measure, count, weights=RANDOM) for count in words]
+                spread(axis, words, cells, rows, "o-", color=color, label=_name(model))
             if measure == ATTENTION:
+                random = [ratio(model, measure, count, weights=RANDOM) for count in words]
                 spread(axis, words, random, rows, "s:", color=QUIET, markersize=3)
         axis.axhline(1, color=QUIET, lw=0.8)
         axis.set(xlabel="words of a topic", xticks=words)
@@ -178,10 +182,26 @@ def _draw_ratios(rows: Rows) -> Drawing:
             axis.yaxis.set_major_formatter("{x:g}")
             axis.yaxis.set_minor_formatter("{x:g}")
             axis.tick_params(axis="y", which="minor", labelsize=7)
-        axis.margins(x=0.18)
         axis.set_title(f"{head.capitalize()}, same topic / different topics")
-    axes[2].legend(loc="upper right")
+    axes[2].legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)
     return drawing
+
+
+def _draw_printed(axis: "Axes", column: int) -> None:
+    """The numbers in print as thin lines, with one label for those that end close to one another."""
+    ends: list[tuple[float, list[str]]] = []
+    models = [model for model in _ONE if "random" not in model]
+    for model in sorted(models, key=lambda name: _ONE[name][-1][column]):
+        values = [line[column] for line in _ONE[model]]
+        axis.plot(WORDS, values, "-", color=PUBLISHED, lw=0.7, alpha=0.7)
+        if ends and values[-1] < 1.03 * ends[-1][0]:
+            ends[-1][1].append(model)
+        else:
+            ends.append((values[-1], [model]))
+    for value, names in ends:
+        place = (WORDS[-1] + 1.5, value)
+        axis.annotate("\n".join(reversed(names)), place, fontsize=6, color=PUBLISHED, va="center")
+    axis.set_xlim(WORDS[0] - 4, WORDS[-1] + 13)
 
 
 def _draw_met(rows: Rows) -> Drawing:
@@ -207,7 +227,7 @@ def _draw_met(rows: Rows) -> Drawing:
                 color=color,
                 label=label,
             )
-        axis.set_xticks(range(len(models)), [_label(model, 0).rpartition(",")[0] for model in models])
+        axis.set_xticks(range(len(models)), [_name(model) for model in models])
         axis.set_title(f"{measure.capitalize()}, {middle} words of a topic")
     left.set_ylabel("mean, in a text of 100 tokens")
     left.legend(loc="upper left", bbox_to_anchor=(0, -0.12), ncols=3)
