@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing
+from pandas import Series
 
 from trialogue.analysis.topic_structure.measure import AS_READ
 from trialogue.analysis.topic_structure.ratios import ATTENTION, COSINE, DOT, RAW_ATTENTION
-from trialogue.ledger import Cells, Figure, NoRows, ResultTable, Rows
+from trialogue.ledger import Cells, Figure, NoRows, Quantity, ResultTable, Rows
 from trialogue.ledger.pages.figures import COLORS, PUBLISHED, QUIET, panels, spread
 from trialogue.studies.topic_pretrained.config import MODELS, WORDS
 from trialogue.studies.topic_pretrained.quantities import PRETRAINED, RANDOM, level, ratio, several
@@ -68,7 +69,7 @@ def _ratios(*, single: bool) -> Callable[[Rows], Cells]:
     def cells(rows: Rows) -> Cells:
         return {
             _label(model, words, weights): {
-                head: ratio(model, measure, words, single, weights)(rows)
+                head: _in_every_draw(ratio(model, measure, words, single, weights), rows)
                 for head, measure in [
                     *_HEADS.items(),
                     ("cosine as read", COSINE + AS_READ),
@@ -81,6 +82,12 @@ def _ratios(*, single: bool) -> Callable[[Rows], Cells]:
         }
 
     return cells
+
+
+def _in_every_draw(cell: Quantity, rows: Rows) -> "Series[float] | None":
+    """A ratio that every draw has: where means vanish, those draws in which both are positive are chosen by chance."""
+    values = cell(rows)
+    return values if len(values) == rows["comparison"].seed.nunique() else None
 
 
 def _printed(table: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, dict[str, float | str]]:
@@ -132,8 +139,8 @@ TABLES = (
         cells=_ratios(single=True),
         published=_printed(_ONE),
         rows_are="model",
-        note=f"Geometric means over texts. Shares of the vocabulary in the source: {_WORDS_ARE}. A dash: a mean over "
-        "pairs is not positive in some draw, as with random embeddings.",
+        note=f"Geometric means over texts. Shares of the vocabulary in the source: {_WORDS_ARE}. A dash: some draw has "
+        "no ratio, for want of such pairs, or of a positive mean, as with random embeddings.",
     ),
     ResultTable(
         title="Same topic over different topics, one or more topics a word",
@@ -170,7 +177,7 @@ def _draw_ratios(rows: Rows) -> Drawing:
             _draw_printed(axis, place)
         for model, color in zip(_models(rows), COLORS, strict=False):
             cells = [ratio(model, measure, count) for count in words]
-            if all(len(cell(rows)) for cell in cells):
+            if all(_in_every_draw(cell, rows) is not None for cell in cells):
                 spread(axis, words, cells, rows, "o-", color=color, label=_name(model))
             if measure == ATTENTION:
                 random = [ratio(model, measure, count, weights=RANDOM) for count in words]

@@ -100,7 +100,7 @@ def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
     table = compared(rows, model, measure)
     table = table[table.text.isin(control.text)]
     own, chance = (_mean(each, (each.same / each.different).map(math.log)) for each in (table, control))
-    return (own - chance).map(math.exp)
+    return (own - chance).dropna().map(math.exp)
 
 
 @draws
