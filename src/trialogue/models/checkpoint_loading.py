@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from trialogue.models.gguf_file import GgufFile
     from trialogue.models.packed.gguf_blocks import Blocks
 
-_KINDS = {"CausalLM": "causal", "MaskedLM": "masked"}
+_KINDS = {"CausalLM": "causal language model", "MaskedLM": "masked language model", "Model": "whole model"}
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt")
 
 
@@ -139,7 +139,9 @@ class Checkpoint:
                 return self._gguf.model(self.config)
             if self.dtype != "auto":
                 require_memory("model", self.name, bytes_read(Path(self._place), self.dtype))
-            loader = getattr(transformers, f"AutoModelFor{self.kind}")
+            loader = getattr(
+                transformers, "AutoModel" if self.kind == "Model" else f"AutoModelFor{self.kind}"
+            )
             model, loading = loader.from_pretrained(
                 self._place, dtype=self.dtype, output_loading_info=True, **self._weights, **self._where
             )
@@ -183,7 +185,7 @@ class Checkpoint:
         from trialogue.models.gguf_file import GgufFile
 
         file = GgufFile(self._gguf_path)
-        return file if self.kind == "CausalLM" and file.known() else None
+        return file if self.kind != "MaskedLM" and file.known() else None
 
     @contextmanager
     def _loading(self) -> Iterator[None]:
@@ -234,13 +236,16 @@ def base_of_adapter(folder: Path) -> str | None:
 
 
 def _require_all_weights(loading: dict[str, Any], kind: Kind, name: str) -> None:
-    """Weights that a checkpoint lacks would be drawn at random, without a word."""
-    missing = sorted(loading.get("missing_keys") or ())
+    """Weights that a checkpoint lacks would be drawn at random, without a word.
+
+    Of a model without a head those are let be that only make one vector of a text.
+    """
+    missing = sorted(
+        key for key in loading.get("missing_keys") or () if kind != "Model" or "pooler" not in key
+    )
     if missing:
         some = ", ".join(missing[:2]) + (f" and {len(missing) - 2} more" if len(missing) > 2 else "")
-        raise InputError(
-            "model", name, f"it is no {_KINDS[kind]} language model: its checkpoint lacks {some}"
-        )
+        raise InputError("model", name, f"it is no {_KINDS[kind]}: its checkpoint lacks {some}")
 
 
 def _dtype(dtype: str | torch.dtype) -> Any:

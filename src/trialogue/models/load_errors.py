@@ -6,7 +6,8 @@ from typing import Literal
 
 from trialogue.models.catalogue import CATALOGUE
 
-Kind = Literal["CausalLM", "MaskedLM"]
+Kind = Literal["CausalLM", "MaskedLM", "Model"]
+"""A head of transformers, or a model as it is without one."""
 
 
 def first_line(error: BaseException) -> str:

@@ -1,0 +1,90 @@
+"""Topics of a corpus by latent Dirichlet allocation, and which words are of which."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from sklearn.decomposition import LatentDirichletAllocation
+
+from trialogue.errors import InputError, whole_number
+from trialogue.randomness import numpy_generator, seed_of
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """Words and the topics that they are of."""
+
+    words: NDArray[np.int64]
+    """(k,) the words that are of some topic"""
+    topics: NDArray[np.bool_]
+    """(k, T) whether a word is of a topic"""
+
+    @cached_property
+    def same(self) -> NDArray[np.bool_]:
+        """(k, k) pairs of different words that share a topic."""
+        shared = (self.topics.astype(np.float32) @ self.topics.T.astype(np.float32)) > 0
+        np.fill_diagonal(shared, False)
+        return shared
+
+    @cached_property
+    def different(self) -> NDArray[np.bool_]:
+        """(k, k) pairs of words that share no topic."""
+        return (self.topics.astype(np.float32) @ self.topics.T.astype(np.float32)) == 0
+
+
+def fitted_topics(
+    counts: csr_matrix,
+    topics: int,
+    *,
+    passes: int = 10,
+    seed: int = 0,
+    report: Callable[[str], object] | None = None,
+) -> NDArray[np.float64]:
+    """The laws of words (topics, words) of a latent Dirichlet allocation of `counts` (passages, words), rows sum to 1.
+
+    By online variational Bayes (Hoffman, Blei and Bach 2010) as scikit-learn has it, with its symmetric priors 1/T, in
+    `passes` over passages in an order drawn by `seed`; the topic of the most words comes first. `report` is told what
+    is done. Raises `InputError` where there are fewer passages than topics.
+    """
+    number, times = whole_number("topics", topics, 2), whole_number("passes", passes, 1)
+    if counts.shape[0] < number:
+        mend = f"the corpus has {counts.shape[0]} documents: ask for fewer topics, or give a longer text"
+        raise InputError("topics", topics, mend)
+    order = numpy_generator(seed, "order of passages").permutation(counts.shape[0])
+    model = LatentDirichletAllocation(
+        number,
+        learning_method="online",
+        total_samples=counts.shape[0],
+        random_state=seed_of(seed, "topics") % 2**32,
+    )
+    for done in range(times):
+        if report is not None:
+            report(f"topics: pass {done + 1} of {times}")
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", RuntimeWarning
+            )  # exponentials of topics that no word is of underflow
+            model.partial_fit(counts[order])
+    weights = model.components_[np.argsort(-model.components_.sum(1), kind="stable")]
+    return weights / weights.sum(1, keepdims=True)
+
+
+def assigned(laws: NDArray[np.float64], words: int, *, single: bool) -> Assignment:
+    """The `words` likeliest words of each topic of `laws` (topics, words); of these, `single` keeps the words of one.
+
+    Raises `InputError` where topics have fewer words.
+    """
+    if not 1 <= words <= laws.shape[1]:
+        mend = f"the text has {laws.shape[1]} words that are single tokens: use from 2 to that many"
+        raise InputError("words", words, mend)
+    members = np.zeros(laws.shape, dtype=np.bool_)
+    np.put_along_axis(members, np.argsort(-laws, axis=1, kind="stable")[:, :words], True, axis=1)
+    often = members.sum(0)
+    kept = np.flatnonzero(often == 1 if single else often >= 1)
+    return Assignment(kept, members.T[kept])

@@ -1,0 +1,184 @@
+"""The command `trialogue topics`: the topics of a text, and whether a model's words of one topic are alike."""
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trialogue.cli.commands import Commands
+
+if TYPE_CHECKING:
+    from trialogue.analysis.topic_structure.measure import TopicMeasurement
+    from trialogue.analysis.topic_structure.ratios import Comparison, Interval
+
+_FIGURE = "topics.svg"
+_ONE, _SOME, _RANDOM = "one topic a word", "one or more topics", "random weights"
+_SHOWN = 10
+
+
+def topics(arguments: argparse.Namespace) -> None:
+    """Find topics in a text, and whether a model embeds words of one topic alike and attends between them more."""
+    import torch
+
+    from trialogue.analysis.topic_structure.measure import MOST, TopicSettings, measured
+    from trialogue.analysis.topic_structure.picture import draw_topics
+    from trialogue.data.corpus.documents import documents_of, passages_of
+    from trialogue.data.corpus.texts import local_text
+    from trialogue.errors import whole_number
+    from trialogue.ledger.pages.figures import rendered
+    from trialogue.models.attention_weights import load_attending
+    from trialogue.storage import atomic_write, make_folder, user_folder
+
+    torch.set_num_threads(whole_number("threads", arguments.threads, 1))
+    whole_number("resamples", arguments.resamples, 2)
+    whole_number("words", arguments.words, 2, MOST)
+    settings = TopicSettings(
+        topics=arguments.topics,
+        passes=arguments.passes,
+        read=arguments.read,
+        length=arguments.length,
+        seed=arguments.seed,
+    )
+    documents = documents_of(local_text(arguments.text))
+    corpus = passages_of(documents, arguments.passage)
+    folder = make_folder(user_folder("topics") if arguments.out is None else arguments.out)
+    model = load_attending(arguments.model, device=arguments.device, dtype=arguments.dtype)
+    found = measured(model, corpus, settings, folder=folder, control=arguments.control, report=_report)
+    _report("comparing pairs of words")
+    drawn: dict[str, Any] = {"resamples": arguments.resamples, "seed": arguments.seed}
+    compared = {
+        _ONE: found[0].compare(arguments.words, single=True, **drawn),
+        _SOME: found[0].compare(arguments.words, single=False, **drawn),
+    }
+    if arguments.control:
+        compared[_RANDOM] = found[1].compare(arguments.words, single=True, **drawn)
+    figure = folder / _FIGURE
+    atomic_write(figure, rendered(lambda: draw_topics(found[0], compared, arguments.words), "svg", "topics"))
+    if arguments.json:
+        sizes = {"documents": len(documents), "passages": len(corpus)}
+        print(json.dumps(sizes | _record(found[0], compared, arguments.words), allow_nan=False))
+    else:
+        print(f"{len(documents)} documents in {len(corpus)} passages of up to {arguments.passage} words")
+        _print(found[0], compared, arguments.words)
+        print(f"figure: {figure}")
+
+
+def _report(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _print(
+    measurement: "TopicMeasurement", compared: "Mapping[str, Sequence[Comparison]]", words: int
+) -> None:
+    from rich.table import Table
+
+    from trialogue.analysis.topic_structure.ratios import CLASSES
+    from trialogue.ledger.pages.tables import format_number
+    from trialogue.ledger.pages.terminal import console
+
+    out = console()
+    for name, found in compared.items():
+        table = Table(title=f"{measurement.model}, {words} words a topic: {name}", title_justify="left")
+        table.add_column("mean over pairs")
+        for head in (*CLASSES, "same / different", "95 % interval"):
+            table.add_column(head, justify="right")
+        for one in found:
+            cells = [format_number(one.means[kind].value) for kind in CLASSES]
+            table.add_row(one.measure, *cells, format_number(one.ratio.value), _ends(one.ratio))
+        out.print(table)
+    met = compared[_ONE][0].pairs
+    out.print(f"Pairs: {', '.join(f'{count:,} {kind}' for kind, count in met.items())} ({_ONE}).")
+    known = measurement.words
+    out.print(
+        f"{known.several / known.occurrences:.1%} of the occurrences of words ({known.several_kinds:,} words) are more "
+        f"than one token of this model, and left out; {len(known.names):,} words that are one token remain."
+    )
+    shown = measurement.top_words(8)[:_SHOWN]
+    out.print(f"The {len(shown)} topics of the most words, of {len(measurement.laws)}:")
+    for row in shown:
+        out.print(f"  {', '.join(row)}")
+
+
+def _ends(found: "Interval") -> str:
+    from trialogue.ledger.pages.tables import ABSENT, format_number
+
+    return ABSENT if math.isnan(found.low) else f"{format_number(found.low)} to {format_number(found.high)}"
+
+
+def _record(
+    measurement: "TopicMeasurement", compared: "Mapping[str, Sequence[Comparison]]", words: int
+) -> dict[str, Any]:
+    known = measurement.words
+    return {
+        "model": measurement.model,
+        "words": len(known.names),
+        "occurrences": known.occurrences,
+        "occurrences_of_several_tokens": known.several,
+        "words_of_several_tokens": known.several_kinds,
+        "words_per_topic": words,
+        "comparisons": [
+            {
+                "of": name,
+                "measure": one.measure,
+                "pairs": one.pairs,
+                "means": {kind: _interval(mean) for kind, mean in one.means.items()},
+                "ratio": _interval(one.ratio),
+                "difference": _interval(one.difference),
+            }
+            for name, found in compared.items()
+            for one in found
+        ],
+        "topics": measurement.top_words(words),
+    }
+
+
+def _interval(found: "Interval") -> dict[str, float | None]:
+    """None for what there is no number of, which JSON cannot write."""
+    return {name: None if math.isnan(value) else value for name, value in found._asdict().items()}
+
+
+def add(commands: Commands) -> None:
+    """Add `trialogue topics`."""
+    parser = commands.add("topics", topics)
+    parser.add_argument(
+        "--model",
+        metavar="MODEL",
+        required=True,
+        help="an encoder or a decoder: a hub id, a folder, a short name, a GGUF file",
+    )
+    parser.add_argument(
+        "--text",
+        metavar="FILE",
+        type=Path,
+        required=True,
+        help="a UTF-8 file, or a folder of .txt files; lines such as <|endoftext|> end a document",
+    )
+    parser.add_argument("--out", metavar="DIR", type=Path, help="folder for what is filed (the user's cache)")
+    for name, default, said in (
+        ("topics", 100, "topics to find"),
+        ("words", 30, "likeliest words of each topic that are compared"),
+        ("read", 200, "passages that attention is measured in"),
+        ("length", 128, "tokens that these are cut to"),
+        ("passage", 200, "words of the passages that documents are cut into"),
+        ("passes", 10, "of the topic model over the text"),
+        ("resamples", 200, "draws of words and documents for intervals"),
+        ("seed", 0, "of topics, passages, draws and random weights"),
+        ("threads", 1, "threads of torch"),
+    ):
+        parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=f"{said} ({default})")
+    parser.add_argument(
+        "--no-control",
+        dest="control",
+        action="store_false",
+        help="leave out the same architecture with random weights",
+    )
+    parser.add_argument("--json", action="store_true", help="print all numbers as JSON instead of tables")
+    parser.add_argument(
+        "--device", metavar="DEVICE", help="cpu, cuda, cuda:1, mps (the GPU, where there is one)"
+    )
+    parser.add_argument(
+        "--dtype", default="float32", metavar="TYPE", help="type of a model's weights (float32)"
+    )

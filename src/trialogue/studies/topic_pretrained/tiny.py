@@ -1,0 +1,67 @@
+"""Documents of made-up words with topics, and small models with random weights that read them: for tests."""
+
+from itertools import product
+from typing import Any
+
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+from trialogue.models.attention_weights import AttendingModel
+from trialogue.randomness import numpy_generator, seed_of
+
+_TOPICS, _WORDS, _DOCUMENTS, _LENGTH = 4, 10, 80, 40
+
+
+def made_up_documents() -> list[str]:
+    """Documents of 40 words, most of one topic, some of another, and one in ten of any; topics have ten words."""
+    random = numpy_generator(0, "made-up documents")
+    words = made_up_words()
+    found = []
+    for _ in range(_DOCUMENTS):
+        own = random.choice(_TOPICS, 2, replace=False)
+        topics = random.choice(own, _LENGTH, p=(0.8, 0.2))
+        strays = random.random(_LENGTH) < 0.1
+        topics[strays] = random.choice(_TOPICS, strays.sum())
+        numbers = topics * _WORDS + random.integers(0, _WORDS, _LENGTH)
+        found.append(" ".join(words[number] for number in numbers))
+    return found
+
+
+def made_up_words() -> list[str]:
+    """The words, topic by topic."""
+    syllables = [first + second for first, second in product("bdklm", "aeiou")]
+    return ["".join(pair) for pair in product(syllables, syllables)][: _TOPICS * _WORDS]
+
+
+def made_up_tokenizer() -> Any:
+    """A fast tokenizer that has a token for every made-up word, and one for all others."""
+    import transformers
+
+    vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", *made_up_words()])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]"
+    )
+
+
+def tiny_model(name: str, *, causal: bool) -> AttendingModel:
+    """A model of two layers of width 16 with a token for every made-up word, and random weights drawn by its name."""
+    import transformers
+
+    tokenizer = made_up_tokenizer()
+    shape: dict[str, Any] = {
+        "vocab_size": len(tokenizer),
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "max_position_embeddings": 64,
+        "pad_token_id": 0,
+        "attn_implementation": "eager",
+    }
+    config = transformers.LlamaConfig(**shape) if causal else transformers.BertConfig(**shape)
+    made = transformers.LlamaModel if causal else transformers.BertModel
+    model = AttendingModel(made(config), tokenizer, name=name).with_random_weights(seed_of(0, name))
+    model.name = name
+    return model
