@@ -27,6 +27,7 @@ from trialogue.models.cache_check import (
 from trialogue.models.checkpoint_loading import Checkpoint
 from trialogue.models.decoder_pass import DecoderPass
 from trialogue.models.findings import Findings
+from trialogue.models.generation_config import stated_settings
 from trialogue.models.load_errors import first_line
 from trialogue.models.opening import Pretrained, TextModel
 from trialogue.models.packed.choice import packed_as, require_weights
@@ -180,6 +181,7 @@ class PretrainedOracle(TextModel):
         self.layers: int = config.num_hidden_layers
         self.width: int = config.hidden_size
         self.device, self.dtype = model.device, model.dtype
+        self.generation_config = stated_settings(model)
         self.weights = formats_of(model)
         self.window: int | None = None
         self.decoder: DecoderPass | None = None

@@ -88,6 +88,7 @@ class LawSettings:
     shown: Shown
 
     def __post_init__(self) -> None:
+        self.rule.require_used()
         name = self.walking.walk
         if self.walking.values is None:
             if self.walk.uses != "nothing" and not self.rule.verifier:

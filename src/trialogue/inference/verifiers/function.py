@@ -21,7 +21,7 @@ from trialogue.errors import (
 )
 from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.inference.verifiers.timeout import Overdue, call_within
-from trialogue.inference.verifiers.users_code import CRASHES, contained
+from trialogue.inference.verifiers.users_code import CRASHES, contained, raised_at
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
 
@@ -164,7 +164,10 @@ def answer_of(function: Callable[[Argument], Any], argument: Argument, timeout: 
         mend = f"it did not return within {timeout:g} s: mend it, or raise the timeout"
         raise _fault(function, argument, mend) from None
     except CRASHES as error:
-        raise _fault(function, argument, f"it raised {reason(error)}") from error
+        # Through decorators, which keep what they are put around.
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        where = raised_at(error, None if code is None else code.co_filename)
+        raise _fault(function, argument, f"it raised {reason(error)}{where}") from error
 
 
 def _value(
