@@ -14,10 +14,15 @@ CRASHES = (Exception, SystemExit, GeneratorExit)
 
 
 def raised_at(error: BaseException, file: str | None = None) -> str:
-    """Where `error` was raised, as it follows what it says: the last line of `file` on its way, or of any."""
-    frames = traceback.extract_tb(error.__traceback__)
+    """Where `error` was raised, as it follows what it says: the last line of `file` on its way, or of any user's."""
+    here = str(Path(__file__).parent)
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith((here, "<"))
+    ]
     own = [frame for frame in frames if frame.filename == file] or frames
-    if not own or own[-1].filename.startswith("<"):
+    if not own:
         return ""
     with suppress(ValueError):
         return f" ({Path(own[-1].filename).relative_to(Path.cwd())}:{own[-1].lineno})"
