@@ -134,7 +134,9 @@ def test_what_a_function_raises_is_named_with_what_it_was_given():
     ) as caught:
         ask(FunctionVerifier(rule), [(A,) * LIMIT])
     assert isinstance(caught.value.__cause__, KeyError)
-    with pytest.raises(InputError, match=r"^verifier rule='ab': it raised KeyError: 'two.*lines a' \(.*.py:\d+\)$"):
+    with pytest.raises(
+        InputError, match=r"^verifier rule='ab': it raised KeyError: 'two.*lines a' \(.*.py:\d+\)$"
+    ):
         ask(TextVerifier(rule, TEXT), [(AB,)])
     with pytest.raises(InputError, match=r"^verifier rule=\(0,\): it raised KeyError: "):
         generate(Table(lambda prefix: [1.0], 1, max_length=1), walk=Rejection(), verifier=rule)
@@ -395,7 +397,7 @@ def test_what_hangs_in_c_is_ended_and_begun_anew(tmp_path):
     assert ask(verifier, [(A,), (C,), (A, A)]) == [1, 1, 0]
     brief = python_verifier(path, "f", TEXT, timeout=0.5)
     # Even the alarm of the process itself does not end this.
-    with pytest.raises(InputError, match="verifier f='ab': it did not return within 0.5 s"):
+    with pytest.raises(InputError, match=r"verifier f='ab': it did not return within 0\.5 s"):
         ask(brief, [(AB,)])
     assert ask(brief, [(A,)]) == [1]
     with pytest.raises(InputError, match="verifier f='b': it ended its process \\(signal 9\\)"):
@@ -405,7 +407,9 @@ def test_what_hangs_in_c_is_ended_and_begun_anew(tmp_path):
 
 def test_what_a_function_of_a_file_raises_is_located(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("rule.py").write_text("def f(text):\n    if text == 'b':\n        return {}[text]\n    return True\n")
+    Path("rule.py").write_text(
+        "def f(text):\n    if text == 'b':\n        return {}[text]\n    return True\n"
+    )
     verifier = python_verifier("rule.py", "f", TEXT)
     with pytest.raises(InputError, match=r"verifier f='b': it raised KeyError: 'b' \(rule.py:3\)$"):
         ask(verifier, [(A,), (B,), (C,)])
@@ -514,7 +518,9 @@ def test_leaving_the_process_is_an_error_of_the_function_alone() -> None:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
 
     oracle = Table(lambda prefix: (0.5, 0.5), vocab_size=2)
-    with pytest.raises(InputError, match=r"verifier leaving=\(\): it raised SystemExit: os._exit\(7\) \(.*.py:\d+\)$"):
+    with pytest.raises(
+        InputError, match=r"verifier leaving=\(\): it raised SystemExit: os._exit\(7\) \(.*.py:\d+\)$"
+    ):
         values(leaving, oracle, [[]])
     assert values(forking, oracle, [[]]).tolist() == [1.0]
     told: list[str] = []

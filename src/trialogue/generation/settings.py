@@ -175,10 +175,9 @@ class Settings:
     machine: Machine
 
     def __post_init__(self) -> None:
-        own = [spec for prompt in self.prompts for spec in prompt.rule]
-        self.rule.require_used(own)
         for prompt in self.prompts:
             self.rule_of(prompt)
+        self.rule.require_used(spec for prompt in self.prompts for spec in prompt.rule)
         if self.walk.uses != "nothing" and not self.has_rules:
             raise InputError("verifier", None, f"the walk {self.sampling.walk} needs one")
         if self.destination.stream and (len(self.prompts) > 1 or self.sampling.most_tries > 1):

@@ -28,8 +28,8 @@ class FileFunction:
     """The function `name` of the Python file at `path`, called in a process of its own, which ends with this object.
 
     What it keeps in memory it keeps from call to call, but not beyond one that takes too long or ends its process: the
-    next is made in another process. What it is given and what it answers cross as JSON; `most` is its greatest value, if
-    its annotation tells. Raises `InputError` where there is no such file or function, or it cannot be run.
+    next is made in another process. What it is given and what it answers cross as JSON. `most` is its greatest value,
+    if its annotation tells. Raises `InputError` where there is no such file or function, or it cannot be run.
     """
 
     def __init__(self, path: str | Path, name: str) -> None:

@@ -1,12 +1,12 @@
 """The verifiers that a run is given, one for all prompts or one for each, as what judges its rows."""
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, one_of
+from trialogue.errors import InputError
 from trialogue.inference.verifiers.combination import Anything
 from trialogue.inference.verifiers.function import VerifierLike, as_verifier
 from trialogue.inference.verifiers.tolerant import Raised, tolerant
@@ -42,7 +42,6 @@ class Rules(NamedTuple):
 
         Raises `InputError` for a list that is not one of verifiers, or None, for each prompt.
         """
-        one_of("on_error", on_error, get_args(OnError))
         given = _each(verifier, prompts)
         different = {id(one): one for one in given}
         raised = Raised() if on_error == "reject" else None

@@ -1,11 +1,11 @@
 """The engine: runs any walk on any oracle, all rows as one batch, and counts what it cost."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from torch import Tensor
 
-from trialogue.errors import InputError, truth_value, whole_number
+from trialogue.errors import InputError, one_of, truth_value, whole_number
 from trialogue.inference.verifiers.function import VerifierLike
 from trialogue.inference.walks.ancestral import Ancestral
 from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch
@@ -136,6 +136,7 @@ def started(
     checked_prompts(tokens, lengths, oracle.vocab_size)
     limit = limits(oracle, lengths, max_new_tokens)
     ids = chosen_sample_ids(sample_ids, len(lengths) * num_samples)
+    one_of("on_error", on_error, get_args(OnError))
     rules = None
     if verifier is not None:
         rules = Rules.of(verifier, len(lengths), stop_strings(stop), on_error)
