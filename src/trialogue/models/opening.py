@@ -5,9 +5,7 @@ A package adds a kind of pretrained model by an entry point of the group `trialo
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -23,8 +21,6 @@ class TextModel(Autoregressive):
     """An oracle of the next token of a text."""
 
     tokenization: Tokenization
-    generation_config: Mapping[str, Any] = MappingProxyType({})
-    """What the model's publisher says of how to draw from it, where it says so, by transformers' names of settings"""
 
 
 class Pretrained(ABC):

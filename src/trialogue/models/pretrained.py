@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
+from trialogue.models.adapters import unwrapped
 from trialogue.models.cache_check import (
     CHECKED_LENGTH,
     Passes,
@@ -161,7 +162,8 @@ class PretrainedOracle(TextModel):
         batch_size: int = _BATCH_SIZE,
         findings: Findings | None = None,
     ) -> None:
-        self.model = model.eval()
+        # Of a model of peft the adapted model, whose layers the adapter is in.
+        self.model = model = unwrapped(model).eval()
         self.name = name or str(getattr(model.config, "_name_or_path", "")) or type(model).__name__
         self.recompute = recompute
         self.batch_size = whole_number("batch_size", batch_size, 1)

@@ -84,6 +84,5 @@ class TextNetwork(Pretrained):
                 "give the folder as it was written"
             )
             raise InputError("model", str(self._folder), mend)
-        network.generation_config = {}
         network.tokenization, network.eos = self.tokenization, self.tokenization.eos
         return network  # type: ignore[return-value]
