@@ -1,6 +1,7 @@
 """Prompts as conversations, with system messages, metadata and rules of their own."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,16 @@ def test_a_system_message_stands_before_every_prompt(say: Say) -> None:
     wanted = generate(oracle, [oracle.tokenization.chat([USER], system="be brief")], max_new_tokens=5)
     assert tuple(told.lines[0]["tokens"]) == wanted[0].tokens != tuple(plain.lines[0]["tokens"])
     assert told.lines[0]["run"] != plain.lines[0]["run"]
+
+
+def test_records_say_what_of_the_models_own_settings_holds(say: Say, model: str, tmp_path: Path) -> None:
+    shutil.copytree(model, tmp_path / "own")
+    config = {"do_sample": True, "temperature": 0.6, "top_p": 0.9, "eos_token_id": [2, 7], "pad_token_id": 0}
+    (tmp_path / "own" / "generation_config.json").write_text(json.dumps(config))
+    asked = ("--model", "own", "--prompt", "a", "--max-new-tokens", "2", "--temperature", "0.6")
+    [line] = say(*asked, own_model=False).lines
+    used = {"do_sample": True, "temperature": 0.6, "eos_token_id": [2, 7]}
+    assert line["generation_config"] == {"used": used, "ignored": {"top_p": 0.9}}
 
 
 LINES = {
