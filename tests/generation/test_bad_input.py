@@ -300,8 +300,8 @@ def test_what_was_generated_before_an_error_is_kept(say: Say, tmp_path: Path) ->
     assert told.code == 2
     assert 0 < kept < 6
     assert (
-        f"it raised ValueError: too late ({kept} of 6 samples are kept in out.jsonl; the same command goes on)"
-        in told.err
+        f"it raised ValueError: too late (rules.py:32) ({kept} of 6 samples are kept in out.jsonl; "
+        "the same command goes on)" in told.err
     )
 
 

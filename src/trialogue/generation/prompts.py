@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from trialogue.errors import InputError, require_text
-from trialogue.models.messages import conversation
 
 Answer = TypeVar("Answer")
 
@@ -149,6 +148,9 @@ def _prompt(value: object, place: int, where: str) -> Prompt:
     if "prompt" in value:
         raise InputError("prompts", where, 'it has a "prompt" and "messages": leave out one of them')
     messages, tools = value["messages"], value.get("tools")
+    # Models bring in torch, which plain texts need not wait for.
+    from trialogue.models.messages import conversation
+
     last = located(where, lambda: conversation(messages))[-1]["content"]
     located(where, lambda: _require_tools(tools))
     require_text("messages in prompts", json.dumps([messages, tools], ensure_ascii=False), where)
