@@ -113,7 +113,7 @@ def require_viable(
         for one in of_prompt:
             if walk.judges == "prefixes" and one.kind.judges_prompts:
                 try:
-                    located(prompt.where, partial(_require_positive, prompt, tokens, one, oracle))
+                    located(prompt.where, partial(_require_positive, settings, prompt, tokens, one, oracle))
                     judged.append(one.verifier)
                 except _WeightsNeededError:
                     unjudged[-1].append(one)
@@ -140,9 +140,17 @@ def _require_first_token(
         raise InputError("verifier", [*settings.rule.verifier, *prompt.rule], mend)
 
 
-def _require_positive(prompt: Prompt, tokens: Sequence[int], one: Built, oracle: Autoregressive) -> None:
-    if float(values(one.verifier, oracle, [tokens], prompt_lengths=len(tokens))) > 0:
-        return
+def _require_positive(
+    settings: Settings, prompt: Prompt, tokens: Sequence[int], one: Built, oracle: Autoregressive
+) -> None:
+    try:
+        if float(values(one.verifier, oracle, [tokens], prompt_lengths=len(tokens))) > 0:
+            return
+    except InputError:
+        # A function of texts that are not empty raises here alone.
+        if settings.rule.on_error == "reject":
+            return
+        raise
     what = "the empty completion" if one.verifier.scope == "completion" else "it as it stands"
     mend = f"the verifier rejects {what}, so that no completion can be accepted"
     if one.kind.is_function:

@@ -160,6 +160,7 @@ def _resampled(records: list[dict[str, Any]], settings: Settings) -> Iterator[di
                 "ended": None,
                 "log_prob": None,
                 "log_weight": None,
+                **({"log_probs": []} if "log_probs" in samples[0] else {}),
             }
             refused = {"accepted": False, "reason": _WEIGHTLESS, "source": None}
             yield samples[0] | nothing | refused | spent | {"sample": 0, "run": run_name}
