@@ -2,6 +2,6 @@
 
 from trialogue.inference.walks.engine.run import generate, rows_at_once
 from trialogue.inference.walks.engine.running import Observer
-from trialogue.inference.walks.engine.stream import SampleStream, stream
+from trialogue.inference.walks.engine.sample_stream import SampleStream, stream
 
 __all__ = ["Observer", "SampleStream", "generate", "rows_at_once", "stream"]
