@@ -51,7 +51,7 @@ class FileFunction:
         if not arguments:
             return
         worker, mine = self._begun(), next(self._numbers)
-        worker.ask(mine, arguments)
+        worker.ask(mine, arguments, timeout)
         for argument in arguments:
             try:
                 told = worker.answer(mine, timeout)
@@ -117,10 +117,11 @@ class _Worker:
             raise InputError(told["field"], told["value"], told["mend"])
         self.most: float | None = told["most"]
 
-    def ask(self, number: int, arguments: Sequence[Any]) -> None:
-        """Ask about `arguments` under a `number`."""
+    def ask(self, number: int, arguments: Sequence[Any], timeout: float | None) -> None:
+        """Ask about `arguments` under a `number`, each to be answered within `timeout` seconds."""
+        question = {"number": number, "given": arguments, "timeout": timeout}
         with suppress(OSError):  # it has ended, which whoever waits for the answer is told
-            self._connection.send_bytes(json.dumps({"number": number, "given": arguments}).encode())
+            self._connection.send_bytes(json.dumps(question).encode())
 
     def answer(self, number: int, timeout: float | None) -> dict[str, Any]:
         """The next answer under `number`; raises `TimeoutError` and, where it has ended, `EOFError`."""

@@ -19,11 +19,15 @@ from trialogue.inference.verifiers.answers import number, stated_most
 from trialogue.inference.verifiers.user_files import function_of
 from trialogue.inference.verifiers.users_code import CRASHES, contained, raised_at
 
+_GRACE = 1.0  # seconds
+
 
 def serve(connection: Connection, path: str, shown: str, name: str) -> None:
     """Load the function `name` of the file at `path`, and answer until nobody asks any more."""
     # Ctrl-C is for the program that asks, and ends this one too.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
     def say(**told: Any) -> None:
         connection.send_bytes(json.dumps(told).encode())
@@ -41,10 +45,18 @@ def serve(connection: Connection, path: str, shown: str, name: str) -> None:
         except EOFError:
             return
         for given in asked["given"]:
+            _end_in(asked["timeout"] and asked["timeout"] + _GRACE)
             told = _answer(function, given if isinstance(given, str) else tuple(given), path)
             say(number=asked["number"], **told)
             if "raised" in told:
                 break
+        _end_in(None)
+
+
+def _end_in(seconds: float | None) -> None:
+    """Have this process ended in so many seconds, whatever it is doing: whoever asks does so, unless it has died."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds or 0)
 
 
 def _answer(function: Callable[[Any], Any], given: Any, path: str) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class Rules(NamedTuple):
         raised = Raised() if on_error == "reject" else None
         verifiers = []
         for one in different.values():
-            judging = Anything() if one is None else as_verifier(one)
+            judging = Anything() if one is None else _named(one, verifier)
             judging = judging.up_to(strings) if strings else judging
             verifiers.append(judging if raised is None else tolerant(judging, raised))
         places = {name: place for place, name in enumerate(different)}
@@ -65,6 +65,17 @@ class Rules(NamedTuple):
         if len(self.verifiers) == 1:
             return Judge(self.verifiers[0], batch)
         return JudgeOfRules(self.verifiers, batch)
+
+
+def _named(one: VerifierLike, given: object) -> Verifier:
+    """`one` as a verifier; an error names its place, where it is of a list."""
+    try:
+        return as_verifier(one)
+    except InputError as error:
+        if not isinstance(given, list | tuple):
+            raise
+        place = next(place for place, other in enumerate(given) if other is one)
+        raise InputError(f"verifier[{place}]", error.value, error.mend) from None
 
 
 def _each(
