@@ -139,8 +139,8 @@ def test_help_is_that_of_the_fields(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_options_of_generate_are_known_without_torch() -> None:
     code = (
-        "import sys; from trialogue.generation import settings, verifier_specs; "
-        "assert settings.OPTIONS and verifier_specs.KINDS; "
+        "import sys; from trialogue.generation import settings, verifier_kinds; "
+        "assert settings.OPTIONS and verifier_kinds.KINDS; "
         "assert not {'torch', 'numpy', 'pandas', 'transformers'} & set(sys.modules)"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(trialogue.__file__).parents[1])}

@@ -273,6 +273,10 @@ def test_a_wrong_table_is_one_line(run: Run, changed: dict[str, Any], told: str)
         ((*UNIFORM, "--max-new-tokens", "0"), "max_new_tokens=0: use at least 1"),
         ((*UNIFORM, "--quota", "3"), "it belongs to the walk backtracking"),
         ((*UNIFORM, "--walk", "random"), "the walks are"),
+        (
+            (*UNIFORM, "--on-error", "reject"),
+            "on_error='reject': leave it out: a law is of what the rule answers",
+        ),
     ],
 )
 def test_bad_input_is_one_line(run: Run, words: tuple[str, ...], told: str) -> None:

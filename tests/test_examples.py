@@ -1,11 +1,16 @@
 """The examples are whole packages, and run."""
 
+import json
+import re
+import shlex
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from models.tiny_pretrained import save_tiny
+from trialogue import cli
 from trialogue.ledger import judged
 from trialogue.ledger.runs.execution import execute
 from trialogue.ledger.study import study_of
@@ -25,3 +30,31 @@ def test_a_study_in_a_package_of_its_own_runs(tmp_path: Path, monkeypatch: pytes
     assert entry.verdicts[0].estimate < 0
     assert study.tables[0].filled(entry.rows)["top-p 1.0", "depth"].deviation > 0
     del sys.modules[module]
+
+
+def test_the_questions_of_the_readme_are_answered_under_their_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The README's own command, on a tiny model in place of the one it names."""
+    root = EXAMPLES.parent
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    [command] = re.findall(r"^trialogue (generate [^`]*?examples/questions[^`]*?)^```", readme, re.MULTILINE)
+    tokens = shlex.split(command.replace("\\\n", " "))
+    tokens[tokens.index("smollm2")] = str(save_tiny(tmp_path))
+    questions = (EXAMPLES / "questions" / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    assert questions[0] in readme
+    monkeypatch.chdir(root)
+    capfd.readouterr()
+    assert cli.main(tokens) == 0
+    records = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    asked = [json.loads(line) for line in questions]
+    assert [record["id"] for record in records] == [line["id"] for line in asked for _ in range(2)]
+    assert [record.get("metadata") for record in records[::2]] == [line.get("metadata") for line in asked]
+    accepted = [record["text"] for record in records if record["accepted"]]
+    assert len(accepted) > 3
+    for record in records:
+        assert len(record["log_probs"]) == len(record["tokens"])
+        if record["accepted"] and record["id"] == "number":
+            assert int(record["text"]) % 2 == 0
+        if record["accepted"] and record["id"] == "review":
+            assert json.loads(record["text"])["stars"] in range(1, 6)

@@ -9,7 +9,7 @@ import torch
 
 from trialogue.cli import main
 from trialogue.errors import InputError
-from trialogue.generation.verifier_specs import KINDS
+from trialogue.generation.verifier_kinds import KINDS
 from trialogue.inference import CHAINS, WALKS, Ancestral, Gibbs
 from trialogue.models.networks import MODELS
 from trialogue.registry import Registry

@@ -16,6 +16,7 @@ from .inference.laws import transition_matrix as transition_matrix
 from .inference.simulation.sweeps import run_sweeps as run_sweeps
 from .inference.truncation import truncated as truncated
 from .inference.walks.engine import generate as generate
+from .inference.walks.engine import stream as stream
 from .models.pretrained import load_pretrained as load_pretrained
 
 __version__: str

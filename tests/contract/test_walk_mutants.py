@@ -17,7 +17,7 @@ from trialogue.inference import (
     WeightedRejection,
 )
 from trialogue.inference.laws import exact_law, total_variation
-from trialogue.inference.walks.engine import groups, run
+from trialogue.inference.walks.engine import groups, rules
 from trialogue.inference.walks.engine.recorder import Recorder
 from trialogue.testing import check_walk, runs
 from trialogue.testing.laws import check_its_weights, check_its_weights_under_truncation, ruled
@@ -74,7 +74,7 @@ def test_batch_independence_rejects(monkeypatch, broken, walk):
 
 
 def test_a_judge_that_asks_twice_is_told_apart(monkeypatch):
-    monkeypatch.setattr(run, "Judge", judges.ForgetfulJudge)
+    monkeypatch.setattr(rules, "Judge", judges.ForgetfulJudge)
     with pytest.raises(AssertionError, match="was asked again about"):
         runs.check_prefixes_are_judged_once(TokenwiseRejection())
 

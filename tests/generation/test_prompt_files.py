@@ -36,7 +36,7 @@ WRONG = {
     ),
     "a key of something else": (
         '{"prompt": "b", "tags": 1}',
-        """prompts.jsonl:1': the key "tags" is unknown: an object has a "prompt" and optionally an "id\"""",
+        """prompts.jsonl:1': the key "tags" is unknown: an object has a "prompt" or "messages", and""",
     ),
     "a prompt that is no text": ('{"prompt": 3}', "give an object with a text"),
     "an id that is no name": ('{"prompt": "a", "id": 1.5}', "must be a string or a whole number"),

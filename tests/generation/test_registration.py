@@ -11,7 +11,7 @@ import torch
 from generation.command import Say
 from models.tiny_pretrained import tiny_oracle
 from trialogue.errors import InputError
-from trialogue.generation.verifier_specs import KINDS, Kind, Wanted
+from trialogue.generation.verifier_kinds import KINDS, Kind, Wanted
 from trialogue.inference import WALKS, FunctionVerifier, Walk
 from trialogue.inference.walks.moves import Moves
 from trialogue.models.networks import MODELS

@@ -15,7 +15,7 @@ from trialogue.inference.walks.batch.evaluations import Evaluations
 from trialogue.inference.walks.batch.knowledge import Bill, Knowledge, Meter
 from trialogue.inference.walks.batch.rows import Ends, Rows, Stopping
 from trialogue.inference.walks.batch.scores import Scores
-from trialogue.inference.walks.batch.tree import PrefixTree
+from trialogue.inference.walks.batch.tree import PrefixTree, Root
 from trialogue.inference.walks.engine import clock as clocks
 from trialogue.inference.walks.engine.budget import Budget
 from trialogue.inference.walks.engine.clock import Clock
@@ -167,15 +167,15 @@ def test_a_request_repeats_its_prompts_and_cuts_what_lies_behind_them() -> None:
 def test_a_prompt_is_over_with_the_last_of_its_samples() -> None:
     left = SamplesLeft(request())
     assert left.file(ints(0, 3)) == set()
-    assert left.file(ints(1)) == {(0,)}
-    assert left.file(ints(2)) == {(0, 0)}
+    assert left.file(ints(1)) == {Root((0,))}
+    assert left.file(ints(2)) == {Root((0, 0))}
 
 
 def test_equal_prompts_are_over_together() -> None:
     asked = Request.repeated(torch.zeros(2, 1, dtype=torch.int64), ints(1, 1), ints(2, 2), torch.arange(2))
     left = SamplesLeft(asked)
     assert left.file(ints(0)) == set()
-    assert left.file(ints(1)) == {(0,)}
+    assert left.file(ints(1)) == {Root((0,))}
 
 
 def test_a_clock_shares_every_second_among_those_under_way(monkeypatch: pytest.MonkeyPatch) -> None:

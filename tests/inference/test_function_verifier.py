@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.inference import FunctionVerifier, Rejection, TextVerifier, generate, python_verifier
 from trialogue.inference.verifiers.timeout import Overdue, call_within
+from trialogue.inference.verifiers.user_files import function_of
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.values import values
 from trialogue.oracles import Verifier, padded
@@ -132,7 +134,9 @@ def test_what_a_function_raises_is_named_with_what_it_was_given():
     ) as caught:
         ask(FunctionVerifier(rule), [(A,) * LIMIT])
     assert isinstance(caught.value.__cause__, KeyError)
-    with pytest.raises(InputError, match=r"^verifier rule='ab': it raised KeyError: 'two.*lines a'$"):
+    with pytest.raises(
+        InputError, match=r"^verifier rule='ab': it raised KeyError: 'two.*lines a' \(.*.py:\d+\)$"
+    ):
         ask(TextVerifier(rule, TEXT), [(AB,)])
     with pytest.raises(InputError, match=r"^verifier rule=\(0,\): it raised KeyError: "):
         generate(Table(lambda prefix: [1.0], 1, max_length=1), walk=Rejection(), verifier=rule)
@@ -153,7 +157,7 @@ def test_a_function_that_leaves_the_program_is_named(leave, said, timeout):
     def rule(prefix):
         leave()
 
-    with pytest.raises(InputError, match=rf"^verifier rule=\(0,\): it raised {said}$"):
+    with pytest.raises(InputError, match=rf"^verifier rule=\(0,\): it raised {said}( \(.*.py:\d+\))?$"):
         ask(FunctionVerifier(rule, timeout=timeout))
 
 
@@ -371,16 +375,49 @@ def test_files_that_cannot_be_used_are_named(tmp_path, source, name, message):
 
 
 @pytest.mark.parametrize("timeout", [None, LONG])
-def test_what_a_file_and_its_function_print_is_no_output_of_the_program(tmp_path, capsys, timeout):
+def test_what_a_file_and_its_function_print_is_no_output_of_the_program(tmp_path, capfd, timeout):
     path = tmp_path / "rule.py"
     path.write_text("print('loaded')\ndef f(text):\n    print(text)\n    return True\n")
     verifier = python_verifier(path, "f", TEXT, timeout=timeout)
     assert ask(verifier, [(AB,), (C,)]) == [1, 1]
     print("sample")
-    assert capsys.readouterr() == ("sample\n", "loaded\nab\nc\n")
+    assert capfd.readouterr() == ("sample\n", "loaded\nab\nc\n")
 
 
-def test_standard_output_is_put_back_after_an_error(tmp_path, capsys):
+def test_what_hangs_in_c_is_ended_and_begun_anew(tmp_path):
+    path = tmp_path / "rule.py"
+    path.write_text(
+        "import os\nasked = []\n"
+        "def f(text):\n    asked.append(text)\n"
+        "    if text == 'ab':\n        next(iter(int, 1) for _ in iter(int, 1) if not sum(iter(int, 1)))\n"
+        "    if text == 'b':\n        os.kill(os.getpid(), 9)\n"
+        "    return len(asked) < 3\n"
+    )
+    verifier = python_verifier(path, "f", TEXT, timeout=LONG)
+    assert ask(verifier, [(A,), (C,), (A, A)]) == [1, 1, 0]
+    brief = python_verifier(path, "f", TEXT, timeout=0.5)
+    # Even the alarm of the process itself does not end this.
+    with pytest.raises(InputError, match=r"verifier f='ab': it did not return within 0\.5 s"):
+        ask(brief, [(AB,)])
+    assert ask(brief, [(A,)]) == [1]
+    with pytest.raises(InputError, match="verifier f='b': it ended its process \\(signal 9\\)"):
+        ask(verifier, [(A,), (B,)])
+    assert ask(verifier, [(A,)]) == [1]
+
+
+def test_what_a_function_of_a_file_raises_is_located(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("rule.py").write_text(
+        "def f(text):\n    if text == 'b':\n        return {}[text]\n    return True\n"
+    )
+    verifier = python_verifier("rule.py", "f", TEXT)
+    with pytest.raises(InputError, match=r"verifier f='b': it raised KeyError: 'b' \(rule.py:3\)$"):
+        ask(verifier, [(A,), (B,), (C,)])
+    # What was asked and not listened to is no answer to what comes next.
+    assert ask(verifier, [(A,), (C,)]) == [1, 1]
+
+
+def test_standard_output_is_put_back_after_an_error(tmp_path, capfd):
     path = tmp_path / "rule.py"
     path.write_text("print('loaded')\n1 / 0\n")
     with pytest.raises(InputError, match="it cannot be run"):
@@ -388,7 +425,7 @@ def test_standard_output_is_put_back_after_an_error(tmp_path, capsys):
     with pytest.raises(InputError, match="it did not return"):
         ask(FunctionVerifier(lambda prefix: print("called") or loops(prefix), timeout=0.05))
     print("sample")
-    assert capsys.readouterr() == ("sample\n", "loaded\ncalled\n")
+    assert capfd.readouterr() == ("sample\n", "loaded\ncalled\n")
 
 
 def test_threads_leave_standard_output_as_it_is():
@@ -439,7 +476,7 @@ def test_modules_of_an_environment_in_the_folder_stay_imported(tmp_path, monkeyp
     (tmp_path / "site" / "installed_here.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path / "site")
     (tmp_path / "rule.py").write_text("def f(text):\n    import installed_here\n    return True\n")
-    assert ask(python_verifier(tmp_path / "rule.py", "f", TEXT)) == [1]
+    assert function_of(tmp_path / "rule.py", "rule.py", "f")("a")
     assert sys.modules.pop("installed_here")
 
 
@@ -481,7 +518,9 @@ def test_leaving_the_process_is_an_error_of_the_function_alone() -> None:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
 
     oracle = Table(lambda prefix: (0.5, 0.5), vocab_size=2)
-    with pytest.raises(InputError, match=r"verifier leaving=\(\): it raised SystemExit: os._exit\(7\)$"):
+    with pytest.raises(
+        InputError, match=r"verifier leaving=\(\): it raised SystemExit: os._exit\(7\) \(.*.py:\d+\)$"
+    ):
         values(leaving, oracle, [[]])
     assert values(forking, oracle, [[]]).tolist() == [1.0]
     told: list[str] = []
@@ -496,7 +535,7 @@ def test_leaving_the_process_is_an_error_of_the_function_alone() -> None:
     thread = threading.Thread(target=asked)
     thread.start()
     thread.join()
-    assert told == ["it raised SystemExit: os._exit(7)"] * 2
+    assert [line.rpartition(" (")[0] for line in told] == ["it raised SystemExit: os._exit(7)"] * 2
     assert os._exit is leave
 
 

@@ -3,7 +3,6 @@
 import math
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 import torch
@@ -566,33 +565,3 @@ def test_stop_strings_end_a_completion_wherever_they_fall_in_its_tokens():
         stopped += b"e" in content or b"a" in content
     assert stopped > 8
     assert bool(run.accepted.all())
-
-
-@pytest.mark.filterwarnings("ignore::FutureWarning")  # of peft itself
-def test_an_adapter_is_loaded_with_its_base_model(tmp_path: Path) -> None:
-    peft = pytest.importorskip("peft")
-    base = transformers.AutoModelForCausalLM.from_pretrained(save_tiny(tmp_path / "base"))
-    config = peft.LoraConfig(
-        target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM", init_lora_weights=False
-    )
-    adapted = peft.get_peft_model(base, config).eval()
-    adapted.save_pretrained(tmp_path / "adapter")
-    oracle = load_pretrained(tmp_path / "adapter", device="cpu")
-    tokens = torch.tensor([oracle.tokenization.encode("the cat")])
-    with torch.inference_mode():
-        expected = adapted(input_ids=tokens).logits[:, -1].log_softmax(-1)
-        unadapted = (
-            load_pretrained(tmp_path / "base", device="cpu")
-            .model(input_ids=tokens)
-            .logits[:, -1]
-            .log_softmax(-1)
-        )
-    context, length = oracle.open(1, tokens.shape[1]), torch.tensor([tokens.shape[1]])
-    with torch.inference_mode():
-        features = context.features(tokens, torch.zeros_like(length), length, torch.tensor([0]))
-        answers = context.log_probs(features)
-    assert torch.allclose(answers, expected, atol=1e-4)
-    assert not torch.allclose(answers, unadapted, atol=1e-2)
-    (tmp_path / "adapter" / "adapter_model.safetensors").unlink()
-    with pytest.raises(InputError, match="the adapter holds no safetensors weights"):
-        load_pretrained(tmp_path / "adapter")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from trialogue.generation.verifier_specs import Kind
+from trialogue.generation.verifier_kinds import Kind
 from trialogue.inference import Ancestral, FunctionVerifier, Gibbs
 
 

@@ -96,7 +96,7 @@ def unescaped(text: str) -> str:
 
 def print_listed() -> None:
     """Print every walk and every kind of verifier that there is."""
-    from trialogue.generation.verifier_specs import KINDS
+    from trialogue.generation.verifier_kinds import KINDS
     from trialogue.inference import WALKS
 
     walks = {name: _by_name((walk.__doc__ or "").partition("\n")[0]) for name, walk in WALKS.loadable()}

@@ -3,17 +3,19 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.generation.prompts import Prompt
+from trialogue.generation.prompts import Prompt, located
 from trialogue.generation.settings import Settings
 from trialogue.generation.verifier_specs import Built
 from trialogue.inference import values
 from trialogue.inference.verifiers.language_verifier import LanguageVerifier
 from trialogue.inference.walks.values import first_tokens
 from trialogue.models.opening import Pretrained
+from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Autoregressive, Context, PrefixOracle, Verifier
 
 
@@ -59,9 +61,7 @@ def encoded(
     prompts = []
     for prompt in settings.prompts:
         with _unsaid():
-            tokens = (
-                tokenization.chat(prompt.text) if settings.inputs.chat else tokenization.encode(prompt.text)
-            )
+            tokens = located(prompt.where, partial(_tokens, tokenization, prompt, settings))
         if not tokens:
             raise InputError(
                 "prompt", prompt.text, "it has no tokens, and the model has none to begin with: give a text"
@@ -86,56 +86,76 @@ def encoded(
     return prompts
 
 
+def _tokens(tokenization: Tokenization, prompt: Prompt, settings: Settings) -> list[int]:
+    if prompt.messages is not None:
+        return tokenization.chat(prompt.messages, system=settings.inputs.system, tools=prompt.tools)
+    if settings.inputs.chat:
+        return tokenization.chat(prompt.text, system=settings.inputs.system)
+    return tokenization.encode(prompt.text)
+
+
 def require_viable(
-    settings: Settings, prompts: Sequence[Sequence[int]], built: Sequence[Built], oracle: Autoregressive
-) -> list[Built]:
+    settings: Settings,
+    prompts: Sequence[Sequence[int]],
+    built: Sequence[Sequence[Built]],
+    oracle: Autoregressive,
+) -> list[list[Built]]:
     """Raise `InputError` where no completion of a prompt can be accepted; returns verifiers that ask the model first.
 
-    That is where a verifier gives the prompt as it stands the value zero, and where those that know all continuations
-    at once agree on no first token. Walks that judge outputs alone may still accept what begins so.
+    That is where a verifier, `built` for each prompt, gives the prompt as it stands the value zero, and where those
+    that know all continuations at once agree on no first token. Walks that judge outputs alone may still accept what
+    begins so.
     """
-    walk, judged, unjudged = settings.walk, [], []
-    for one in built:
-        if walk.judges == "prefixes" and one.kind.judges_prompts:
-            try:
-                _require_positive(settings, prompts, one, oracle)
+    walk, unjudged = settings.walk, []
+    for prompt, tokens, of_prompt in zip(settings.prompts, prompts, built, strict=True):
+        judged = list[Verifier]()
+        unjudged.append(list[Built]())
+        for one in of_prompt:
+            if walk.judges == "prefixes" and one.kind.judges_prompts:
+                try:
+                    located(prompt.where, partial(_require_positive, settings, prompt, tokens, one, oracle))
+                    judged.append(one.verifier)
+                except _WeightsNeededError:
+                    unjudged[-1].append(one)
+            # What begins with a token that a grammar forbids is in no language of it, whatever the walk asks about.
+            elif walk.uses != "nothing" and isinstance(one.verifier, LanguageVerifier):
                 judged.append(one.verifier)
-            except _WeightsNeededError:
-                unjudged.append(one)
-        # What begins with a token that a grammar forbids is in no language of it, whatever the walk asks about.
-        elif walk.uses != "nothing" and isinstance(one.verifier, LanguageVerifier):
-            judged.append(one.verifier)
-    if len(judged) > 1:
-        with suppress(_WeightsNeededError):
-            _require_first_token(settings, prompts, judged, oracle)
+        if len(judged) > 1:
+            with suppress(_WeightsNeededError):
+                located(prompt.where, partial(_require_first_token, settings, prompt, tokens, judged, oracle))
     return unjudged
 
 
 def _require_first_token(
     settings: Settings,
-    prompts: Sequence[Sequence[int]],
+    prompt: Prompt,
+    tokens: Sequence[int],
     verifiers: Sequence[Verifier],
     oracle: Autoregressive,
 ) -> None:
-    for prompt, tokens in zip(settings.prompts, prompts, strict=True):
-        allowed = first_tokens(verifiers, oracle, tokens, settings.sampling.longest)
-        if allowed is not None and not bool(allowed.any()):
-            mend = "they contradict each other: by all of them together no token may begin a completion of "
-            mend += repr(_shortened(prompt))
-            raise InputError("verifier", list(settings.rule.verifier), mend)
+    allowed = first_tokens(verifiers, oracle, tokens, settings.sampling.longest)
+    if allowed is not None and not bool(allowed.any()):
+        mend = "they contradict each other: by all of them together no token may begin a completion of "
+        mend += repr(_shortened(prompt))
+        raise InputError("verifier", [*settings.rule.verifier, *prompt.rule], mend)
 
 
 def _require_positive(
-    settings: Settings, prompts: Sequence[Sequence[int]], one: Built, oracle: Autoregressive
+    settings: Settings, prompt: Prompt, tokens: Sequence[int], one: Built, oracle: Autoregressive
 ) -> None:
-    for prompt, tokens in zip(settings.prompts, prompts, strict=True):
+    try:
         if float(values(one.verifier, oracle, [tokens], prompt_lengths=len(tokens))) > 0:
-            continue
-        what = "the empty completion" if one.verifier.scope == "completion" else "it as it stands"
-        mend = f"the verifier rejects {what}, so that no completion can be accepted"
-        if one.kind.is_function:
-            mend += "; one of whole texts only needs --verifier-whole"
-        raise InputError("prompt", _shortened(prompt), mend)
+            return
+    except InputError:
+        # A function of texts that are not empty raises here alone.
+        if settings.rule.on_error == "reject":
+            return
+        raise
+    what = "the empty completion" if one.verifier.scope == "completion" else "it as it stands"
+    mend = f"the verifier rejects {what}, so that no completion can be accepted"
+    if one.kind.is_function:
+        mend += "; one of whole texts only needs --verifier-whole"
+    raise InputError("prompt", _shortened(prompt), mend)
 
 
 @contextmanager

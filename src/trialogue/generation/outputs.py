@@ -43,7 +43,7 @@ def generate_to(
         where = "drawn; with --out they would be kept" if resample else "written"
         finished = _run(settings, output, where, live, progress, report, warn)
     elif not resample:
-        with opened(out, settings.identity(), settings.prompts, force=force) as file:
+        with opened(out, settings.identity(), settings.prompts, settings.own, force=force) as file:
             finished = _run(settings, file, _kept_in(out), live, progress, report, warn)
     else:
         require_regular(out)
@@ -52,8 +52,8 @@ def generate_to(
             # Nobody has named this file, and so nobody has said that what is there may go.
             require_begun(weighted)
         else:
-            require_own(out, _resampling(settings), settings.prompts)
-        with opened(weighted, settings.identity(), settings.prompts, force=force) as file:
+            require_own(out, _resampling(settings), settings.prompts, settings.own)
+        with opened(weighted, settings.identity(), settings.prompts, settings.own, force=force) as file:
             finished = _run(settings, file, _kept_in(weighted), live, progress, report, warn)
             replace(out, _resampling(settings), _resampled(finished.records, settings))
     if resample:
@@ -96,7 +96,7 @@ def _remarks(finished: Finished, settings: Settings) -> Iterator[str]:
                 f"fewer than {sampling.until} of {sampling.most_tries} tries were accepted of the "
                 f"prompt{'s' * (len(lacking) > 1)} with id {_listed(lacking)}: raise --max-tries"
             )
-    if settings.walk.uses == "nothing" and settings.rule.verifier and set(reasons) != {None}:
+    if settings.walk.uses == "nothing" and settings.has_rules and set(reasons) != {None}:
         yield (
             f"the walk {sampling.walk} draws without the rule, which judges what comes out: "
             "--walk tokenwise-rejection --method mask draws under it"
@@ -147,8 +147,9 @@ def _resampled(records: list[dict[str, Any]], settings: Settings) -> Iterator[di
     Each weighs its prompt's mean weight. A prompt without weight has one record, whose costs are those of all its
     samples.
     """
-    run_name = digest(_resampling(settings))
+    own = settings.own
     for prompt, samples in zip(settings.prompts, _by_prompt(records, settings), strict=True):
+        run_name = digest(_resampling(settings), own.get(prompt.id))
         weights = torch.tensor(log_weights(samples), dtype=torch.float64)
         mean = float(weights.logsumexp(0)) - math.log(len(samples))
         if mean == -math.inf:
@@ -159,6 +160,7 @@ def _resampled(records: list[dict[str, Any]], settings: Settings) -> Iterator[di
                 "ended": None,
                 "log_prob": None,
                 "log_weight": None,
+                **({"log_probs": []} if "log_probs" in samples[0] else {}),
             }
             refused = {"accepted": False, "reason": _WEIGHTLESS, "source": None}
             yield samples[0] | nothing | refused | spent | {"sample": 0, "run": run_name}

@@ -14,6 +14,7 @@ from trialogue.generation.streaming import LiveText, printable
 from trialogue.generation.tries import Tries
 from trialogue.generation.verifier_specs import Built
 from trialogue.inference import Samples
+from trialogue.models.messages import conversation
 from trialogue.models.opening import TextModel
 
 _ELSEWHERE = "write to a file with --out FILE"
@@ -42,8 +43,9 @@ class StandardOutput:
         """Write a record; it is with its reader when the call returns."""
         line = line_of(record)
         if sys.stdout.isatty():
-            line = _shown(record, headed=record["prompt"] != self._prompt).encode()
-            self._prompt = record["prompt"]
+            asked = record["prompt"] if "prompt" in record else record["messages"]
+            line = _shown(record, headed=asked != self._prompt).encode()
+            self._prompt = asked
         try:
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
@@ -59,7 +61,8 @@ def _shown(record: dict[str, Any], headed: bool) -> str:
     weight, reason = record["log_weight"], record["reason"]
     said = "accepted" if weight is None else f"{weight:+.2f}"
     text = printable(record["text"]) + ("" if reason is None else f"  [{reason}]")
-    heading = f"{printable(record['prompt'])}\n" if headed else ""
+    asked = record["prompt"] if "prompt" in record else conversation(record["messages"])[-1]["content"]
+    heading = f"{printable(asked)}\n" if headed else ""
     first, *others = text.split("\n")
     lines = [
         f"{'rejected' if reason is not None else said:>10}  {first}",
@@ -78,6 +81,26 @@ class Collected:
         """Do nothing more: the run hands back all records in the end."""
 
 
+class AsFinished:
+    """An `output` that is written to as samples finish."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+
+    def write(self, key: Key, record: dict[str, Any]) -> None:
+        """Write the record of a sample."""
+        self._output.write(record)
+        self._output.kept[key] = record
+
+
+class Writer(Protocol):
+    """Who takes records as samples finish, and writes them to an output."""
+
+    def write(self, key: Key, record: dict[str, Any]) -> None:
+        """Take the record of a sample."""
+        ...
+
+
 class Recorder:
     """An observer of `generate` that writes samples as they finish, and shows the first while it grows.
 
@@ -91,14 +114,15 @@ class Recorder:
         oracle: TextModel,
         pending: Sequence[Key],
         starts: Sequence[int],
-        built: Sequence[Built],
+        built: Sequence[Sequence[Built]],
         tries: Tries,
-        output: Output,
+        writer: Writer,
         live: LiveText | None,
     ) -> None:
         self._settings, self._oracle, self._pending, self._starts = settings, oracle, pending, starts
-        self._built, self._tries, self._output, self._live = built, tries, output, live
-        self._run = digest(settings.identity())
+        self._built, self._tries, self._writer, self._live = built, tries, writer, live
+        identity, own = settings.identity(), settings.own
+        self._runs = [digest(identity, own.get(prompt.id)) for prompt in settings.prompts]
 
     def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
         """Show the text so far."""
@@ -115,11 +139,10 @@ class Recorder:
             self._oracle,
             self._built,
             settings=self._settings,
-            run=self._run,
+            runs=self._runs,
         )
         for key, record in zip(keys, records, strict=True):
             if self._live is not None:
                 self._live.end(record["text"])
             for own, ready in self._tries.finish(key, record):
-                self._output.write(ready)
-                self._output.kept[own] = ready
+                self._writer.write(own, ready)

@@ -1,10 +1,10 @@
 """A sample as the output line that describes it, and a run in one line."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from trialogue.generation.settings import Settings
+from trialogue.generation.settings import Sampling, Settings
 from trialogue.generation.verifier_specs import Built
 from trialogue.inference import Samples
 from trialogue.inference.verifiers.stop_strings import StopStrings
@@ -18,12 +18,13 @@ def records_of(
     samples: Samples,
     keys: Sequence[tuple[int, int]],
     oracle: TextModel,
-    built: Sequence[Built],
+    built: Sequence[Sequence[Built]],
     *,
     settings: Settings,
-    run: str,
+    runs: Sequence[str],
 ) -> list[dict[str, Any]]:
     """The output lines of `samples`; `keys` holds the place of each one's prompt, and its own place among that's.
+    `built` are the verifiers of each prompt, `runs` what its records call the run.
 
     `ended` tells how a complete sample ended: "eos", "stop", "max_new_tokens" or "context". Where a sample is not
     `accepted`, `reason` says why. `log_prob` is null where a token was appended without asking the model. `log_weight`
@@ -37,8 +38,13 @@ def records_of(
         name: getattr(samples, name).tolist() for name in ("accepted", "log_prob", "log_weight", *COSTS)
     }
     sampling = settings.sampling
-    graded = [(one.graded.final(samples), one.threshold) for one in built if one.graded is not None]
+    graded = [
+        [(one.graded, one.threshold) for one in built[place] if one.graded is not None] for place, _ in keys
+    ]
+    final = {one: one.final(samples) for row in graded for one, _ in row}
     strings = StopStrings(sampling.stop) if sampling.stop else None
+    log_probs = _token_log_probs(samples)
+    followed = followed_config(oracle.generation_config, sampling)
     records = []
     for row, (place, sample) in enumerate(keys):
         stopped = samples.stopped[row]
@@ -50,7 +56,7 @@ def records_of(
                 ended = "stop"
             else:
                 ended = "context" if length == oracle.max_length else "max_new_tokens"
-        values = [(of_samples[row], threshold) for of_samples, threshold in graded]
+        values = [(final[one][row], threshold) for one, threshold in graded[row]]
         below = [
             f"value {value:.4g} below the threshold {threshold:.4g}"
             for value, threshold in values
@@ -58,23 +64,31 @@ def records_of(
         ]
         accepted = columns["accepted"][row] and not below
         reason = stopped
+        error = samples.errors[row] if samples.errors else None
         if stopped == "failed":
-            reason = "failed: " + reasons.failure(
-                settings.walk,
-                cut=sampling.cuts,
-                length=length,
-                drawn=len(completions[row]),
-                max_new_tokens=sampling.longest,
-                context=oracle.max_length,
-                refusal=refusals[row],
+            reason = (
+                f"failed: {error}"
+                if error
+                else "failed: "
+                + reasons.failure(
+                    settings.walk,
+                    cut=sampling.cuts,
+                    length=length,
+                    drawn=len(completions[row]),
+                    max_new_tokens=sampling.longest,
+                    context=oracle.max_length,
+                    refusal=refusals[row],
+                )
             )
         elif ended is not None:
-            reason = reasons.rejection(ended, sampling.longest, *below[:1], *filter(None, [refusals[row]]))
+            reason = reasons.rejection(
+                ended, sampling.longest, *below[:1], *filter(None, [error, refusals[row]])
+            )
         records.append(
             {
                 "id": settings.prompts[place].id,
                 "sample": sample,
-                "prompt": settings.prompts[place].text,
+                **settings.prompts[place].given(),
                 "text": texts[row],
                 "tokens": list(completions[row]),
                 "accepted": accepted,
@@ -84,13 +98,41 @@ def records_of(
                 "log_weight": _finite(columns["log_weight"][row])
                 if settings.walk.weighted and accepted
                 else None,
+                **({"log_probs": log_probs[row]} if log_probs is not None else {}),
                 "value": _product([value for value, _ in values]),
+                "generation_config": followed,
                 **{name: columns[name][row] for name in COSTS},
                 "seconds": round(float(samples.seconds[row]), 6),
-                "run": run,
+                "run": runs[place],
             }
         )
     return records
+
+
+def followed_config(config: Mapping[str, Any], sampling: Sampling) -> dict[str, dict[str, Any]]:
+    """Which settings of the model's own generation config are "used", since they hold in the run, and which "ignored".
+
+    The tokens that end a text are the model's; whatever else decides samples is what the command says, which may agree.
+    """
+    holding = {
+        **sampling.truncation,
+        "max_new_tokens": sampling.longest,
+        "do_sample": sampling.temperature > 0,
+    }
+    holding["top_k"] = holding["top_k"] or 0
+    used = {
+        name: value
+        for name, value in config.items()
+        if name == "eos_token_id" or (name in holding and holding[name] == value)
+    }
+    return {"used": used, "ignored": {name: value for name, value in config.items() if name not in used}}
+
+
+def _token_log_probs(samples: Samples) -> list[list[float | None]] | None:
+    """Of each sample the log-probabilities of its tokens, where they were asked for."""
+    if samples.token_log_probs is None:
+        return None
+    return [[_finite(one) for one in sample.token_log_probs or ()] for sample in samples]
 
 
 def _finite(number: float) -> float | None:

@@ -11,14 +11,15 @@ import torch
 
 from trialogue.errors import InputError
 from trialogue.generation.admissibility import UnreadOracle, encoded, require_viable
-from trialogue.generation.recording import Output, Recorder
+from trialogue.generation.order import InOrder
+from trialogue.generation.recording import AsFinished, Output, Recorder
 from trialogue.generation.records import log_weights
 from trialogue.generation.sample_file import Key
 from trialogue.generation.settings import Settings
 from trialogue.generation.streaming import LiveText
 from trialogue.generation.tries import Tries
-from trialogue.generation.verifier_specs import Built
-from trialogue.inference import Product, generate, truncated
+from trialogue.generation.verifier_specs import Built, built_of_prompts, distinct, rule_of
+from trialogue.inference import generate, truncated
 from trialogue.inference.importance import effective_sample_size
 from trialogue.inference.walks.batch import DEFAULT_MEMORY
 from trialogue.inference.walks.engine import rows_at_once
@@ -96,6 +97,7 @@ def run(
     sampling = settings.sampling
     tries = Tries(sampling, len(settings.prompts), output.kept)
     pending, kept = tries.pending(), dict(output.kept)
+    writer = InOrder(output, tries) if settings.destination.ordered else AsFinished(output)
     tokens, began = 0, time.perf_counter()
     if pending:
         if report is not None:
@@ -107,7 +109,7 @@ def run(
         began = time.perf_counter()
     while pending:
         starts = [len(prompts[place]) for place, _ in pending]
-        recorder = Recorder(settings, oracle, pending, starts, built, tries, output, live)
+        recorder = Recorder(settings, oracle, pending, starts, built, tries, writer, live)
         tokens += _draw(settings, oracle, prompts, built, pending, recorder, progress)
         pending = tries.pending()
         if not pending and warn is not None:
@@ -125,7 +127,7 @@ def run(
 
 def _loaded(
     settings: Settings, warn: Callable[[str], None] | None
-) -> tuple[TextModel, list[list[int]], list[Built]]:
+) -> tuple[TextModel, list[list[int]], list[list[Built]]]:
     """Model, prompts in tokens, and verifiers; what is wrong with the last two is told before weights are read."""
     inputs, machine, walk = settings.inputs, settings.machine, settings.walk
     checkpoint = open_pretrained(
@@ -136,8 +138,10 @@ def _loaded(
     )
     prompts = encoded(checkpoint, settings, warn)
 
-    def build(tokenization: Tokenization) -> list[Built]:
-        return settings.rule.build(
+    def build(tokenization: Tokenization) -> list[list[Built]]:
+        return built_of_prompts(
+            settings.rule,
+            settings.prompts,
             tokenization,
             verdicts=walk.uses == "verdicts",
             # A walk that uses nothing lets the verifier judge the result.
@@ -147,13 +151,13 @@ def _loaded(
 
     built = build(checkpoint.tokenization)
     if warn is not None:
-        for note in dict.fromkeys(note for one in built for note in one.verifier.notes):
+        for note in dict.fromkeys(note for one in distinct(built) for note in one.verifier.notes):
             warn(note)
     unjudged = require_viable(settings, prompts, built, UnreadOracle(checkpoint))
     oracle = checkpoint.load(recompute=machine.recompute, weights=machine.weights)
     if oracle.tokenization is not checkpoint.tokenization:
         built = build(oracle.tokenization)
-    for one in built:
+    for one in distinct(built):
         one.require_fit(oracle)
     require_viable(settings, prompts, unjudged, oracle)
     return oracle, prompts, built
@@ -163,7 +167,7 @@ def _draw(
     settings: Settings,
     oracle: TextModel,
     prompts: Sequence[Sequence[int]],
-    built: Sequence[Built],
+    built: Sequence[Sequence[Built]],
     keys: Sequence[Key],
     recorder: Recorder,
     progress: bool,
@@ -171,10 +175,11 @@ def _draw(
     """Draw the samples `keys`; returns how many tokens they have."""
     sampling, machine, walk = settings.sampling, settings.machine, settings.walk
     law = truncated(oracle, **sampling.truncation)
-    verifiers = [one.verifier for one in built]
+    rules = {tuple(map(id, of_prompt)): rule_of(of_prompt) for of_prompt in built}
+    judges = [rules[tuple(map(id, built[place]))] for place, _ in keys]
     arguments: dict[str, Any] = {
         "walk": walk,
-        "verifier": Product(*verifiers) if len(verifiers) > 1 else next(iter(verifiers), None),
+        "verifier": judges if settings.has_rules else None,
         "max_new_tokens": sampling.longest,
         "seed": sampling.seed,
         "sample_ids": [settings.prompts[place].stream(sample) for place, sample in keys],
@@ -183,6 +188,8 @@ def _draw(
         "max_steps": sampling.max_steps,
         "memory": DEFAULT_MEMORY if machine.memory is None else machine.memory,
         "stop": list(sampling.stop) or None,
+        "on_error": settings.rule.on_error,
+        "token_log_probs": sampling.log_probs,
         "progress": progress,
         "observer": recorder,
     }
@@ -193,11 +200,11 @@ def _draw(
 
 
 def _warn_of_each(
-    warn: Callable[[str], None], settings: Settings, built: Sequence[Built], vocab_size: int
+    warn: Callable[[str], None], settings: Settings, built: Sequence[Sequence[Built]], vocab_size: int
 ) -> None:
     """Let `warn` be told when the walk first asks for values of all continuations that are judged one by one."""
     walk, sampling = settings.walk, settings.sampling
-    graded = [one.graded for one in built if one.graded is not None]
+    graded = [one.graded for one in distinct(built) if one.graded is not None]
     if not walk.masks_first:
         few = sampling.top_k is not None
         mend = "--top-k K leaves K of them"
@@ -212,13 +219,15 @@ def _warn_of_each(
         return
 
     def told() -> None:
+        for one in graded:
+            one.each = None
         warn(
             f"the walk {sampling.walk} asks about up to {vocab_size} continuations of every prefix, and this verifier "
             f"judges them one by one: {mend}"
         )
 
-    # Several are asked about the same continuations: it is said of the first.
-    for one in graded[:1]:
+    # Several may be asked about the same continuations: it is said once.
+    for one in graded:
         one.each = told
 
 

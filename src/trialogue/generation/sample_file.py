@@ -5,19 +5,21 @@ the file ends; one with other settings is refused.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
 
 from trialogue import __version__
 from trialogue.errors import InputError
-from trialogue.generation.prompts import Prompt
+from trialogue.generation.prompts import Prompt, repeated
 from trialogue.generation.settings import digest
 from trialogue.storage import atomic_write, require_folder, writing
 
+Own = Mapping[int | str, Mapping[str, Any]]
 Key = tuple[int, int]
 """A sample: the place of its prompt among the prompts, and its own among the samples of that prompt."""
 
@@ -60,9 +62,16 @@ class SampleFile:
 
 @contextmanager
 def opened(
-    path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...], *, force: bool = False
+    path: Path,
+    identity: dict[str, Any],
+    prompts: tuple[Prompt, ...],
+    own: Own = MappingProxyType({}),
+    *,
+    force: bool = False,
 ) -> Iterator[SampleFile]:
     """Open `path` for the samples of `prompts` that `identity` decides; `force` begins anew with the first sample.
+
+    What decides those of a prompt alone may be its `own`, by id.
 
     A torn last line, which a killed run may have left, is cut off by the first sample. Raises `InputError` where the
     file holds anything but samples of these settings and prompts, where another process is writing to it, or where it
@@ -81,7 +90,7 @@ def opened(
             mend = "another process is writing to it: choose another file"
             raise InputError("out", str(path), mend) from None
     try:
-        kept, whole = ({}, 0) if force else _kept(path, identity, prompts)
+        kept, whole = ({}, 0) if force else _kept(path, identity, prompts, own)
         with writing(path):
             file = path.open("r+b")
         with file:
@@ -92,9 +101,9 @@ def opened(
         lock.release()
 
 
-def require_own(path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...]) -> None:
-    """Raise `InputError` where `path` holds anything but samples of `prompts` that `identity` decides."""
-    _kept(path.absolute(), identity, prompts)
+def require_own(path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...], own: Own) -> None:
+    """Raise `InputError` where `path` holds anything but samples of `prompts` that `identity` and `own` decide."""
+    _kept(path.absolute(), identity, prompts, own)
 
 
 def require_regular(path: Path) -> None:
@@ -130,7 +139,7 @@ def _settings_text(identity: dict[str, Any]) -> str:
 
 
 def _kept(
-    path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...]
+    path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...], own: Own
 ) -> tuple[dict[Key, dict[str, Any]], int]:
     """The records that `path` holds, and the bytes that they take."""
     content = _content(path)
@@ -139,17 +148,17 @@ def _kept(
     _require_same(path, identity)
     whole = content.rfind(b"\n") + 1
     places = {prompt.id: place for place, prompt in enumerate(prompts)}
-    run, kept = digest(identity), {}
+    runs, kept = {prompt.id: digest(identity, own.get(prompt.id)) for prompt in prompts}, {}
     for number, line in enumerate(content[:whole].splitlines(), 1):
         try:
             record = json.loads(line)
-            place, sample, same = places.get(record["id"]), record["sample"], record["run"] == run
-            text = record["prompt"]
+            place, sample = places.get(record["id"]), record["sample"]
+            same = record["run"] == runs.get(record["id"], digest(identity))
         except (ValueError, KeyError, TypeError):
             raise _refused(path, f"line {number} is no sample of a run") from None
         if not same:
             raise _refused(path, f"line {number} belongs to another run")
-        if place is None or prompts[place].text != text:
+        if place is None or repeated(record) != prompts[place].given():
             raise _refused(path, f"line {number} has a prompt that is not among the prompts")
         kept[place, sample] = record
     return kept, whole

@@ -2,47 +2,21 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from tyro.conf import arg
 
 from trialogue.errors import InputError, non_negative_number, probability, whole_number
-from trialogue.generation.prompts import Prompt, numbered, read_prompts
+from trialogue.generation.inputs import Inputs
+from trialogue.generation.prompts import Prompt, located
 from trialogue.generation.verifier_specs import Rule
 
 _LONGEST = 256
 _TRIES = 10
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """The model, and the prompts that it continues."""
-
-    model: Annotated[str | None, arg(metavar="MODEL")] = None
-    """Hub id, folder, GGUF file, or a name of `trialogue models list`."""
-    prompt: Annotated[tuple[str, ...], arg(metavar="TEXT")] = ()
-    """A text to continue; may come again."""
-    prompts: Annotated[str | None, arg(metavar="FILE")] = None
-    """JSON lines: {"prompt": TEXT, "id": ID} or TEXT; - is standard input. An id keeps the samples of a prompt the same
-    whatever comes before it."""
-    chat: bool = False
-    """Put each prompt into the model's chat template."""
-
-    def __post_init__(self) -> None:
-        if self.model is None:
-            mend = "name one: a hub id, a folder, or one of `trialogue models list`"
-            raise InputError("model", None, mend)
-        if self.prompt and self.prompts is not None:
-            mend = f"--prompts {self.prompts} is given too: leave out one of them"
-            raise InputError("prompt", self.prompt[0], mend)
-        if not self.prompt and self.prompts is None:
-            raise InputError("prompt", None, "give --prompt TEXT or --prompts FILE.jsonl")
-
-    def read(self) -> tuple[Prompt, ...]:
-        """The prompts; raises `InputError` for a file that holds none, or anything else."""
-        return tuple(numbered(self.prompt) if self.prompts is None else read_prompts(self.prompts))
 
 
 @dataclass(frozen=True)
@@ -102,6 +76,8 @@ class Sampling(Drawing):
     seed: Annotated[int, arg(metavar="N")] = 0
     """A sample depends on it, on the id of its prompt (its place, where it has none) and on its number among the
     samples of that, not on the other prompts."""
+    log_probs: bool = False
+    """Write the log-probability of every token into the records too."""
     resample: bool = False
     """Draw the output from the weighted samples, in proportion to weight."""
 
@@ -146,6 +122,8 @@ class Destination:
     """Write here, and go on where a killed run stopped (standard output)."""
     force: bool = False
     """Begin --out anew."""
+    ordered: bool = False
+    """Write records in the order of prompts and samples, which may wait for others, in place of as they finish."""
     require_accepted: bool = False
     """Exit with code 3 where fewer samples of a prompt were accepted than --n or --until ask for. Without it the code
     is 0, and standard error says where none was accepted, and why."""
@@ -197,7 +175,10 @@ class Settings:
     machine: Machine
 
     def __post_init__(self) -> None:
-        if self.walk.uses != "nothing" and not self.rule.verifier:
+        for prompt in self.prompts:
+            self.rule_of(prompt)
+        self.rule.require_used(spec for prompt in self.prompts for spec in prompt.rule)
+        if self.walk.uses != "nothing" and not self.has_rules:
             raise InputError("verifier", None, f"the walk {self.sampling.walk} needs one")
         if self.destination.stream and (len(self.prompts) > 1 or self.sampling.most_tries > 1):
             mend = "one sample of one prompt can be shown: leave out --n and --until, give one prompt"
@@ -214,6 +195,20 @@ class Settings:
             # A record holds the prompt as it was given, and what the model wrote behind it.
             mend = "leave it out: a record cannot say what became of the prompt (trialogue.inference.generate can)"
             raise InputError("erase_prompt", True, mend)
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether there is a verifier of any prompt."""
+        return bool(self.rule.verifier) or any(prompt.rule for prompt in self.prompts)
+
+    def rule_of(self, prompt: Prompt) -> Rule:
+        """What is accepted as a completion of `prompt`: the rule of all prompts and its own."""
+        return located(prompt.where, partial(self.rule.joined, prompt.rule))
+
+    @property
+    def own(self) -> dict[int | str, dict[str, Any]]:
+        """By the id of each prompt that has a rule of its own, what in place of `identity` decides its samples."""
+        return {prompt.id: self.rule_of(prompt).identity() for prompt in self.prompts if prompt.rule}
 
     def _require_choice(self) -> None:
         """Raise `InputError` where a walk would draw the one token that is left for ever."""
@@ -233,6 +228,8 @@ class Settings:
         name, sampling = self.sampling.walk, asdict(self.sampling)
         # How many samples there are, and what becomes of them, changes none of them.
         del sampling["n"], sampling["until"], sampling["max_tries"], sampling["resample"]
+        if not sampling["log_probs"]:
+            del sampling["log_probs"]
         sampling["max_new_tokens"] = self.sampling.longest
         values = {
             "walk": sampling.pop("walk"),
@@ -243,6 +240,7 @@ class Settings:
             "dtype": self.machine.dtype,
             "weights": self.machine.weights,
             "chat": self.inputs.chat,
+            **({} if self.inputs.system is None else {"system": self.inputs.system}),
             **sampling,
         }
         plain: dict[str, Any] = json.loads(json.dumps(values))
@@ -259,8 +257,9 @@ OPTIONS: dict[str, type] = {
 """The options of the command, by the title that they have in its help."""
 
 
-def digest(identity: dict[str, Any]) -> str:
-    """A short name of what decides the samples."""
+def digest(identity: dict[str, Any], own: Mapping[str, Any] | None = None) -> str:
+    """A short name of what decides the samples: `identity`, but for what a prompt has of its `own`."""
+    identity = identity if own is None else {**identity, **own}
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
 
 

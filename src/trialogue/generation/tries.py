@@ -55,6 +55,10 @@ class Tries:
         self.left_out += len(early) - len(known) if done else 0
         return [(own, self._finished[own]) for own in known]
 
+    def finished(self, place: int) -> bool:
+        """Whether no more samples of a prompt are drawn."""
+        return not self._next(place)
+
     def keys(self) -> list[Key]:
         """The samples of a finished run, in the order of prompts and samples."""
         return [(place, sample) for place, count in enumerate(self.counts) for sample in range(count)]

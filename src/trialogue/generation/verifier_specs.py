@@ -4,24 +4,19 @@ What is known of a kind without building one imports neither torch nor a verifie
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 from tyro.conf import arg
 
 from trialogue.errors import InputError, non_negative_number, one_of
-from trialogue.generation.json_verifiers import Whitespace, json_schema, pydantic_model, tools
-from trialogue.generation.verifier_contents import (
-    content_of,
-    file_of_function,
-    file_of_probe,
-    file_unless_inline,
-    text_of,
-    threshold_of,
-)
-from trialogue.registry import Registry
+from trialogue.generation.json_verifiers import Whitespace
+from trialogue.generation.prompts import Prompt, located
+from trialogue.generation.verifier_contents import content_of
+from trialogue.generation.verifier_kinds import KINDS, Kind, Wanted
 
 if TYPE_CHECKING:
     from trialogue.generation.values import Graded
@@ -31,6 +26,7 @@ if TYPE_CHECKING:
 
 Scope = Literal["completion", "sequence"]
 Reads = Literal["text", "tokens"]
+OnError = Literal["raise", "reject"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +43,9 @@ class Rule:
     """A function judges complete texts only, prefixes are accepted."""
     verifier_timeout: Annotated[float, arg(metavar="SECONDS")] = 10.0
     """The longest that one answer of a function or a model's validators may take; 0: as long as it likes."""
+    on_error: OnError = "raise"
+    """Where a verifier raises, or takes too long: raise ends the run, reject rejects what it was asked about, and the
+    sample's reason says where."""
     json_whitespace: Whitespace = "compact"
     """White space between the tokens of JSON: none, or wherever JSON allows it."""
 
@@ -54,12 +53,20 @@ class Rule:
         for field, choices in (
             ("verifier_scope", get_args(Scope)),
             ("verifier_reads", get_args(Reads)),
+            ("on_error", get_args(OnError)),
             ("json_whitespace", get_args(Whitespace)),
         ):
             one_of(field, getattr(self, field), choices, f"use {' or '.join(choices)}")
         mend = "use a positive number of seconds, or 0 for as long as it likes"
         non_negative_number("verifier_timeout", self.verifier_timeout, mend)
-        kinds = [_split(spec)[0] for spec in self.verifier]
+        for spec in self.verifier:
+            path = _path(spec)
+            if path is not None:
+                content_of(spec, path)
+
+    def require_used(self, others: Iterable[str] = ()) -> None:
+        """Raise `InputError` for an option on verifiers of which there are none, here or among the specs `others`."""
+        kinds = [_split(spec)[0] for spec in (*self.verifier, *others)]
         functions = any(kind.is_function for kind in kinds), "functions, and no verifier is one"
         json = any(kind.is_json for kind in kinds), "JSON, and no verifier is one of that"
         for field, default, (there, what) in (
@@ -70,10 +77,10 @@ class Rule:
         ):
             if getattr(self, field) != default and not there:
                 raise InputError(field, getattr(self, field), f"leave it out: it is for {what}")
-        for spec in self.verifier:
-            path = _path(spec)
-            if path is not None:
-                content_of(spec, path)
+
+    def joined(self, specs: Sequence[str]) -> "Rule":
+        """The rule with `specs` as well; raises `InputError` for one that names no verifier."""
+        return replace(self, verifier=(*self.verifier, *specs)) if specs else self
 
     @property
     def _writes_json(self) -> bool:
@@ -90,7 +97,8 @@ class Rule:
             name: getattr(self, name) for name in ("verifier_scope", "verifier_reads", "verifier_whole")
         }
         spaces = {"json_whitespace": self.json_whitespace} if self._writes_json else {}
-        return {"verifier": list(self.verifier), **files, **functions, **spaces}
+        errors = {} if self.on_error == "raise" else {"on_error": self.on_error}
+        return {"verifier": list(self.verifier), **files, **functions, **errors, **spaces}
 
     def build(
         self, tokenization: "Tokenization", *, verdicts: bool, ranks: bool = False, stop: Sequence[str] = ()
@@ -124,21 +132,6 @@ class Rule:
         return built
 
 
-class Wanted(NamedTuple):
-    """A verifier to be built: its `spec`, what that says behind the colon, and what it is built for.
-
-    With `verdicts` the walk asks for 0 or 1. What has to be asked of the model itself is put among `fits`: functions
-    that are called once it is there, and raise `InputError` where it is another than the verifier is for.
-    """
-
-    spec: str
-    content: str
-    rule: Rule
-    tokenization: "Tokenization"
-    verdicts: bool
-    fits: list[Callable[["TextModel"], None]]
-
-
 class Built(NamedTuple):
     """A verifier as a walk is given it; `graded` remembers its values, which `threshold` cuts in the end."""
 
@@ -154,24 +147,33 @@ class Built(NamedTuple):
             fit(oracle)
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of verifier.
+def built_of_prompts(
+    rule: Rule, prompts: Sequence[Prompt], tokenization: "Tokenization", **settings: Any
+) -> list[list[Built]]:
+    """The verifiers of each of `prompts`: those of the `rule`, which all share, and its own.
 
-    `form` shows what it is given, `said` explains that in a line. `path` is the file that a content names, if it names
-    one, and raises `ValueError` for a content of another form. A kind that does not judge prompts has nothing to say
-    about a prompt without a completion. Values of a `graded` kind are degrees, which records show.
-    One that `is_function` is what the options on functions are for, one that `is_json` what that on white space is for.
+    Prompts with the same rule share verifiers. Arguments and errors are those of `Rule.build`; an error in a prompt's
+    own names its line.
     """
+    shared, own = rule.build(tokenization, **settings), dict[tuple[str, ...], list[Built]]()
+    for prompt in prompts:
+        if prompt.rule not in own:
+            alone = replace(rule, verifier=prompt.rule)
+            own[prompt.rule] = located(prompt.where, partial(alone.build, tokenization, **settings))
+    return [shared + own[prompt.rule] for prompt in prompts]
 
-    form: str
-    said: str
-    build: Callable[[Wanted], "Verifier"]
-    path: Callable[[str], Path | None] = Path
-    judges_prompts: bool = True
-    graded: bool = False
-    is_function: bool = False
-    is_json: bool = False
+
+def distinct(built: Iterable[Sequence[Built]]) -> list[Built]:
+    """The verifiers of all prompts, each once."""
+    return list({id(one): one for of_prompt in built for one in of_prompt}.values())
+
+
+def rule_of(built: Sequence[Built]) -> "Verifier | None":
+    """The product of the verifiers of a prompt, None where it has none."""
+    from trialogue.inference import Product
+
+    verifiers = [one.verifier for one in built]
+    return Product(*verifiers) if len(verifiers) > 1 else next(iter(verifiers), None)
 
 
 def _split(spec: str) -> tuple[Kind, str]:
@@ -193,108 +195,3 @@ def _path(spec: str) -> Path | None:
         raise
     except ValueError:
         raise InputError("verifier", spec, f"write it as {spec.partition(':')[0]}:{kind.form}") from None
-
-
-def _regex(wanted: Wanted) -> "Verifier":
-    from trialogue.inference.verifiers import GrammarVerifier
-
-    return GrammarVerifier.regex(wanted.content, wanted.tokenization)
-
-
-def _lark(wanted: Wanted) -> "Verifier":
-    from trialogue.inference.verifiers import GrammarVerifier
-
-    text = text_of(wanted.spec, Path(wanted.content))
-    try:
-        return GrammarVerifier.lark(text, wanted.tokenization)
-    except InputError as error:
-        raise InputError("verifier", wanted.spec, error.mend) from error
-
-
-def _pydantic(wanted: Wanted) -> "Verifier":
-    rule = wanted.rule
-    timeout = rule.verifier_timeout or None
-    return pydantic_model(wanted.content, wanted.tokenization, rule.json_whitespace, timeout)
-
-
-def _python(wanted: Wanted) -> "Verifier":
-    from trialogue.inference.verifiers import python_verifier
-
-    rule = wanted.rule
-    return python_verifier(
-        file_of_function(wanted.content),
-        wanted.content.rpartition(":")[2],
-        scope=rule.verifier_scope,
-        whole=rule.verifier_whole,
-        timeout=rule.verifier_timeout or None,
-        tokenization=wanted.tokenization if rule.verifier_reads == "text" else None,
-    )
-
-
-def _probe(wanted: Wanted) -> "Verifier":
-    from trialogue.generation.values import Graded
-    from trialogue.inference.verifiers import ProbeVerifier
-    from trialogue.training.probe_files import load_probe
-
-    saved, threshold = load_probe(file_of_probe(wanted.content)), threshold_of(wanted.content)
-    wanted.fits.append(saved.check)
-    return Graded(
-        ProbeVerifier(saved.probe, saved.layer),
-        saved.threshold if threshold is None else threshold,
-        written=threshold is not None,
-    )
-
-
-KINDS: Registry[Kind] = Registry(
-    "trialogue.verifiers",
-    "kind of verifier",
-    {
-        "regex": Kind("PATTERN", "texts that the regular expression matches", _regex, path=lambda _: None),
-        "json-schema": Kind(
-            "FILE",
-            "JSON that the schema in a file allows; the schema itself may stand there",
-            lambda wanted: json_schema(
-                wanted.spec, wanted.content, wanted.tokenization, wanted.rule.json_whitespace
-            ),
-            path=file_unless_inline,
-            is_json=True,
-        ),
-        "pydantic": Kind(
-            "FILE.py:CLASS",
-            "JSON that the pydantic model allows",
-            _pydantic,
-            path=file_of_function,
-            is_json=True,
-        ),
-        "tools": Kind(
-            "FILE",
-            "a call of one of the tools whose definitions a file lists, as the model's chat template writes it",
-            lambda wanted: tools(
-                wanted.spec, wanted.content, wanted.tokenization, wanted.rule.json_whitespace
-            ),
-            path=file_unless_inline,
-            is_json=True,
-        ),
-        "lark": Kind("FILE", "texts of the Lark grammar in a file", _lark),
-        "python": Kind(
-            "FILE.py:FUNCTION",
-            "what a function answers: whether it accepts, or a value",
-            _python,
-            path=file_of_function,
-            graded=True,
-            is_function=True,
-        ),
-        "probe": Kind(
-            "FILE[@THRESHOLD]",
-            "what a trained probe reads off the hidden states: accepted is what reaches its threshold, or the one "
-            "written. Walks that rank go by the values themselves, walks that weigh by them too unless a threshold is "
-            "written",
-            _probe,
-            path=file_of_probe,
-            # It judges the token that was appended last.
-            judges_prompts=False,
-            graded=True,
-        ),
-    },
-)
-"""Every kind of verifier by its name; a package adds one by an entry point, whose value is its `Kind`."""

@@ -42,9 +42,11 @@ from .walks.best_of_n import BestOfN as BestOfN
 from .walks.block_best_of_n import BlockBestOfN as BlockBestOfN
 from .walks.block_value_guided import BlockValueGuided as BlockValueGuided
 from .walks.engine import generate as generate
+from .walks.engine import stream as stream
 from .walks.rejection import OutcomeRejection as OutcomeRejection
 from .walks.rejection import Rejection as Rejection
 from .walks.rejection import TokenwiseRejection as TokenwiseRejection
+from .walks.sample import Sample as Sample
 from .walks.samples import Samples as Samples
 from .walks.samples import Trace as Trace
 from .walks.sequential_monte_carlo import SequentialMonteCarlo as SequentialMonteCarlo

@@ -6,8 +6,7 @@ was not accepted has weight zero.
 """
 
 import math
-from dataclasses import fields
-from typing import Any
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -88,12 +87,10 @@ def resampled(samples: Samples, num: int | None = None, seed: int = 0) -> Sample
         places = draws(log_weights, count, seed, prompt) if weighs else torch.arange(count) % len(rows)
         chosen.append(rows[places])
     index = torch.cat(chosen) if chosen else torch.zeros(0, dtype=torch.int64)
-    columns: dict[str, Any] = {field.name: getattr(samples, field.name) for field in fields(samples)}
-    columns |= {name: column[index] for name, column in columns.items() if isinstance(column, Tensor)}
-    columns["log_weight"] = masses[columns["prompt"]]
-    columns["accepted"] = columns["accepted"] & (columns["log_weight"] > -math.inf)
-    columns["stopped"] = [samples.stopped[place] for place in index.tolist()]
-    return Samples(**columns | {"trace": None})
+    chosen_samples = samples.at(index)
+    log_weight = masses[chosen_samples.prompt]
+    accepted = chosen_samples.accepted & (log_weight > -math.inf)
+    return replace(chosen_samples, log_weight=log_weight, accepted=accepted)
 
 
 def _by_prompt(samples: Samples) -> list[tuple[Tensor, Tensor]]:

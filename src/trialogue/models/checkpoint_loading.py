@@ -6,11 +6,9 @@ Weights are safetensors or GGUF, never pickles; code that comes with a model run
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +16,8 @@ import torch
 from torch import nn
 
 from trialogue.arrays import checked_device
-from trialogue.errors import InputError, require_text
+from trialogue.errors import InputError
+from trialogue.models.adapters import base_of_adapter, merge, require_fitting, require_no_misfit
 from trialogue.models.catalogue import folder_of
 from trialogue.models.findings import Findings
 from trialogue.models.load_errors import Kind, first_line, reason
@@ -80,14 +79,15 @@ class Checkpoint:
             self._place, self._weights = str(source.parent), {}
             self._where["gguf_file"] = source.name
         # Where config and tokenizer are: an adapter has those of its base model.
-        self._described = base_of_adapter(source) or self._place
+        self._base = base_of_adapter(source)
+        self._described = self._base or self._place
         own = any((source / file).is_file() for file in _TOKENIZERS)
         self._tokenizer_place = self._place if own else self._described
 
     @cached_property
     def config(self) -> Any:
         """The config of transformers; raises `InputError` where there is no such model."""
-        with self._loading():
+        with self._loading(self._base):
             import transformers
 
             if self._gguf is not None:
@@ -139,13 +139,20 @@ class Checkpoint:
                 return self._gguf.model(self.config)
             if self.dtype != "auto":
                 require_memory("model", self.name, bytes_read(Path(self._place), self.dtype))
-            loader = getattr(
-                transformers, "AutoModel" if self.kind == "Model" else f"AutoModelFor{self.kind}"
-            )
-            model, loading = loader.from_pretrained(
-                self._place, dtype=self.dtype, output_loading_info=True, **self._weights, **self._where
-            )
+            head = "AutoModel" if self.kind == "Model" else f"AutoModelFor{self.kind}"
+            loader = getattr(transformers, head)
+            try:
+                model, loading = loader.from_pretrained(
+                    self._place, dtype=self.dtype, output_loading_info=True, **self._weights, **self._where
+                )
+            except (ValueError, RuntimeError) as error:
+                if self._base is not None:
+                    require_no_misfit(Path(self._place), self._base, error)
+                raise
             _require_all_weights(loading, self.kind, self.name)
+            if self._base is not None:
+                require_fitting(Path(self._place), self._base, model)
+                merge(model)
             return model, {}
 
     @cached_property
@@ -188,8 +195,8 @@ class Checkpoint:
         return file if self.kind != "MaskedLM" and file.known() else None
 
     @contextmanager
-    def _loading(self) -> Iterator[None]:
-        """Keep the libraries quiet, and turn what they raise into one line."""
+    def _loading(self, base: str | None = None) -> Iterator[None]:
+        """Keep the libraries quiet, and turn what they raise, about the model or its `base`, into one line."""
         from huggingface_hub.utils import logging as hub_logging
         from safetensors import SafetensorError
         from transformers.utils import logging
@@ -205,34 +212,14 @@ class Checkpoint:
         except (OSError, ValueError, ImportError, RuntimeError, KeyError, SafetensorError) as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError("model", self.name, reason(error, self.name, self.kind)) from error
+            told = reason(error, base or self.name, self.kind)
+            told = told if base is None else f"its base model {base!r}: {told}"
+            raise InputError("model", self.name, told) from error
         finally:
             logging.set_verbosity(verbosity)
             hub_logging.set_verbosity(hub_verbosity)
             if bars:
                 logging.enable_progress_bar()
-
-
-def base_of_adapter(folder: Path) -> str | None:
-    """The base model of the adapter in `folder`; None where `folder` is anything else, a model with weights among it.
-
-    Raises `InputError` where peft, which loads adapters, is not installed, and for weights that are pickled.
-    """
-    described = folder / "adapter_config.json"
-    if not described.is_file() or (folder / "config.json").is_file():
-        return None
-    try:
-        base = json.loads(described.read_text(encoding="utf-8"))["base_model_name_or_path"]
-        require_text("model", base)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise InputError("model", str(folder), "it is an adapter that does not name its base model") from None
-    if find_spec("peft") is None:
-        mend = f"it is an adapter of {base!r}: install peft to load it (`pip install peft`)"
-        raise InputError("model", str(folder), mend)
-    if not (folder / "adapter_model.safetensors").is_file():
-        mend = "the adapter holds no safetensors weights; convert them, pickled weights are not loaded"
-        raise InputError("model", str(folder), mend)
-    return str(base)
 
 
 def _require_all_weights(loading: dict[str, Any], kind: Kind, name: str) -> None:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
+from trialogue.models.adapters import unwrapped
 from trialogue.models.cache_check import (
     CHECKED_LENGTH,
     Passes,
@@ -27,6 +28,7 @@ from trialogue.models.cache_check import (
 from trialogue.models.checkpoint_loading import Checkpoint
 from trialogue.models.decoder_pass import DecoderPass
 from trialogue.models.findings import Findings
+from trialogue.models.generation_config import stated_settings
 from trialogue.models.load_errors import first_line
 from trialogue.models.opening import Pretrained, TextModel
 from trialogue.models.packed.choice import packed_as, require_weights
@@ -160,7 +162,8 @@ class PretrainedOracle(TextModel):
         batch_size: int = _BATCH_SIZE,
         findings: Findings | None = None,
     ) -> None:
-        self.model = model.eval()
+        # Of a model of peft the adapted model, whose layers the adapter is in.
+        self.model = model = unwrapped(model).eval()
         self.name = name or str(getattr(model.config, "_name_or_path", "")) or type(model).__name__
         self.recompute = recompute
         self.batch_size = whole_number("batch_size", batch_size, 1)
@@ -180,6 +183,7 @@ class PretrainedOracle(TextModel):
         self.layers: int = config.num_hidden_layers
         self.width: int = config.hidden_size
         self.device, self.dtype = model.device, model.dtype
+        self.generation_config = stated_settings(model)
         self.weights = formats_of(model)
         self.window: int | None = None
         self.decoder: DecoderPass | None = None

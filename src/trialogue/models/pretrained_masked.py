@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
+from trialogue.models.adapters import unwrapped
 from trialogue.models.checkpoint_loading import load_checkpoint
 from trialogue.models.masked import MaskedNetwork
 
@@ -42,7 +43,7 @@ class PretrainedMasked(MaskedNetwork):
     """
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str | None = None, batch_size: int = 32) -> None:
-        self.model = model.eval()
+        self.model = model = unwrapped(model).eval()
         self.tokenizer = tokenizer
         self.name = name or str(getattr(model.config, "_name_or_path", "")) or type(model).__name__
         self.batch_size = whole_number("batch_size", batch_size, 1)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import builtins
 import codecs
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, require_text
+from trialogue.errors import InputError, reason, require_text
+from trialogue.models.messages import conversation
 
 
 class Tokenization:
@@ -40,16 +41,42 @@ class Tokenization:
         tokens: list[int] = self.tokenizer(text)["input_ids"]
         return tokens or ([] if self.bos is None else [self.bos])
 
-    def chat(self, text: str) -> list[int]:
-        """Token ids of the tokenizer's chat template around one user message, up to where the answer begins.
+    def chat(
+        self,
+        messages: str | Sequence[Mapping[str, Any]],
+        *,
+        system: str | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+    ) -> list[int]:
+        """Token ids of the tokenizer's chat template around `messages`, up to where the answer begins.
 
-        Raises `InputError` where the tokenizer has no chat template, and for a string that is no text.
+        These are a conversation (`trialogue.models.messages.conversation`), or the text of one user message, with a
+        system message of the text `system` before them. Where the last is the assistant's, it is continued, as
+        pipelines of transformers do. `tools` are definitions of functions for the template to list.
+
+        Raises `InputError` where the tokenizer has no chat template, for strings that are no text, messages that are
+        none, and for what the template itself refuses.
         """
-        require_text("text", text)
+        if isinstance(messages, str):
+            require_text("text", messages)
+            messages = [{"role": "user", "content": messages}]
+        conversed = conversation(messages, system)
         if not self.tokenizer.chat_template:
             raise InputError("chat", True, "the model's tokenizer has no chat template; leave it out")
-        message = [{"role": "user", "content": text}]
-        answer = self.tokenizer.apply_chat_template(message, add_generation_prompt=True, return_dict=True)
+        continued = conversed[-1]["role"] == "assistant"
+        from jinja2 import TemplateError
+
+        try:
+            answer = self.tokenizer.apply_chat_template(
+                conversed,
+                tools=None if tools is None else list(tools),
+                add_generation_prompt=not continued,
+                continue_final_message=continued,
+                return_dict=True,
+            )
+        except (TemplateError, ValueError, TypeError) as error:
+            mend = f"the model's chat template refuses them: {reason(error)}"
+            raise InputError("messages", [message["role"] for message in conversed], mend) from error
         tokens: list[int] = answer["input_ids"]
         return tokens
 

@@ -2,7 +2,8 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from torch import Tensor
@@ -109,6 +110,8 @@ class Autoregressive(ABC):
     """How many rows move at once by default"""
     tokenization: Tokenizing | None = None
     """What turns texts into tokens and back, where the tokens are those of texts"""
+    generation_config: Mapping[str, Any] = MappingProxyType({})
+    """What a model's publisher says of how to draw from it, where he says so, by transformers' names of settings"""
 
     @property
     def remarks(self) -> Sequence[str]:

@@ -88,6 +88,10 @@ class LawSettings:
     shown: Shown
 
     def __post_init__(self) -> None:
+        self.rule.require_used()
+        if self.rule.on_error != "raise":
+            mend = "leave it out: a law is of what the rule answers, and has none where it raises"
+            raise InputError("on_error", self.rule.on_error, mend)
         name = self.walking.walk
         if self.walking.values is None:
             if self.walk.uses != "nothing" and not self.rule.verifier:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.inference.verifiers.function import VerifierLike, as_verifier
+from trialogue.inference.verifiers.function import Scope, VerifierLike, as_verifier
 from trialogue.oracles import Decoding, Verifier
 
 
@@ -67,6 +67,22 @@ class All(Product):
         super().__init__(*verifiers)
         self.parts = tuple(_Positive(factor) for factor in factors(self))
         self.most = 1.0
+
+
+class Anything(Verifier):
+    """1 for everything: the product of no verifiers."""
+
+    scope: Scope = "completion"
+    most = 1.0
+
+    def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        """Ones (n,) float64 for the sequences in `rows` (n,)."""
+        del decoding
+        return torch.ones(len(rows), dtype=torch.float64)
+
+    def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        """True (n, vocab) for all one-token continuations."""
+        return torch.ones(len(rows), decoding.vocab_size, dtype=torch.bool)
 
 
 class _Positive(Verifier):

@@ -1,8 +1,6 @@
 """Plain Python functions as verifiers, and the threshold that turns a value into a verdict."""
 
 import inspect
-import math
-import reprlib
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import Any, Literal, Self, TypeVar, get_args
@@ -19,9 +17,11 @@ from trialogue.errors import (
     require_function,
     truth_value,
 )
+from trialogue.inference.verifiers.answers import fault, overdue, stated_most, value
+from trialogue.inference.verifiers.file_function import FileFunction
 from trialogue.inference.verifiers.stop_strings import StopStrings
 from trialogue.inference.verifiers.timeout import Overdue, call_within
-from trialogue.inference.verifiers.users_code import CRASHES, contained
+from trialogue.inference.verifiers.users_code import CRASHES, contained, raised_at
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
 
@@ -56,21 +56,20 @@ class FunctionVerifier(Verifier):
         require_function("function", function, "give a function of a prefix (tuple of ints)")
         self._function, self.scope = function, one_of("scope", scope, get_args(Scope))
         self._whole, self._timeout = truth_value("whole", whole), checked_timeout(timeout)
-        self.most = _most(function) if most is None else positive_number("most", most)
+        self.most = stated_most(function) if most is None else positive_number("most", most)
         if self._whole:
             self.most = max(self.most, 1.0)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Values (n,) float64 of the sequences in `rows` (n,)."""
-        return torch.tensor(
-            [
-                1.0
-                if self._whole and not ended
-                else _value(self._function, tuple(tokens), self._timeout, self.most)
-                for tokens, ended in _judged(decoding, rows, self.scope)
-            ],
-            dtype=torch.float64,
+        judged = list(_judged(decoding, rows, self.scope))
+        asked = torch.tensor([ended or not self._whole for _, ended in judged], dtype=torch.bool)
+        arguments = [tuple(tokens) for tokens, ended in judged if ended or not self._whole]
+        values = torch.ones(len(rows), dtype=torch.float64)
+        values[asked] = torch.tensor(
+            _values(self._function, arguments, self._timeout, self.most), dtype=torch.float64
         )
+        return values
 
 
 class TextVerifier(Verifier):
@@ -95,7 +94,7 @@ class TextVerifier(Verifier):
         self._function, self._tokenization = function, tokenization
         self.scope = one_of("scope", scope, get_args(Scope))
         self._whole, self._timeout = truth_value("whole", whole), checked_timeout(timeout)
-        self.most = _most(function) if most is None else positive_number("most", most)
+        self.most = stated_most(function) if most is None else positive_number("most", most)
         if self._whole:
             self.most = max(self.most, 1.0)
         self._stops: StopStrings | None = None
@@ -111,12 +110,13 @@ class TextVerifier(Verifier):
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Values (n,) float64 of the sequences in `rows` (n,)."""
-        values = []
+        asked, texts = torch.zeros(len(rows), dtype=torch.bool), []
         before = [0] * len(rows) if self.scope == "completion" else decoding.start[rows].tolist()
-        for prompt, (tokens, ended) in zip(before, _judged(decoding, rows, self.scope), strict=True):
+        judged = zip(before, _judged(decoding, rows, self.scope), strict=True)
+        for place, (prompt, (tokens, ended)) in enumerate(judged):
             if self._whole and not ended:
-                values.append(1.0)
                 continue
+            asked[place] = True
             if ended and tokens and tokens[-1] == decoding.eos:
                 tokens = tokens[:-1]
             text = self._tokenization.text(tokens, ended)
@@ -124,8 +124,12 @@ class TextVerifier(Verifier):
                 completion = self._tokenization.text(tokens[prompt:], ended)
                 behind = len(completion) - len(self._stops.before(completion, ended))
                 text = text[: len(text) - behind]
-            values.append(_value(self._function, text, self._timeout, self.most))
-        return torch.tensor(values, dtype=torch.float64)
+            texts.append(text)
+        values = torch.ones(len(rows), dtype=torch.float64)
+        values[asked] = torch.tensor(
+            _values(self._function, texts, self._timeout, self.most), dtype=torch.float64
+        )
+        return values
 
 
 def _judged(decoding: Decoding, rows: Tensor, scope: Scope) -> Iterator[tuple[list[int], bool]]:
@@ -137,62 +141,30 @@ def _judged(decoding: Decoding, rows: Tensor, scope: Scope) -> Iterator[tuple[li
         yield tokens[start:length], ended
 
 
-class _Shown(str):
-    """What a function was given, as an error line shows it: already a representation."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-def _most(function: Callable[[Any], Any]) -> float:
-    """The greatest value of a function, as far as its annotation tells."""
-    try:
-        returns = inspect.signature(function).return_annotation
-    except (TypeError, ValueError):  # of some that are built in
-        return math.inf
-    return 1.0 if returns in (bool, "bool") else math.inf
-
-
 def answer_of(function: Callable[[Argument], Any], argument: Argument, timeout: float | None) -> Any:
     """What a user's `function` answers, within `timeout` seconds; raises `InputError` that names it where it fails."""
     try:
         with contained():
             return function(argument) if timeout is None else call_within(timeout, function, argument)
     except Overdue:
-        mend = f"it did not return within {timeout:g} s: mend it, or raise the timeout"
-        raise _fault(function, argument, mend) from None
+        raise overdue(function, argument, timeout or 0.0) from None
     except CRASHES as error:
-        raise _fault(function, argument, f"it raised {reason(error)}") from error
+        # Through decorators, which keep what they are put around.
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        where = raised_at(error, None if code is None else code.co_filename)
+        raise fault(function, argument, f"it raised {reason(error)}{where}") from error
 
 
-def _value(
-    function: Callable[[Argument], Any], argument: Argument, timeout: float | None, most: float
-) -> float:
-    answer = answer_of(function, argument, timeout)
-    value = _number(answer)
-    if not 0 <= value < math.inf:
-        mend = f"it returned {reprlib.repr(answer)}: return one finite non-negative number or truth value"
-        raise _fault(function, argument, mend)
-    if value > most:
-        raise _fault(function, argument, f"it returned {value:g}: at most {most:g} was promised")
-    return value
-
-
-def _number(answer: Any) -> float:
-    """`answer` as a float; NaN where it is no single number."""
-    if isinstance(answer, str | bytes) or getattr(answer, "shape", ()) != ():
-        return math.nan
-    try:
-        return float(answer)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
-def _fault(function: Callable[..., Any], argument: object, mend: str) -> InputError:
-    name = getattr(function, "__name__", type(function).__name__)
-    return InputError(f"verifier {name}", _Shown(reprlib.repr(argument)), mend)
+def _values(
+    function: Callable[[Argument], Any], arguments: Sequence[Argument], timeout: float | None, most: float
+) -> list[float]:
+    """The values that `function` answers about each of `arguments`."""
+    if isinstance(function, FileFunction):
+        answers = function.answers(arguments, timeout)
+    else:
+        answers = (answer_of(function, argument, timeout) for argument in arguments)
+    told = zip(arguments, answers, strict=True)
+    return [value(function, argument, answer, most) for argument, answer in told]
 
 
 def checked_timeout(timeout: float | None) -> float | None:

@@ -3,12 +3,31 @@
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from contextvars import ContextVar
+from pathlib import Path
 
 CRASHES = (Exception, SystemExit, GeneratorExit)
 """What a user's code may raise that is its own fault: all but an interruption from outside."""
+
+
+def raised_at(error: BaseException, file: str | None = None) -> str:
+    """Where `error` was raised, as it follows what it says: the last line of `file` on its way, or of any user's."""
+    here = str(Path(__file__).parent)
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith((here, "<"))
+    ]
+    own = [frame for frame in frames if frame.filename == file] or frames
+    if not own:
+        return ""
+    with suppress(ValueError):
+        return f" ({Path(own[-1].filename).relative_to(Path.cwd())}:{own[-1].lineno})"
+    return f" ({own[-1].filename}:{own[-1].lineno})"
+
 
 _process: ContextVar[int | None] = ContextVar("process", default=None)
 """The process in which a user's code was called, where one is"""

@@ -1,12 +1,14 @@
 """What a run returns: the samples, what they cost, and how the rows moved."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, overload
 
+import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, NotValidError
+from trialogue.inference.walks.sample import Parser, Sample, shown
 
 
 class Cost(NamedTuple):
@@ -51,6 +53,9 @@ class Samples:
     prefixes never asked about before in this run, `verifier_calls` questions to the verifier: one per prefix judged,
     once per run, or one per visit for the values of all children where it gives them at once. `total` holds the same
     for the whole run.
+
+    `samples[i]` is a `Sample`, as is what iterating gives; `samples[2:5]`, and an index by a list or a tensor of places
+    or of truth values, are `Samples` again, whose `total` adds up what they cost themselves.
     """
 
     tokens: Tensor
@@ -84,8 +89,73 @@ class Samples:
     trace: Trace | None = None
     decode: Callable[[Sequence[int]], str] | None = None
     """The text of a completion, where the oracle has a tokenization"""
-    parser: Callable[[str], Any] | None = None
-    """The value of an accepted text, where the verifier knows what texts stand for"""
+    parsers: Sequence[Parser | None] = ()
+    """By prompt the function from an accepted text to its value, where its verifier knows what texts stand for"""
+    token_log_probs: Tensor | None = None
+    """(n, capacity) float64, where they were asked for: the log-probability of each token of the completion under the
+    oracle, before truncation; 0 elsewhere, and NaN from where a token was appended without asking for its law"""
+    errors: Sequence[str | None] = ()
+    """What the verifier raised about each sample that was rejected for that; empty unless `on_error="reject"`"""
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __iter__(self) -> Iterator[Sample]:
+        return (self[place] for place in range(len(self)))
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+
+    @overload
+    def __getitem__(self, index: slice | Sequence[int] | Sequence[bool] | Tensor) -> "Samples": ...
+
+    def __getitem__(self, index: int | slice | Sequence[int] | Sequence[bool] | Tensor) -> "Sample | Samples":
+        if isinstance(index, int):
+            return self._sample(range(len(self))[index])
+        try:
+            places = torch.arange(len(self))[list(index) if isinstance(index, tuple) else index]
+        except (IndexError, TypeError, ValueError) as error:
+            mend = f"use places from 0 to {len(self) - 1}, or one truth value for each"
+            raise InputError("index", index, mend) from error
+        if places.ndim == 0:
+            return self._sample(int(places))
+        chosen = self.at(places)
+        counts = {name: int(getattr(chosen, name).sum()) for name in Cost._fields if name != "seconds"}
+        total = Cost(**counts, seconds=float(chosen.seconds.sum()))
+        return replace(chosen, total=total, trace=None)
+
+    def at(self, places: Tensor) -> "Samples":
+        """The samples at `places` (k,) int64, any of which may come again, with the `total` of the whole run."""
+        columns: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        columns |= {name: column[places] for name, column in columns.items() if isinstance(column, Tensor)}
+        columns["stopped"] = [self.stopped[place] for place in places.tolist()]
+        if self.errors:
+            columns["errors"] = [self.errors[place] for place in places.tolist()]
+        return Samples(**columns | {"trace": None})
+
+    def _sample(self, place: int) -> Sample:
+        length, start = int(self.lengths[place]), int(self.prompt_lengths[place])
+        prompt, sequence = int(self.prompt[place]), tuple(self.tokens[place, :length].tolist())
+        counts = {name: int(getattr(self, name)[place]) for name in Cost._fields if name != "seconds"}
+        scores = None if self.token_log_probs is None else self.token_log_probs[place, start:length].tolist()
+        return Sample(
+            index=place,
+            prompt=prompt,
+            tokens=sequence[start:],
+            text=None if self.decode is None else self.decode(sequence[start:]),
+            accepted=bool(self.accepted[place]),
+            stopped=self.stopped[place],
+            error=self.errors[place] if self.errors else None,
+            log_prob=float(self.log_prob[place]),
+            log_weight=float(self.log_weight[place]),
+            token_log_probs=scores,
+            seconds=float(self.seconds[place]),
+            parser=self.parsers[prompt] if self.parsers else None,
+            **counts,  # type: ignore[arg-type]
+        )
+
+    def __repr__(self) -> str:
+        return shown(self, len(self), int(self.accepted.sum()), self.total.queries)
 
     def sequences(self) -> list[tuple[int, ...]]:
         """Prompt and completion of each sample as a tuple of token ids."""
@@ -111,21 +181,27 @@ class Samples:
 
         Raises `InputError` where no verifier of the run knows what texts stand for, or the oracle has no tokenization.
         """
-        if self.parser is None:
+        if not any(self.parsers):
             mend = "no verifier of the run knows what texts stand for: give a schema, a model or tools"
             raise InputError("parsed", None, mend)
-        judged = zip(self.texts(), self.accepted.tolist(), strict=True)
-        return [self.parser(text) if accepted else None for text, accepted in judged]
+        judged = zip(self._parsers(), self.texts(), self.accepted.tolist(), strict=True)
+        return [parser(text) if accepted and parser else None for parser, text, accepted in judged]
 
     def refusals(self) -> list[str | None]:
-        """What is wrong with the text of each sample that is whole and not valid, where the run's verifier can tell."""
-        if self.parser is None or self.decode is None:
-            return [None] * len(self.lengths)
-        judged = zip(self.texts(), self.accepted.tolist(), strict=True)
-        return [None if accepted else _refusal(self.parser, text) for text, accepted in judged]
+        """What is wrong with the text of each sample that is whole and not valid, where its verifier can tell."""
+        if not any(self.parsers) or self.decode is None:
+            return [None] * len(self)
+        judged = zip(self._parsers(), self.texts(), self.accepted.tolist(), strict=True)
+        return [
+            None if accepted or parser is None else _refusal(parser, text)
+            for parser, text, accepted in judged
+        ]
+
+    def _parsers(self) -> list[Parser | None]:
+        return [self.parsers[prompt] for prompt in self.prompt.tolist()]
 
 
-def _refusal(parser: Callable[[str], Any], text: str) -> str | None:
+def _refusal(parser: Parser, text: str) -> str | None:
     try:
         parser(text)
     except NotValidError as error:

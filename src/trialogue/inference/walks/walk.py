@@ -139,7 +139,8 @@ def require_verifier(walk: Walk[Any], verifier: object | None) -> None:
         raise InputError("walk", walk.__name__, f"give an instance: {walk.__name__}()")
     if not isinstance(walk, Walk):
         raise InputError("walk", walk, "give an instance of a subclass of Walk, such as Ancestral()")
-    if walk.uses != "nothing" and verifier is None:
+    each = verifier if isinstance(verifier, list | tuple) else [verifier]
+    if walk.uses != "nothing" and all(one is None for one in each):
         raise InputError("verifier", None, f"{type(walk).__name__} needs one")
 
 

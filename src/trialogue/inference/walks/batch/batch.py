@@ -10,6 +10,7 @@ from trialogue.inference.walks.batch.evaluations import Evaluations
 from trialogue.inference.walks.batch.knowledge import Bill, Knowledge, Meter
 from trialogue.inference.walks.batch.rows import Ends, Rows, Stop, Stopping
 from trialogue.inference.walks.batch.scores import Scores
+from trialogue.inference.walks.batch.tree import Root
 from trialogue.inference.walks.moves import Moves
 from trialogue.oracles import Autoregressive, Decoding, as_context, as_oracle
 
@@ -56,6 +57,11 @@ class View(Decoding):
     def limit(self) -> Tensor:
         """Lengths (rows,) int64 at which rows are complete."""
         return self._rows.limit
+
+    @property
+    def rule(self) -> Tensor:
+        """Which of the run's rules (rows,) int64 each row is under."""
+        return self._rows.rule
 
     @property
     def complete(self) -> Tensor:
@@ -162,9 +168,22 @@ class Batch(View):
         assert self._scores is not None, "open the batch with scored=True"
         return self._scores.values.gather(1, self._rows.lengths[:, None])[:, 0]
 
-    def add(self, tokens: Tensor, lengths: Tensor, start: Tensor, limit: Tensor) -> None:
-        """Append rows: sequences `tokens` (n, capacity) of `lengths` (n,) whose first `start` are the prompt."""
-        self._rows.add(tokens, lengths, start, limit)
+    def token_log_probs(self, rows: Tensor) -> Tensor:
+        """Log-probabilities (n, capacity) of the tokens of the completions of `rows` (n,), as `log_prob`; else 0."""
+        assert self._scores is not None, "open the batch with scored=True"
+        scores = self._scores.values[rows].diff(dim=1)
+        places = torch.arange(scores.shape[1])
+        within = (places >= self.start[rows, None]) & (places < self.lengths[rows, None])
+        return torch.where(within, scores, 0.0)
+
+    def add(
+        self, tokens: Tensor, lengths: Tensor, start: Tensor, limit: Tensor, rule: Tensor | None = None
+    ) -> None:
+        """Append rows: sequences `tokens` (n, capacity) of `lengths` (n,) whose first `start` are the prompt.
+
+        `rule` (n,) is which of the run's rules each is under, by default the first.
+        """
+        self._rows.add(tokens, lengths, start, limit, rule)
         self._evaluations.add(len(tokens))
         if self._scores is not None:
             self._scores.add(len(tokens))
@@ -180,9 +199,9 @@ class Batch(View):
         self.meter.select(rows)
         self._bill.owner = self._rows.everything
 
-    def forget(self, prompts: Iterable[tuple[int, ...]]) -> None:
-        """Forget all that is known below `prompts`, of which there are no rows and will be none."""
-        self._renumber(self.knowledge.tree.forget(prompts))
+    def forget(self, roots: Iterable[Root]) -> None:
+        """Forget all that is known below `roots`, of which there are no rows and will be none."""
+        self._renumber(self.knowledge.tree.forget(roots))
 
     def shrink(self) -> None:
         """Forget prefixes where more are known than there is memory for: none that rows stand on, leaves first."""

@@ -60,8 +60,9 @@ class Rows:
     """Sequences that grow and shrink, on a tree of prefixes.
 
     `tokens` (rows, capacity) int64, `path` (rows, capacity + 1) the node of every prefix of each row, `lengths`,
-    `start` and `limit` (rows,) int64, `complete` (rows,) bool. `going_on` (rows,) is the node of a row's prompt where
-    that may end in the end of sequence and still goes on, else -1. `everything` (rows,) are the indices of all rows.
+    `start`, `limit` and `rule` (rows,) int64, `complete` (rows,) bool. `going_on` (rows,) is the node of a row's prompt
+    where that may end in the end of sequence and still goes on, else -1. `everything` (rows,) are the indices of all
+    rows.
     """
 
     def __init__(self, tree: PrefixTree, capacity: int, when: Ends) -> None:
@@ -69,6 +70,7 @@ class Rows:
         self.tokens = torch.zeros(0, capacity, dtype=torch.int64)
         self.path = torch.zeros(0, capacity + 1, dtype=torch.int64)
         self.lengths = self.start = self.limit = self.going_on = torch.zeros(0, dtype=torch.int64)
+        self.rule = self.lengths
         self.everything = self.lengths
         self.complete, self._completed = torch.zeros(0, dtype=torch.bool), 0
 
@@ -89,13 +91,19 @@ class Rows:
         """`values[rows]`, without a copy where that is all of them."""
         return values if rows is self.everything else values[rows]
 
-    def add(self, tokens: Tensor, lengths: Tensor, start: Tensor, limit: Tensor) -> None:
-        """Append sequences `tokens` (n, capacity) of `lengths` (n,) whose first `start` (n,) tokens are the prompt."""
-        path = self.tree.paths(tokens, lengths, start)
+    def add(
+        self, tokens: Tensor, lengths: Tensor, start: Tensor, limit: Tensor, rule: Tensor | None = None
+    ) -> None:
+        """Append sequences `tokens` (n, capacity) of `lengths` (n,) whose first `start` (n,) tokens are the prompt.
+
+        `rule` (n,) is which rule each is under, by default 0.
+        """
+        path = self.tree.paths(tokens, lengths, start, rule)
         prompts = path.gather(1, start[:, None])[:, 0]
         self.tokens, self.path = torch.cat((self.tokens, tokens)), torch.cat((self.path, path))
         self.lengths = torch.cat((self.lengths, lengths))
         self.start, self.limit = torch.cat((self.start, start)), torch.cat((self.limit, limit))
+        self.rule = torch.cat((self.rule, torch.zeros_like(start) if rule is None else rule))
         going_on = prompts if self.ends.prompts_go_on else torch.full_like(prompts, -1)
         self.going_on = torch.cat((self.going_on, going_on))
         self.everything = torch.arange(len(self.lengths))
@@ -127,6 +135,7 @@ class Rows:
         """Be `rows` (n,) of `other`, in that order."""
         self.tokens, self.path, self.lengths = other.tokens[rows], other.path[rows], other.lengths[rows]
         self.start, self.limit, self.going_on = other.start[rows], other.limit[rows], other.going_on[rows]
+        self.rule = other.rule[rows]
         self.everything = torch.arange(len(rows))
 
     def continue_from(self, source: Tensor, rows: Tensor) -> None:

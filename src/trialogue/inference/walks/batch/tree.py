@@ -1,6 +1,7 @@
 """The tree of prefixes a run has visited: one id per prefix, and what is remembered of each."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,16 +16,23 @@ _FIRST_FEATURES = 64
 MOST_BYTES = 1 << 28
 
 
+class Root(NamedTuple):
+    """What the nodes of a tree lie below: a prompt as token ids, and which of the run's rules holds for it."""
+
+    prompt: tuple[int, ...]
+    rule: int = 0
+
+
 class PrefixTree:
     """Dense ids for prefixes.
 
-    Every distinct prompt has a root of its own, so that an id tells prompt and completion apart and whether a
-    sequence is complete is a property of its node.
+    Every distinct prompt has a root of its own under each rule, so that an id tells prompt and completion apart, and
+    whether a sequence is complete, and what its verifier says, are properties of its node.
     """
 
     def __init__(self, vocab_size: int) -> None:
         self._vocab = vocab_size
-        self._roots: dict[tuple[int, ...], int] = {}
+        self._roots: dict[Root, int] = {}
         self._keys = np.full(4 * _FIRST_NODES, -1, dtype=np.int64)
         self._ids = np.empty_like(self._keys)
         self.size = 0
@@ -32,26 +40,28 @@ class PrefixTree:
         self._most = _FIRST_NODES  # nodes before it is worth looking for what can be forgotten
         self._least = 0  # the same where there is too little room
 
-    def paths(self, tokens: Tensor, lengths: Tensor, start: Tensor) -> Tensor:
+    def paths(self, tokens: Tensor, lengths: Tensor, start: Tensor, rule: Tensor | None = None) -> Tensor:
         """Nodes (n, capacity + 1) of every prefix of `tokens` (n, capacity) up to `lengths` (n,).
 
-        The first `start` (n,) tokens of a row are its prompt, whose root comes first.
+        The first `start` (n,) tokens of a row are its prompt, whose root comes first; `rule` (n,) is which rule it is
+        under, by default 0.
         """
         path = torch.zeros(tokens.shape[0], tokens.shape[1] + 1, dtype=torch.int64)
-        if bool(start.any()):
-            prompts = zip(tokens.tolist(), start.tolist(), strict=True)
-            roots = [self._root(tuple(row[:length])) for row, length in prompts]
+        if bool(start.any()) or rule is not None:
+            rules = [0] * len(start) if rule is None else rule.tolist()
+            prompts = zip(tokens.tolist(), start.tolist(), rules, strict=True)
+            roots = [self._root(Root(tuple(row[:length]), under)) for row, length, under in prompts]
             path[:, 0] = torch.tensor(roots, dtype=torch.int64)
         else:
-            path[:, 0] = self._root(())
+            path[:, 0] = self._root(Root(()))
         self._make_room(int(lengths.sum()))
         self.size = kernels.descend(
             self._keys, self._ids, self._vocab, self.size, tokens.numpy(), lengths.numpy(), path.numpy()
         )
         return path
 
-    def _root(self, prompt: tuple[int, ...]) -> int:
-        node = self._roots.setdefault(prompt, self.size)
+    def _root(self, root: Root) -> int:
+        node = self._roots.setdefault(root, self.size)
         self.size += node == self.size
         return node
 
@@ -97,13 +107,13 @@ class PrefixTree:
         self.size = size
         return lengths, complete, completed
 
-    def forget(self, prompts: Iterable[tuple[int, ...]]) -> Tensor | None:
-        """Forget `prompts` and all below them, sooner or later; nobody asks for them again.
+    def forget(self, roots: Iterable[Root]) -> Tensor | None:
+        """Forget `roots` and all below them, sooner or later; nobody asks for them again.
 
         Where it happens, ids are given out anew: returns the new one (nodes,) of every node, -1 for the forgotten.
         """
-        for prompt in prompts:
-            del self._roots[prompt]
+        for root in roots:
+            del self._roots[root]
         if self.size < self._most:
             return None
         kept = np.zeros(self.size, dtype=np.bool_)
@@ -138,7 +148,7 @@ class PrefixTree:
         new = np.where(kept, kept.cumsum() - 1, -1)
         for table in self.tables:
             table.keep(torch.from_numpy(kept))
-        self._roots = {prompt: int(new[root]) for prompt, root in self._roots.items()}
+        self._roots = {root: int(new[node]) for root, node in self._roots.items()}
         self.size = int(kept.sum())
         keys = np.full(1 << (8 * max(_FIRST_NODES, self.size)).bit_length(), -1, dtype=np.int64)
         ids = np.empty_like(keys)

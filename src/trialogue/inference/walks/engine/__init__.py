@@ -1,5 +1,7 @@
 """The engine: runs any walk on any oracle, all rows as one batch, and counts what it cost."""
 
-from trialogue.inference.walks.engine.run import Observer, generate, rows_at_once
+from trialogue.inference.walks.engine.run import generate, rows_at_once
+from trialogue.inference.walks.engine.running import Observer
+from trialogue.inference.walks.engine.sample_stream import SampleStream, stream
 
-__all__ = ["Observer", "generate", "rows_at_once"]
+__all__ = ["Observer", "SampleStream", "generate", "rows_at_once", "stream"]

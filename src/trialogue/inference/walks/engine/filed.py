@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,6 +10,7 @@ from trialogue.inference.walks.batch.knowledge import Meter
 from trialogue.inference.walks.engine.groups import Groups
 from trialogue.inference.walks.engine.requests import Request
 from trialogue.inference.walks.judge import Judge
+from trialogue.inference.walks.sample import Parser
 from trialogue.inference.walks.samples import Cost, Samples
 
 _STOPPED = ("", "failed", "max_steps", "max_queries")
@@ -19,16 +19,20 @@ _STOPPED = ("", "failed", "max_steps", "max_queries")
 class Filed:
     """Room for the samples of `request`, in their order.
 
-    `decode` turns completions into texts, if there are any, and `parser` accepted texts into what they stand for.
+    `decode` turns completions into texts, if there are any, and `parsers`, by prompt, accepted texts into what they
+    stand for. `raised` tells what the verifier raised about a sequence, if it may. With `scored` log-probabilities are
+    kept token by token.
     """
 
     def __init__(
         self,
         request: Request,
         decode: Callable[[Sequence[int]], str] | None = None,
-        parser: Callable[[str], Any] | None = None,
+        parsers: Sequence[Parser | None] = (),
+        raised: Callable[[Tensor], str | None] | None = None,
+        scored: bool = False,
     ) -> None:
-        self._request, self._decode, self._parser = request, decode, parser
+        self._request, self._decode, self._parsers, self._raised = request, decode, parsers, raised
         samples, zeros = len(request.ids), torch.zeros_like(request.lengths)
         self._tokens = torch.zeros(samples, request.capacity, dtype=torch.int64)
         self._lengths, self._stopped = zeros, zeros.clone()
@@ -36,6 +40,8 @@ class Filed:
         self._log_weight, self._log_prob, self._seconds = torch.zeros(
             3, samples, dtype=torch.float64
         ).unbind()
+        self._scores = torch.zeros(samples, request.capacity, dtype=torch.float64) if scored else None
+        self._errors: list[str | None] = [None] * samples if raised is not None else []
         self._counts = {name: zeros.clone() for name in Meter.counts}
 
     def file(
@@ -68,6 +74,11 @@ class Filed:
         for name, counts in batch.meter.items():
             self._counts[name][samples] = groups.total(counts)[stopped]
         self._log_prob[samples] = batch.log_prob[first]
+        if self._scores is not None:
+            self._scores[samples] = batch.token_log_probs(first)
+        if self._raised is not None:
+            for sample, row in zip(samples[~accepted].tolist(), first[~accepted].tolist(), strict=True):
+                self._errors[sample] = self._raised(batch.tokens[row, : int(batch.lengths[row])])
         self._seconds[samples] = seconds - groups.charged[stopped]
         bounded = torch.where(accepted, 0, torch.where(out_of_steps[stopped], 2, 3))
         self._stopped[samples] = torch.where(ended, torch.where(complete, 0, 1), bounded)
@@ -91,6 +102,8 @@ class Filed:
             total=Cost(**total, seconds=float(seconds.sum())),
             trace=None,
             decode=self._decode,
-            parser=self._parser,
+            parsers=self._parsers,
+            token_log_probs=None if self._scores is None else self._scores[places].clone(),
+            errors=[self._errors[place] for place in places.tolist()] if self._errors else (),
             **counts,
         )

@@ -54,7 +54,7 @@ class Groups:
         """Begin `samples` (n,) at `step`, when the clock shows `seconds`."""
         rows, before = samples.repeat_interleave(self.members), len(self.batch.lengths)
         tokens, lengths = self._request.prompts(rows)
-        self.batch.add(tokens, lengths, lengths, self._request.limit[rows])
+        self.batch.add(tokens, lengths, lengths, self._request.limit[rows], self._request.rule[rows])
         begun = take(self._walk.init(self.batch), torch.arange(before, before + len(rows)))
         self.state = join(self.state, begun)
         member = torch.arange(self.members).repeat(len(samples))

@@ -6,12 +6,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from trialogue.inference.walks.batch.tree import Root
+
 
 class Request(NamedTuple):
     """The samples that a run is asked for, n of them.
 
     `prompt` (n,) is the index of each one's prompt, `tokens` (n, width) the prompt itself and `lengths` (n,) its
-    length, `limit` (n,) the length at which the sample is complete, `ids` (n,) what keys its random stream.
+    length, `limit` (n,) the length at which the sample is complete, `ids` (n,) what keys its random stream, `rule` (n,)
+    which of the run's rules it is under.
     """
 
     prompt: Tensor
@@ -19,13 +22,17 @@ class Request(NamedTuple):
     lengths: Tensor
     limit: Tensor
     ids: Tensor
+    rule: Tensor
 
     @classmethod
-    def repeated(cls, tokens: Tensor, lengths: Tensor, limit: Tensor, ids: Tensor) -> "Request":
-        """As many samples of each prompt as there are `ids` for."""
+    def repeated(
+        cls, tokens: Tensor, lengths: Tensor, limit: Tensor, ids: Tensor, rule: Tensor | None = None
+    ) -> "Request":
+        """As many samples of each prompt as there are `ids` for; `rule` is that of each prompt, by default 0."""
         samples = len(ids) // len(lengths)
         prompt = torch.arange(len(lengths)).repeat_interleave(samples)
-        return cls(prompt, tokens[prompt], lengths[prompt], limit[prompt], ids)
+        rules = torch.zeros_like(lengths) if rule is None else rule
+        return cls(prompt, tokens[prompt], lengths[prompt], limit[prompt], ids, rules[prompt])
 
     @property
     def capacity(self) -> int:
@@ -48,14 +55,16 @@ class SamplesLeft:
     def __init__(self, request: Request) -> None:
         self._prompt = request.prompt
         places = {index: place for place, index in enumerate(request.prompt.tolist())}
-        self._texts = {
-            index: tuple(request.tokens[place, : request.lengths[place]].tolist())
+        self._roots = {
+            index: Root(
+                tuple(request.tokens[place, : request.lengths[place]].tolist()), int(request.rule[place])
+            )
             for index, place in places.items()
         }
-        self._left = Counter(self._texts[index] for index in request.prompt.tolist())
+        self._left = Counter(self._roots[index] for index in request.prompt.tolist())
 
-    def file(self, samples: Tensor) -> set[tuple[int, ...]]:
-        """Count `samples` (n,) as filed; return the prompts that they were the last of."""
-        texts = [self._texts[index] for index in self._prompt[samples].tolist()]
-        self._left.subtract(texts)
-        return {text for text in texts if not self._left[text]}
+    def file(self, samples: Tensor) -> set[Root]:
+        """Count `samples` (n,) as filed; return the prompts, under their rules, that they were the last of."""
+        roots = [self._roots[index] for index in self._prompt[samples].tolist()]
+        self._left.subtract(roots)
+        return {root for root in roots if not self._left[root]}

@@ -1,0 +1,86 @@
+"""Verifiers that may raise: what they raise rejects the one sequence that they were asked about."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError, reason
+from trialogue.inference.verifiers.combination import Product, factors
+from trialogue.inference.verifiers.users_code import raised_at
+from trialogue.oracles import Decoding, Verifier
+
+_MOST = 1 << 16
+
+
+class Raised:
+    """What verifiers raised, by the sequence that they were asked about: of the last `most` of those."""
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most, self._told = most, dict[bytes, str]()
+
+    def note(self, tokens: Tensor, told: str) -> None:
+        """Note what was `told` about a sequence `tokens` (length,)."""
+        # Where every continuation is rejected so, it is where they begin that stands in the end.
+        for name in (_name(tokens), _name(tokens[:-1])):
+            self._told.setdefault(name, told)
+        while len(self._told) > self._most:
+            del self._told[next(iter(self._told))]
+
+    def of(self, tokens: Tensor) -> str | None:
+        """What was told about a sequence `tokens` (length,) or, if nothing, about one of its continuations."""
+        return self._told.get(_name(tokens))
+
+
+def _name(tokens: Tensor) -> bytes:
+    return tokens.cpu().numpy().tobytes()
+
+
+def tolerant(verifier: Verifier, raised: Raised) -> Verifier:
+    """`verifier`, which gives zero where it, or one that it is a product of, raises; `raised` is told what.
+
+    Running out of memory and interruptions are raised on.
+    """
+    parts = [_Tolerant(part, raised) for part in factors(verifier)]
+    return parts[0] if len(parts) == 1 else Product(*parts)
+
+
+class _Tolerant(Verifier):
+    def __init__(self, verifier: Verifier, raised: Raised) -> None:
+        self._verifier, self._raised = verifier, raised
+        self.scope, self.most, self.layers = verifier.scope, verifier.most, verifier.layers
+        self.notes, self.parser = verifier.notes, verifier.parser
+
+    def up_to(self, stop: str | Sequence[str]) -> "_Tolerant":
+        return _Tolerant(self._verifier.up_to(stop), self._raised)
+
+    def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        try:
+            return self._verifier.values(decoding, rows)
+        except (torch.OutOfMemoryError, MemoryError):
+            raise
+        except Exception as error:
+            if len(rows) > 1:
+                return torch.cat([self.values(decoding, row).double() for row in rows.split(1)])
+            self._note(decoding, rows, error)
+            return torch.zeros(1, dtype=torch.float64)
+
+    def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
+        try:
+            return self._verifier.children(decoding, rows)
+        except (torch.OutOfMemoryError, MemoryError):
+            raise
+        except Exception as error:
+            if len(rows) > 1:
+                answers = [self.children(decoding, row) for row in rows.split(1)]
+                return torch.cat([answer for answer in answers if answer is not None])
+            self._note(decoding, rows, error)
+            return torch.zeros(1, decoding.vocab_size, dtype=torch.bool)
+
+    def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
+        return self._verifier.residuals(decoding, rows)
+
+    def _note(self, decoding: Decoding, rows: Tensor, error: Exception) -> None:
+        row = int(rows[0])
+        told = str(error) if isinstance(error, InputError) else f"{reason(error)}{raised_at(error)}"
+        self._raised.note(decoding.tokens[row, : int(decoding.lengths[row])], told)

@@ -1,0 +1,89 @@
+"""The verifiers that a run is given, one for all prompts or one for each, as what judges its rows."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.inference.verifiers.combination import Anything
+from trialogue.inference.verifiers.function import VerifierLike, as_verifier
+from trialogue.inference.verifiers.tolerant import Raised, tolerant
+from trialogue.inference.walks.batch import Batch
+from trialogue.inference.walks.judge import Judge
+from trialogue.inference.walks.judges import JudgeOfRules
+from trialogue.inference.walks.sample import Parser
+from trialogue.oracles import Verifier
+
+OnError = Literal["raise", "reject"]
+
+
+class Rules(NamedTuple):
+    """The different `verifiers` of a run, and which of them each prompt is under (prompts,) int64.
+
+    `parsers` are by prompt, `raised` is told what verifiers raise, where that rejects.
+    """
+
+    verifiers: Sequence[Verifier]
+    of_prompt: Tensor
+    parsers: Sequence[Parser | None]
+    raised: Raised | None
+
+    @classmethod
+    def of(
+        cls,
+        verifier: VerifierLike | Sequence[VerifierLike | None] | None,
+        prompts: int,
+        strings: Sequence[str],
+        on_error: OnError,
+    ) -> "Rules":
+        """Those that the user gave as `verifier`, for so many `prompts`, of texts up to the stop `strings`.
+
+        Raises `InputError` for a list that is not one of verifiers, or None, for each prompt.
+        """
+        given = _each(verifier, prompts)
+        different = {id(one): one for one in given}
+        raised = Raised() if on_error == "reject" else None
+        verifiers = []
+        for one in different.values():
+            judging = Anything() if one is None else _named(one, verifier)
+            judging = judging.up_to(strings) if strings else judging
+            verifiers.append(judging if raised is None else tolerant(judging, raised))
+        places = {name: place for place, name in enumerate(different)}
+        of_prompt = torch.tensor([places[id(one)] for one in given], dtype=torch.int64)
+        parsers = [verifiers[place].parser for place in of_prompt.tolist()]
+        return cls(verifiers, of_prompt, parsers if any(parsers) else (), raised)
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The blocks whose hidden states verifiers read."""
+        return tuple(dict.fromkeys(layer for one in self.verifiers for layer in one.layers))
+
+    def judge(self, batch: Batch) -> Judge:
+        """What is asked about the rows of `batch`."""
+        if len(self.verifiers) == 1:
+            return Judge(self.verifiers[0], batch)
+        return JudgeOfRules(self.verifiers, batch)
+
+
+def _named(one: VerifierLike, given: object) -> Verifier:
+    """`one` as a verifier; an error names its place, where it is of a list."""
+    try:
+        return as_verifier(one)
+    except InputError as error:
+        if not isinstance(given, list | tuple):
+            raise
+        place = next(place for place, other in enumerate(given) if other is one)
+        raise InputError(f"verifier[{place}]", error.value, error.mend) from None
+
+
+def _each(
+    verifier: VerifierLike | Sequence[VerifierLike | None] | None, prompts: int
+) -> list[VerifierLike | None]:
+    if not isinstance(verifier, list | tuple):
+        return [verifier] * prompts  # type: ignore[list-item]
+    if len(verifier) != prompts:
+        mend = f"give one for each of the {prompts} prompts (None where all is accepted), or one for all"
+        raise InputError("verifier", f"{len(verifier)} verifiers", mend)
+    return list(verifier)

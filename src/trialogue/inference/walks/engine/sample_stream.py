@@ -1,0 +1,106 @@
+"""Samples one by one, as they finish or while they grow, for a loop."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import torch
+
+from trialogue.errors import InputError, truth_value
+from trialogue.inference.walks.engine.run import started
+from trialogue.inference.walks.engine.running import Running
+from trialogue.inference.walks.prompts import Prompts
+from trialogue.inference.walks.sample import Sample
+from trialogue.oracles import Autoregressive, as_oracle
+
+
+def stream(
+    oracle: Autoregressive,
+    prompts: Prompts | Sequence[str] | None = None,
+    *,
+    ordered: bool = False,
+    partial: bool = False,
+    **settings: Any,
+) -> "SampleStream":
+    """Draw what `generate` draws with these `settings`, one `Sample` after the other: as they finish, or `ordered`.
+
+    `for sample in stream(...)` works between one sample and the next, `async for sample in stream(...)` in a thread of
+    its own; a loop that is left draws no more. With `partial` a sample is given whenever it has changed, too: it is not
+    `finished`, and a walk that goes back may take back what it showed. Raises `InputError` as `generate` does, what is
+    asked for at once, and where two loops share one stream.
+    """
+    oracle = as_oracle(oracle)
+    truth_value("ordered", ordered)
+    if truth_value("partial", partial) and ordered:
+        raise InputError("ordered", True, "leave it out: partial samples come as they change")
+    tokenization = oracle.tokenization
+    text = None if tokenization is None else lambda tokens: tokenization.text(tokens, final=False)
+    return SampleStream(started(oracle, prompts, **settings), ordered, partial, text)
+
+
+class SampleStream:
+    """The samples of one run, for one loop, with or without `async`; `stream` makes them."""
+
+    def __init__(
+        self, run: Running, ordered: bool, partial: bool, text: Callable[[Sequence[int]], str] | None
+    ) -> None:
+        self._run, self._text, self._partial, self._taken = run, text, partial, False
+        self._samples = _in_order(self._drawn()) if ordered else self._drawn()
+
+    def __iter__(self) -> Iterator[Sample]:
+        self._take()
+        return self._samples
+
+    def __aiter__(self) -> AsyncIterator[Sample]:
+        self._take()
+        return self._awaited()
+
+    def _take(self) -> None:
+        if self._taken:
+            mend = "another loop has its samples: call stream again for a run of its own"
+            raise InputError("stream", "in use", mend)
+        self._taken = True
+
+    def _drawn(self) -> Iterator[Sample]:
+        shown: dict[int, tuple[int, ...]] = {}
+        for places in self._run.steps():
+            finished = self._run.filed(places)
+            for sample, place in zip(finished, places.tolist(), strict=True):
+                shown.pop(place, None)
+                yield sample.at(place)
+            if self._partial:
+                yield from self._changed(shown)
+
+    def _changed(self, shown: dict[int, tuple[int, ...]]) -> Iterator[Sample]:
+        """The samples under way whose tokens are others than those `shown`, by place."""
+        rows = zip(*(column.tolist() for column in self._run.under_way()), strict=True)
+        for place, tokens, length in rows:
+            prompt, start = self._run.prompt_of(place)
+            completion = tuple(tokens[start:length])
+            if shown.get(place, ()) != completion:
+                shown[place] = completion
+                text = None if self._text is None else self._text(completion)
+                yield Sample(place, prompt, completion, text, finished=False)
+
+    async def _awaited(self) -> AsyncIterator[Sample]:
+        # Threads of torch are counted by thread.
+        one = ThreadPoolExecutor(1, "stream", torch.set_num_threads, (torch.get_num_threads(),))
+        loop = asyncio.get_running_loop()
+        try:
+            while (sample := await loop.run_in_executor(one, next, self._samples, None)) is not None:
+                yield sample
+        finally:
+            # Behind a step that may still be under way.
+            one.submit(self._samples.close)  # type: ignore[attr-defined]
+            one.shutdown(wait=False)
+
+
+def _in_order(samples: Iterator[Sample]) -> Iterator[Sample]:
+    early: dict[int, Sample] = {}
+    following = 0
+    for sample in samples:
+        early[sample.index] = sample
+        while following in early:
+            yield early.pop(following)
+            following += 1

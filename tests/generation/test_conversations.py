@@ -1,0 +1,145 @@
+"""Prompts as conversations, with system messages, metadata and rules of their own."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from generation.command import Say
+from models.tiny_pretrained import tiny_oracle, tiny_tokenizer
+from trialogue.errors import InputError
+from trialogue.inference import generate
+from trialogue.models.tokenization import Tokenization
+
+TOKENIZATION = Tokenization(tiny_tokenizer())
+USER = {"role": "user", "content": "hi"}
+
+
+def written(**lines: object) -> None:
+    Path("prompts.jsonl").write_text("\n".join(json.dumps(line) for line in lines.values()), "utf-8")
+
+
+def text_of(messages: object, **settings: object) -> str:
+    return TOKENIZATION.tokenizer.decode(TOKENIZATION.chat(messages, **settings))
+
+
+def test_messages_go_into_the_template() -> None:
+    assert text_of([USER], system="be brief") == "<s>system: be brief</s><s>user: hi</s><s>assistant: "
+    parts = [{"role": "user", "content": [{"type": "text", "text": "h"}, {"type": "text", "text": "i"}]}]
+    assert text_of(parts) == "<s>user: h\ni</s><s>assistant: "
+    # As pipelines of transformers have it, an answer that was begun goes on.
+    assert text_of([USER, {"role": "assistant", "content": "ye"}]) == "<s>user: hi</s><s>assistant: ye"
+
+
+@pytest.mark.parametrize(
+    ("messages", "told"),
+    [
+        ([], r"messages=\[\]: give a list"),
+        ("hi", None),
+        ([3], r"messages\[0\]=3: give an object"),
+        ([USER, {"content": "a"}], r"messages\[1\].role=None: use one of system"),
+        ([{"role": "robot", "content": "a"}], r"messages\[0\].role='robot': use one of system"),
+        ([{"role": "user"}], r"messages\[0\].content=None: give a text"),
+        ([{"role": "user", "content": [{"type": "image"}]}], r"messages\[0\].content=.*: give a text, or"),
+        ([{"role": "assistant", "tool_calls": [{"name": "f"}]}], r"messages\[0\].tool_calls=.*: write each"),
+        ([{"role": "system", "content": "x"}, USER], r"system='y': the messages begin with a system"),
+    ],
+)
+def test_wrong_messages_are_named(messages: object, told: str | None) -> None:
+    if told is None:
+        assert TOKENIZATION.chat(messages)
+        return
+    with pytest.raises(InputError, match=f"^{told}"):
+        TOKENIZATION.chat(messages, system="y")
+
+
+def test_what_the_template_refuses_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TOKENIZATION.tokenizer, "chat_template", "{{ raise_exception('no system here') }}")
+    with pytest.raises(
+        InputError, match=r"messages=\['user'\]: the model's chat template refuses them: .*no sys"
+    ):
+        TOKENIZATION.chat("hi")
+
+
+def test_records_of_conversations(say: Say) -> None:
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+    written(
+        a={"messages": [USER], "id": "a", "metadata": {"split": "test", "n": 1.5}, "tools": tools},
+        b={"prompt": "the cat", "metadata": {}},
+    )
+    told = say("--prompts", "prompts.jsonl", "--max-new-tokens", "5", "--ordered", "--log-probs", "--chat")
+    assert told.code == 0, told.err
+    first, second = told.lines
+    assert (first["id"], first["messages"], first["tools"]) == ("a", [USER], tools)
+    assert (first["metadata"], "prompt" in first) == ({"split": "test", "n": 1.5}, False)
+    assert (second["prompt"], second["metadata"], "messages" in second) == ("the cat", {}, False)
+    oracle = tiny_oracle()
+    prompt = oracle.tokenization.chat([USER], tools=tools)
+    assert sum(first["log_probs"]) == pytest.approx(first["log_prob"], rel=1e-4)
+    assert len(first["log_probs"]) == len(first["tokens"])
+    law = generate(oracle, [prompt], max_new_tokens=1, num_samples=64, token_log_probs=True)
+    [alike] = {s.token_log_probs[0] for s in law if s.tokens[:1] == tuple(first["tokens"][:1])} or [None]
+    assert alike is None or alike == pytest.approx(first["log_probs"][0], rel=1e-3)
+    assert first["generation_config"] == {"used": {"eos_token_id": 2}, "ignored": {}}
+
+
+def test_a_system_message_stands_before_every_prompt(say: Say) -> None:
+    written(a={"messages": [USER]})
+    told = say("--prompts", "prompts.jsonl", "--system", "be brief", "--max-new-tokens", "5")
+    plain = say("--prompts", "prompts.jsonl", "--max-new-tokens", "5")
+    oracle = tiny_oracle()
+    wanted = generate(oracle, [oracle.tokenization.chat([USER], system="be brief")], max_new_tokens=5)
+    assert tuple(told.lines[0]["tokens"]) == wanted[0].tokens != tuple(plain.lines[0]["tokens"])
+    assert told.lines[0]["run"] != plain.lines[0]["run"]
+
+
+def test_records_say_what_of_the_models_own_settings_holds(say: Say, model: str, tmp_path: Path) -> None:
+    shutil.copytree(model, tmp_path / "own")
+    config = {"do_sample": True, "temperature": 0.6, "top_p": 0.9, "eos_token_id": [2, 7], "pad_token_id": 0}
+    (tmp_path / "own" / "generation_config.json").write_text(json.dumps(config))
+    asked = ("--model", "own", "--prompt", "a", "--max-new-tokens", "2", "--temperature", "0.6")
+    [line] = say(*asked, own_model=False).lines
+    used = {"do_sample": True, "temperature": 0.6, "eos_token_id": [2, 7]}
+    assert line["generation_config"] == {"used": used, "ignored": {"top_p": 0.9}}
+
+
+LINES = {
+    "no role": ({"messages": [{"content": "a"}]}, "prompts.jsonl:1': messages[0].role=None"),
+    "an unknown role": ({"messages": [{"role": "x", "content": "a"}]}, "messages[0].role='x'"),
+    "no content": ({"messages": [{"role": "user"}]}, "messages[0].content=None"),
+    "both": ({"messages": [USER], "prompt": "a"}, 'it has a "prompt" and "messages"'),
+    "tools that are none": ({"messages": [USER], "tools": [{"name": "f"}]}, "tools[0]={'name': 'f'}: write"),
+    "tools of a text": ({"prompt": "a", "tools": []}, 'its "tools" are for "messages"'),
+    "metadata that are no object": ({"prompt": "a", "metadata": 3}, 'its "metadata" must be an object'),
+    "a rule that is none": ({"prompt": "a", "rule": 3}, 'its "rule" must be KIND:CONTENT'),
+    "a rule of no kind": ({"prompt": "a", "rule": "x:y"}, "prompts.jsonl:1': verifier='x:y': write it as"),
+    "a rule that does not parse": ({"prompt": "a", "rule": "regex:("}, "prompts.jsonl:1': regex='(': "),
+    "a rule without its file": (
+        {"prompt": "a", "rule": "lark:no"},
+        "prompts.jsonl:1': verifier='lark:no': the",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LINES)
+def test_a_wrong_line_is_named(case: str, say: Say) -> None:
+    line, words = LINES[case]
+    written(a=line)
+    told = say("--prompts", "prompts.jsonl")
+    assert (told.code, told.out) == (2, "")
+    assert words in told.err, told.err
+    assert len(told.err.splitlines()) == 1
+
+
+def test_metadata_that_are_no_json_are_named(say: Say) -> None:
+    Path("prompts.jsonl").write_text('{"prompt": "a", "metadata": {"x": NaN}}')
+    told = say("--prompts", "prompts.jsonl")
+    assert told.code == 2
+    assert "prompts.jsonl:1': the line is not JSON: NaN is no number of JSON" in told.err
+
+
+def test_a_system_message_needs_the_template(say: Say) -> None:
+    told = say("--prompt", "a", "--system", "b")
+    assert told.code == 2
+    assert "system='b': it is for the chat template: give --chat too" in told.err

@@ -1,0 +1,160 @@
+"""Each prompt under a rule of its own; verifiers that raise; records in order."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from generation.command import Say
+
+MASK = ("--walk", "tokenwise-rejection", "--method", "mask", "--max-new-tokens", "8", "--n", "3")
+LINES = [
+    {"prompt": "the cat", "rule": "regex:[a-c]{2}"},
+    {"prompt": "the cat", "rule": {"regex": "[x-z]{3}"}},
+    {"prompt": "the cat", "rule": ["regex:[a-f]+", {"json-schema": {"type": "integer"}}]},
+    {"prompt": "the cat", "rule": {"json-schema": {"enum": [12, 34]}}},
+    {"prompt": "the cat"},
+]
+
+
+def write(lines: list[dict[str, object]]) -> None:
+    Path("prompts.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
+
+
+def test_every_prompt_obeys_its_own_rule(say: Say) -> None:
+    write([line for place, line in enumerate(LINES) if place != 2])
+    told = say("--prompts", "prompts.jsonl", "--ordered", *MASK)
+    assert told.code == 0, told.err
+    assert [(line["id"], line["sample"]) for line in told.lines] == [
+        (i, s) for i in range(4) for s in range(3)
+    ]
+    patterns = ("[a-c]{2}", "[x-z]{3}", "12|34", ".*")
+    for line in told.lines:
+        assert line["accepted"], line
+        assert re.fullmatch(patterns[line["id"]], line["text"], re.DOTALL)
+    assert [line.get("rule") for line in told.lines[::3]] == [
+        ["regex:[a-c]{2}"],
+        ["regex:[x-z]{3}"],
+        ['json-schema:{"enum": [12, 34]}'],
+        None,
+    ]
+    # Beside others as alone: equal prompts under two rules share nothing.
+    write(LINES[1:2])
+    alone = say("--prompts", "prompts.jsonl", *MASK)
+    write([{**LINES[0], "id": "other"}, {**LINES[1], "id": 0}])
+    beside = say("--prompts", "prompts.jsonl", *MASK)
+    assert sorted(line["text"] for line in alone.lines) == sorted(
+        line["text"] for line in beside.lines if line["id"] == 0
+    )
+
+
+def test_rules_that_contradict_each_other_name_the_line(say: Say) -> None:
+    write(LINES[:3])
+    told = say("--prompts", "prompts.jsonl", *MASK)
+    assert told.code == 2
+    assert "prompts.jsonl:3': verifier=['regex:[a-f]+', 'json-schema:" in told.err
+
+
+def test_a_run_goes_on_where_rules_are_the_same(say: Say) -> None:
+    rules = Path("words.lark")
+    rules.write_text('start: "ab" | "ac"')
+    write([{"prompt": "the cat", "rule": "lark:words.lark"}])
+    first = ("--prompts", "prompts.jsonl", "--out", "out.jsonl", *MASK)
+    assert say(*first).code == 0
+    write([{"prompt": "the cat", "rule": "lark:words.lark"}, {"prompt": "a", "rule": "regex:[0-9]"}])
+    told = say(*first)
+    assert told.code == 0
+    assert "3 of the samples were there already" in told.err
+    rules.write_text('start: "ab"')
+    told = say(*first)
+    assert told.code == 2
+    assert "out.jsonl': line 1 belongs to another run" in told.err
+    write([{"prompt": "the cat", "rule": "regex:a"}])
+    assert say(*first).code == 2
+
+
+def test_options_on_functions_count_those_of_prompts(say: Say) -> None:
+    write([{"prompt": "the cat", "rule": "python:rules.py:has_dog"}])
+    told = say("--prompts", "prompts.jsonl", "--verifier-whole", "--max-new-tokens", "2")
+    assert told.code == 0, told.err
+    write([{"prompt": "the cat"}])
+    told = say("--prompts", "prompts.jsonl", "--verifier-whole")
+    assert "verifier_whole=True: leave it out" in told.err
+
+
+RAISING = """
+def f(text):
+    if len(text) > 6:
+        return text.no_such
+    return True
+
+def hangs(text):
+    while len(text) > 6:
+        pass
+    return True
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("f", r"it raised AttributeError: 'str' object has no attribute 'no_such' \(bad.py:4\)"),
+        ("hangs", r"it did not return within 0.3 s: mend it, or raise the timeout"),
+    ],
+)
+def test_what_raises_is_rejected_and_says_where(say: Say, name: str, words: str) -> None:
+    Path("bad.py").write_text(RAISING)
+    asked = (
+        "--prompt",
+        "the cat",
+        "--n",
+        "12",
+        "--max-new-tokens",
+        "8",
+        "--verifier",
+        f"python:bad.py:{name}",
+    )
+    told = say(*asked, "--verifier-whole", "--verifier-timeout", "0.3", "--on-error", "reject")
+    assert told.code == 0, told.err
+    for line in told.lines:
+        assert line["accepted"] == (len(line["text"]) <= 6)
+        if not line["accepted"]:
+            assert re.search(f"verifier {name}=.*: {words}", line["reason"]), line["reason"]
+    assert {line["accepted"] for line in told.lines} == {True, False}
+    # Rejected continuations leave others.
+    walked = (
+        say(*asked, "--walk", "tokenwise-rejection", "--top-k", "20", "--on-error", "reject")
+        if name == "f"
+        else told
+    )
+    assert walked.code == 0, walked.err
+    assert all(len(line["text"]) <= 6 for line in walked.lines if line["accepted"])
+    assert say(*asked, "--verifier-whole", "--verifier-timeout", "0.3").code == 2
+
+
+def test_a_function_that_cannot_judge_an_empty_text_rejects_nothing_else(say: Say) -> None:
+    Path("first.py").write_text("def f(text) -> bool:\n    return text[0] in 'abc'\n")
+    asked = ("--prompt", "the cat", "--verifier", "python:first.py:f", "--max-new-tokens", "3", "--n", "4")
+    walk = ("--walk", "tokenwise-rejection", "--method", "mask")
+    told = say(*asked, *walk)
+    assert told.code == 2
+    assert "verifier f='': it raised IndexError: string index out of range (first.py:2)" in told.err
+    told = say(*asked, *walk, "--on-error", "reject")
+    assert told.code == 0, told.err
+    assert all(line["text"][0] in "abc" for line in told.lines if line["accepted"])
+    assert any(line["accepted"] for line in told.lines)
+
+
+def test_order_is_kept_or_refused(say: Say) -> None:
+    asked = ("--prompt", "the cat", "--prompt", "a list", "--max-new-tokens", "12", "--batch-size", "2")
+    assert say(*asked, "--n", "3", "--out", "out.jsonl", "--ordered").code == 0
+    told = say(*asked, "--n", "4", "--out", "out.jsonl", "--ordered")
+    assert told.code == 2
+    assert "ordered=True: the samples that are there are in another order" in told.err
+    until = say(
+        *asked, "--until", "2", "--verifier", "python:rules.py:lower", "--verifier-whole", "--ordered"
+    )
+    keys = [(line["id"], line["sample"]) for line in until.lines]
+    assert keys == sorted(keys)
+    assert len(keys) > 3

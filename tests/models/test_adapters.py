@@ -1,0 +1,133 @@
+"""Adapters of peft: in a folder, in a model that was handed over, and of another model."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from torch import Tensor
+
+from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
+from trialogue import generate
+from trialogue.errors import InputError
+from trialogue.inference import GrammarVerifier, TokenwiseRejection
+from trialogue.inference.custom_generate import decoding
+from trialogue.models.opening import open_pretrained
+from trialogue.models.pretrained import PretrainedOracle, load_pretrained
+from trialogue.models.tokenization import Tokenization
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")  # of peft itself
+TOKENS = torch.tensor([tiny_tokenizer()("the cat")["input_ids"]])
+
+
+def adapted(folder: Path) -> Any:
+    """The tiny model of `folder` / "base" with an adapter that changes it, also in `folder` / "adapter"."""
+    peft = pytest.importorskip("peft")
+    base = transformers.AutoModelForCausalLM.from_pretrained(save_tiny(folder / "base"))
+    config = peft.LoraConfig(
+        r=4, target_modules=["q_proj", "v_proj", "up_proj"], task_type="CAUSAL_LM", init_lora_weights=False
+    )
+    model = peft.get_peft_model(base, config).eval()
+    model.save_pretrained(folder / "adapter")
+    return model
+
+
+def law(oracle: PretrainedOracle) -> Tensor:
+    context, length = oracle.open(1, TOKENS.shape[1]), torch.tensor([TOKENS.shape[1]])
+    with torch.inference_mode():
+        return context.log_probs(context.features(TOKENS, length * 0, length, torch.tensor([0])))
+
+
+def test_an_adapter_gives_one_law_by_every_entry(tmp_path: Path) -> None:
+    model = adapted(tmp_path)
+    with torch.inference_mode():
+        wanted = model(input_ids=TOKENS).logits[:, -1].log_softmax(-1)
+    plain = law(load_pretrained(tmp_path / "base", device="cpu"))
+    assert not torch.allclose(wanted, plain, atol=1e-2)
+    handed = PretrainedOracle(model, tiny_tokenizer())
+    for oracle in (
+        handed,
+        load_pretrained(tmp_path / "adapter", device="cpu"),
+        load_pretrained(tmp_path / "adapter", device="cpu", packed=False),
+        open_pretrained(tmp_path / "adapter", device="cpu").load(),
+    ):
+        assert torch.allclose(law(oracle), wanted, atol=1e-4)
+    # What was handed over stays what it was.
+    with model.disable_adapter(), torch.inference_mode():
+        assert torch.allclose(model(input_ids=TOKENS).logits[:, -1].log_softmax(-1), plain, atol=1e-4)
+    assert (
+        load_pretrained(tmp_path / "adapter", device="cpu").weights
+        == load_pretrained(tmp_path / "base", device="cpu").weights
+    )
+
+
+def test_walks_run_on_a_model_with_an_adapter(tmp_path: Path) -> None:
+    model = adapted(tmp_path)
+    tokenization = Tokenization(tiny_tokenizer())
+    rule = {"walk": TokenwiseRejection("mask"), "verifier": GrammarVerifier.regex("[a-c]{3}", tokenization)}
+    drawn = model.generate(
+        input_ids=TOKENS,
+        attention_mask=torch.ones_like(TOKENS),
+        max_new_tokens=8,
+        do_sample=True,
+        custom_generate=decoding(**rule, tokenizer=tiny_tokenizer()),
+    )
+    assert tokenization.text(drawn[0, TOKENS.shape[1] :].tolist()).strip("abc") == ""
+    asked = {**rule, "max_new_tokens": 8, "num_samples": 8}
+    texts = [
+        generate(oracle, ["the cat"], **asked).texts()
+        for oracle in (PretrainedOracle(model, tiny_tokenizer()), load_pretrained(tmp_path / "adapter"))
+    ]
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"hidden_size": 32, "intermediate_size": 64}, "that has weights of other sizes"),
+        ({"num_hidden_layers": 1}, "that has no model.layers.1"),
+    ],
+)
+def test_an_adapter_of_another_model_is_named(tmp_path: Path, other: dict[str, int], told: str) -> None:
+    adapted(tmp_path)
+    tiny_model(**other).save_pretrained(tmp_path / "other")
+    tiny_tokenizer().save_pretrained(tmp_path / "other")
+    described = tmp_path / "adapter" / "adapter_config.json"
+    config = json.loads(described.read_text())
+    for base, words in (
+        ("other", f"it is an adapter of another model than '.*other', {told}"),
+        ("no", "'.*no'"),
+    ):
+        config["base_model_name_or_path"] = str(tmp_path / base)
+        described.write_text(json.dumps(config))
+        with pytest.raises(
+            InputError, match=f"model='.*adapter': {'' if base == 'other' else '.*'}{words}"
+        ) as caught:
+            load_pretrained(tmp_path / "adapter")
+        assert "\n" not in str(caught.value)
+
+
+def test_pickled_adapters_are_refused(tmp_path: Path) -> None:
+    adapted(tmp_path)
+    (tmp_path / "adapter" / "adapter_model.safetensors").unlink()
+    with pytest.raises(InputError, match="the adapter holds no safetensors weights"):
+        load_pretrained(tmp_path / "adapter")
+
+
+def test_adapters_of_prompts_are_refused(tmp_path: Path) -> None:
+    peft = pytest.importorskip("peft")
+    model = peft.get_peft_model(
+        tiny_model(), peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=2)
+    )
+    with pytest.raises(InputError, match="its adapter is put before the prompt"):
+        PretrainedOracle(model, tiny_tokenizer())
+
+
+def test_what_peft_would_load_is_named_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trialogue.models.adapters.find_spec", lambda name: None)
+    (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "someone/base"}')
+    told = r"it is an adapter of 'someone/base': install peft to load it \(`pip install peft`\)"
+    with pytest.raises(InputError, match=told):
+        load_pretrained(tmp_path)
