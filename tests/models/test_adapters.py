@@ -9,13 +9,16 @@ import torch
 import transformers
 from torch import Tensor
 
+from models import test_pretrained_masked as bert
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
 from trialogue import generate
 from trialogue.errors import InputError
 from trialogue.inference import GrammarVerifier, TokenwiseRejection
 from trialogue.inference.custom_generate import decoding
+from trialogue.models.attention_weights import AttendingModel, load_attending
 from trialogue.models.opening import open_pretrained
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
+from trialogue.models.pretrained_masked import PretrainedMasked, load_pretrained_masked
 from trialogue.models.tokenization import Tokenization
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")  # of peft itself
@@ -61,6 +64,38 @@ def test_an_adapter_gives_one_law_by_every_entry(tmp_path: Path) -> None:
         load_pretrained(tmp_path / "adapter", device="cpu").weights
         == load_pretrained(tmp_path / "base", device="cpu").weights
     )
+
+
+def test_models_without_a_head_and_masked_ones_have_adapters_too(tmp_path: Path) -> None:
+    model, tokens = adapted(tmp_path), torch.arange(4)[None] + 5
+    model.get_base_model().set_attn_implementation("eager")
+    loaded, handed, plain = (
+        attending.attention(tokens, torch.tensor([4]))
+        for attending in (
+            load_attending(tmp_path / "adapter"),
+            AttendingModel(model, tiny_tokenizer()),
+            load_attending(tmp_path / "base"),
+        )
+    )
+    assert torch.allclose(loaded, handed, atol=1e-4)
+    assert not torch.allclose(loaded, plain, atol=1e-3)
+    peft = pytest.importorskip("peft")
+    path = bert.save(tmp_path / "masked")
+    base = transformers.AutoModelForMaskedLM.from_pretrained(path)
+    config = peft.LoraConfig(r=2, target_modules=["query", "value"], init_lora_weights=False)
+    masked = peft.get_peft_model(base, config).eval()
+    masked.save_pretrained(tmp_path / "masked adapter")
+    sequences, hidden = torch.tensor([[7, 8, 9]]), torch.tensor([[False, True, False]])
+    laws = [
+        oracle.log_probs(sequences, hidden)[hidden]
+        for oracle in (
+            PretrainedMasked(masked, bert.tokenizer()),
+            load_pretrained_masked(tmp_path / "masked adapter"),
+            load_pretrained_masked(path),
+        )
+    ]
+    assert torch.allclose(laws[0], laws[1], atol=1e-4)
+    assert not torch.allclose(laws[0], laws[2], atol=1e-4)
 
 
 def test_walks_run_on_a_model_with_an_adapter(tmp_path: Path) -> None:

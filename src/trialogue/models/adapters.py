@@ -40,7 +40,9 @@ def require_fitting(folder: Path, base: str, model: Any) -> None:
     with safe_open(folder / _WEIGHTS, "pt") as file:
         names = [name.removeprefix("base_model.model.") for name in file.keys()]  # noqa: SIM118 (it is no mapping)
     places = {name.replace(".default", "") for name, _ in model.named_parameters()}
-    missing = [name for name in names if "lora_" in name and name not in places]
+    # Of a model without its head, whose layers the adapter names as those of the model with one.
+    inside = f"{model.base_model_prefix}."
+    missing = [name for name in names if "lora_" in name and not {name, name.removeprefix(inside)} & places]
     if missing:
         raise _of_another(folder, base, f"that has no {missing[0].partition('.lora_')[0]}")
 

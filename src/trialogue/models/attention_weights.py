@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
+from trialogue.models.adapters import unwrapped
 from trialogue.models.checkpoint_loading import Checkpoint
 from trialogue.models.load_errors import first_line
 from trialogue.randomness import seed_of
@@ -46,6 +47,7 @@ class AttendingModel:
     files: str = ""
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str | None = None) -> None:
+        model = unwrapped(model)
         self.name = name or str(getattr(model.config, "_name_or_path", "")) or type(model).__name__
         if not getattr(tokenizer, "is_fast", False):
             mend = "use a model whose tokenizer has a fast version (a tokenizer.json)"
