@@ -253,13 +253,11 @@ def test_the_twin_learns_its_law(tmp_path: Path):
 
 
 def test_a_twin_need_not_be_followed_on_its_own_law(tmp_path: Path):
-    config = replace(SMOKE, twin_steps=20)
-    whole, parts = (
-        Rows(
-            list(twin_rows(replace(config, twin_orders=orders), 3, tmp_path)), "kind", {"twin_orders": orders}
-        )
-        for orders in ((2, 3, 4), (2, 3))
-    )
+    def twin(*orders: int) -> Rows:
+        config = replace(SMOKE, twin_steps=20, twin_orders=orders)
+        return Rows([{"seed": 3} | row for row in twin_rows(config, 3, tmp_path)], "kind")
+
+    whole, parts = twin(2, 3, 4), twin(2, 3)
     for order in (2, 3):
         pd.testing.assert_frame_equal(
             quantities.twin_curves(parts, order), quantities.twin_curves(whole, order)
