@@ -13,7 +13,12 @@ from trialogue import studies
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
 from trialogue.ledger import NoRows, Rows
+from trialogue.ledger.claims.claims import Registration
+from trialogue.ledger.claims.intervals import interval
+from trialogue.ledger.claims.quantities import Counts
+from trialogue.ledger.claims.verdicts import ALPHA
 from trialogue.ledger.runs.execution import execute
+from trialogue.ledger.runs.results import config_values
 from trialogue.studies.clones import quantities
 from trialogue.studies.clones.config import ENCODER, PRESETS, TEXT
 from trialogue.studies.clones.material import corpus_of, order_of, starts_of
@@ -47,7 +52,9 @@ def test_a_curve_that_only_rises_has_no_such_step():
         saturated(curve(1.0, 2.0, 3.0, 4.0, 5.0))
 
 
-def rows(curves: dict[str, tuple[float, ...]], seeds: tuple[int, ...] = (0, 1)) -> Rows:
+def rows(
+    curves: dict[str, tuple[float, ...]], seeds: tuple[int, ...] = (0, 1), steps: tuple[int, ...] = STEPS
+) -> Rows:
     """Losses by clone, the same for both samplers, every number of sweeps and every seed."""
     records: list[dict[str, Any]] = [
         {
@@ -64,7 +71,7 @@ def rows(curves: dict[str, tuple[float, ...]], seeds: tuple[int, ...] = (0, 1)) 
         for sampler, sweeps in (
             (("", 0),) if name == TEXT else (("metropolis", 20), ("metropolis", 70), ("gibbs", 70))
         )
-        for step, loss in zip(STEPS, losses, strict=True)
+        for step, loss in zip(steps, losses, strict=True)
     ]
     return Rows(records, "kind", {"layers": [1, 2], "sweeps": [20, 70]})
 
@@ -86,10 +93,45 @@ def test_curves_in_order(sampler):
     low, high = (quantities.saturation(name, sampler)(ORDERED) for name in ("layers-1", ENCODER))
     assert later.tolist() == pytest.approx((high / low).tolist())
     assert quantities.lowest_saturation(sampler)(ORDERED).tolist() == low.tolist()
-    scale = 1.01 if sampler == "metropolis" else 1.0
-    # Three tenths of 1000 steps are nearest to 100; a tenth of them is 100.
-    assert quantities.late_gain(sampler)(ORDERED).tolist() == pytest.approx([scale * (0.8 + 0.5)] * 2)
-    assert quantities.late_share(sampler)(ORDERED).tolist() == pytest.approx([-0.5 / 3.0] * 2)
+    # Three tenths of 1000 steps lie log10(3) of the way from 100 to 1000.
+    scale, left = 1.01 if sampler == "metropolis" else 1.0, 1 - np.log10(3)
+    assert quantities.late_gain(sampler)(ORDERED).tolist() == pytest.approx([scale * left * (0.8 + 0.5)] * 2)
+    assert quantities.late_share(sampler)(ORDERED).tolist() == [0.0, 0.0]
+
+
+LATE = [
+    ((0, 1, 10, 100), (4.0, 3.0, 2.0, 0.0), 2.0 / 4.0),
+    ((0, 1, 10, 50, 100), (4.0, 3.0, 2.0, 1.0, 3.0), 1.0 / 3.0),  # a rise in the end takes nothing back,
+    ((0, 1, 5, 10, 100), (4.0, 3.0, 0.0, 2.0, 1.0), 1.0 / 4.0),  # one before makes the whole fall no smaller,
+    ((0, 1, 10, 100), (4.0, 1.0, 2.0, 3.0), 0.0),  # and what rises only falls by nothing
+    ((0, 1, 1000), (4.0, 4.0, 0.0), (4.0 / 3.0) / 4.0),  # 100 lies two thirds of the way from 1 to 1000
+    ((0, 1, 2, 5), (4.0, 3.0, 2.0, 0.0), 3.0 / 4.0),  # a tenth of five steps is before step 1
+]
+
+
+@pytest.mark.parametrize(("steps", "losses", "share"), LATE)
+def test_the_share_of_the_fall_that_comes_after_a_tenth_of_the_steps(steps, losses, share):
+    found = quantities.late_share("gibbs")(rows({"layers-1": losses}, steps=steps))
+    assert found.tolist() == pytest.approx([share] * 2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("late.iloc[0] - late.min()", "late.iloc[0] - late.iloc[-1]"),
+        ("/ (table.iloc[0] - table.min())", "/ (table.iloc[0] - late.min())"),
+        ("np.interp(np.log(step), np.log(steps)", "np.interp(step, steps"),
+        (
+            "steps, step = looks.index.to_numpy(float), share * table.index[-1]",
+            "steps = looks.index.to_numpy(float); step = steps[np.abs(steps - share * steps[-1]).argmin()]",
+        ),
+    ],
+    ids=["to the last loss", "the whole fall as the late one", "in steps", "at the nearest look"],
+)
+def test_wrong_late_shares_are_rejected(change):
+    mutant = altered(quantities, change, compiled=False)["late_share"]("gibbs")
+    found = [mutant(rows({"layers-1": losses}, steps=steps)).iloc[0] for steps, losses, _ in LATE]
+    assert found != pytest.approx([share for *_, share in LATE])
 
 
 def test_curves_out_of_order():
@@ -121,21 +163,23 @@ def test_clones_of_more_sweeps_differ_as_they_do():
 @pytest.mark.parametrize(
     "change",
     [
-        ("losses.min() + NEAR * (losses[0] - losses.min())", "losses.min() + NEAR * losses[0]"),
         ("np.argmax(losses <= level)", "np.argmin(losses)"),
         ("losses <= level", "losses < losses[0]"),
     ],
-    ids=["a share of the level, not of the fall", "the minimum itself", "the first step down"],
+    ids=["the minimum itself", "the first step down"],
 )
 def test_wrong_ends_are_rejected(change):
     mutant = altered(quantities, change, compiled=False)["saturated"]
     cases = (curve(104.0, 103.0, 102.0, 101.0, 100.0), curve(4.0, 1.0, 0.9, 0.05, 0.0))
-    right = [saturated(case) for case in cases]
-    try:
-        found = [mutant(case) for case in cases]
-    except NoRows:
-        return
-    assert found != pytest.approx(right)
+    assert [mutant(case) for case in cases] != pytest.approx([saturated(case) for case in cases])
+
+
+def test_a_share_of_the_level_would_see_no_fall_above_a_floor():
+    change = ("losses.min() + NEAR * (losses[0] - losses.min())", "losses.min() + NEAR * losses[0]")
+    mutant = altered(quantities, change, compiled=False)["saturated"]
+    assert mutant(curve(4.0, 3.0, 2.0, 1.0, 0.0)) == 820.0
+    with pytest.raises(NoRows, match="never falls"):
+        mutant(curve(104.0, 103.0, 102.0, 101.0, 100.0))
 
 
 @pytest.fixture(scope="module")
@@ -206,6 +250,31 @@ def test_the_twin_learns_its_law(tmp_path: Path):
     first = found.where("twin-loss", order=4, step=0).loss.item()
     least = found.where("twin-law", order=4).entropy.item()
     assert last - least < 0.5 * (first - least)
+
+
+def test_a_twin_need_not_be_followed_on_its_own_law(tmp_path: Path):
+    def twin(*orders: int) -> Rows:
+        config = replace(SMOKE, twin_steps=20, twin_orders=orders)
+        return Rows([{"seed": 3} | row for row in twin_rows(config, 3, tmp_path)], "kind")
+
+    whole, parts = twin(2, 3, 4), twin(2, 3)
+    for order in (2, 3):
+        pd.testing.assert_frame_equal(
+            quantities.twin_curves(parts, order), quantities.twin_curves(whole, order)
+        )
+    later = quantities.twin_later(4, 3)
+    assert later(parts).empty
+    assert later.absence(parts) == "no exact clone of 4 bodies"
+
+
+def test_the_claim_of_all_orders_can_be_decided_at_night_and_not_by_default():
+    for study in map(studies.find, ("clones", "clones-gpt")):
+        claim = next(claim for claim in study.claims if claim.id == "in-order")
+        alpha = Registration().level(claim, study.claims, ALPHA)
+        for preset, decides in (("default", False), ("night", True), ("paper", True)):
+            ones = np.ones(claim.quantity.replication.required(config_values(study.preset(preset))))
+            low = interval(ones, alpha, counts=Counts(pd.Series(ones), pd.Series(ones))).low
+            assert (low > claim.criterion.threshold) == decides, (study.name, preset)
 
 
 @pytest.mark.parametrize("preset", [PRESETS["default"], GPT_PRESETS["default"]])

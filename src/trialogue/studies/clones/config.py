@@ -121,6 +121,9 @@ class Config(Material):
     twin_orders: Different[Annotated[int, Interval(ge=2, le=4)]] = (2, 3, 4)
 
 
+_DECIDING = tuple(range(27))
+"""The fewest trainings that, where all agree, lie above a share of 0.8 at the level of nine claims together."""
+
 PRESETS = {
     "smoke": Config(
         seeds=(0, 1),
@@ -148,6 +151,7 @@ PRESETS = {
     "pilot": Config(seeds=(100, 101, 102)),
     "default": Config(),
     "night": Config(
+        seeds=_DECIDING,
         length=32,
         rank=64,
         layers=(2, 4, 6),
@@ -159,6 +163,7 @@ PRESETS = {
         twin_steps=4000,
     ),
     "paper": Config(
+        seeds=_DECIDING,
         vocab_size=10_000,
         length=128,
         layers=(2, 4, 6),

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
 from trialogue.analysis.cloning.samplers import SAMPLERS
-from trialogue.ledger import Cells, Figure, NoRows, ResultTable, Rows
+from trialogue.ledger import Cells, Figure, ResultTable, Rows
 from trialogue.ledger.pages.figures import COLORS, QUIET, panels
 from trialogue.studies.clones.config import ENCODER, GIBBS, PUBLISHED, TEXT
 from trialogue.studies.clones.quantities import (
@@ -202,10 +202,7 @@ def _draw_sweeps(rows: Rows) -> Drawing:
 def _draw_twin(rows: Rows) -> Drawing:
     drawing, (left, right) = panels(2, width=5.0, height=4.0)
     for order, color in zip(rows.config["twin_orders"], COLORS, strict=False):
-        table = twin_curves(rows, order)
-        if table.empty:
-            raise NoRows("no twin")
-        band(left, table, color, f"at most {order} bodies")
+        band(left, twin_curves(rows, order), color, f"at most {order} bodies")
         left.axhline(rows.where("twin-law", order=order).entropy.mean(), color=color, lw=0.8, ls=":")
         left.axvline(twin_saturation(order)(rows).mean(), color=color, lw=0.8, ls="--")
     left.set(xscale="log", xlabel="step", ylabel="exact loss (nats per token)")

@@ -1,7 +1,7 @@
 """Quantities of the study: losses of networks, when losses on clones are at their lowest, how samplers differ."""
 
 import numpy as np
-from pandas import DataFrame, Series
+from pandas import DataFrame, Series, concat
 
 from trialogue.ledger import NoRows, Replication, Rows
 from trialogue.ledger.claims.quantities import Counts
@@ -10,6 +10,9 @@ from trialogue.studies.clones.config import ENCODER, TEXT, of_layers
 trainings = Replication("training", "seeds")
 followed = Replication("training", "seeds", objects="the clones drawn")
 laws = Replication("draw", "seeds")
+
+INTERPOLATED = "losses at a share of the steps are interpolated between looks, in the logarithm of steps"
+"""Why quantities of late losses differ from what they were: they had been read at the nearest look."""
 
 NEAR = 0.05
 """A loss is at its lowest within this share of what it has fallen by from the first step to its minimum."""
@@ -124,11 +127,21 @@ def early_spread(rows: Rows, sampler: str) -> "Series[float]":
     return Series(found)
 
 
+def _after(table: DataFrame, share: float) -> DataFrame:
+    """Losses from that share of the steps on: there between looks, in the logarithm of steps, and at all later looks.
+
+    Before step 1, where training is too short for such a share, they are those of step 1.
+    """
+    looks = table[table.index > 0]
+    steps, step = looks.index.to_numpy(float), share * table.index[-1]
+    between = {seed: np.interp(np.log(step), np.log(steps), looks[seed]) for seed in looks}
+    return concat([DataFrame(between, index=[step]), looks[steps > step]])
+
+
 def _late_drops(table: DataFrame, share: float) -> "Series[float]":
-    """How much a loss falls from the step measured next to that share of the last one to the last, by seed."""
-    steps = table.index.to_numpy(float)
-    place = int(np.abs(steps - share * steps[-1]).argmin())
-    return table.iloc[place] - table.iloc[-1]
+    """How much a loss falls from that share of the steps to the last, by seed."""
+    late = _after(table, share)
+    return late.iloc[0] - late.iloc[-1]
 
 
 @followed
@@ -143,9 +156,13 @@ def late_gain(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def late_share(rows: Rows, sampler: str) -> "Series[float]":
-    """The share of what the loss on the lowest clone falls by that comes after a tenth of the steps."""
+    """The share of what the loss on the lowest clone falls by that comes after a tenth of the steps.
+
+    Either fall ends where the loss is least: that it rises again takes nothing back.
+    """
     table = curves(rows, lowest(rows), sampler)
-    return _late_drops(table, 0.1) / (table.iloc[0] - table.min())
+    late = _after(table, 0.1)
+    return (late.iloc[0] - late.min()) / (table.iloc[0] - table.min())
 
 
 @followed
@@ -158,9 +175,10 @@ def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 def twin_curves(rows: Rows, order: int) -> DataFrame:
     """Exact losses on the law's part of at most so many bodies, by step and seed."""
-    return (
-        rows.where("twin-loss", order=order).pivot(index="step", columns="seed", values="loss").sort_index()
-    )
+    table = rows.where("twin-loss", order=order)
+    if table.empty:
+        raise NoRows(f"no exact clone of {order} bodies")
+    return table.pivot(index="step", columns="seed", values="loss").sort_index()
 
 
 @trainings

@@ -40,7 +40,7 @@ def twin_rows(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, 
     yield from _sampled(config, seed)
     shape = bert(config.twin_vocab, config.twin_sites, layers=2, heads=4, width=32)
     drawn = torch.multinomial(
-        clones[4].flatten(), config.twin_rows, replacement=True, generator=generator(seed, "twin rows")
+        law.probabilities(), config.twin_rows, replacement=True, generator=generator(seed, "twin rows")
     )
     student = Transformer(shape, INITIAL)
     batches = masked_batches(states[drawn], student, CyclicMasks(), batch_size=256, seed=seed)

@@ -3,6 +3,7 @@
 from trialogue.ledger import Claim
 from trialogue.studies.clones.config import ENCODER, GIBBS, PUBLISHED
 from trialogue.studies.clones.quantities import (
+    INTERPOLATED,
     in_order,
     late_gain,
     later,
@@ -35,14 +36,14 @@ CLAIMS = (
         "of trainings).",
         in_order(PUBLISHED) > 0.8,
         _SOURCE,
-        "consistent over seeds; on at least 4 of 5",
+        "'consistent with respect to different random seeds'",
         grade=True,
     ),
     Claim(
         "high-orders-keep-improving",
         "From three tenths of the steps to the last, the loss on the clone of all orders falls by more than that on "
         "the clone of the lowest order (nats per token).",
-        late_gain(PUBLISHED) > 0,
+        late_gain(PUBLISHED).corrected(INTERPOLATED) > 0,
         _SOURCE,
         "higher-order clones keep decreasing",
     ),
@@ -65,7 +66,7 @@ CLAIMS = (
                 "high-orders-keep-improving",
                 "The loss on the clone of all orders falls by more in the end than that on the clone of the lowest "
                 "order (nats per token)",
-                late_gain(GIBBS) > 0,
+                late_gain(GIBBS).corrected(INTERPOLATED) > 0,
             ),
         )
     ),
