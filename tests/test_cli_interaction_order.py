@@ -112,9 +112,11 @@ def test_a_model_of_a_fixed_context_is_asked_what_follows_it(
     assert [one["targets"] for one in json.loads(out)["losses"]] == [4, 4]
     code, out, err = run(capfd, "--model", place / "6.safetensors", *words)
     assert (code, out) == (2, "")
-    assert (
-        "it reads 6 tokens before it predicts one, and the rows of the clones have 6" in err.splitlines()[-1]
+    told = (
+        "it reads 6 tokens before it predicts one, and the rows of the clones have 6: "
+        "make clones of longer rows, or give a model of a shorter context"
     )
+    assert told in err.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from trialogue.inference import BestOfN, SequentialMonteCarlo, TokenwiseRejectio
 from trialogue.inference.laws import exact_law, kullback_leibler, target_law, total_variation
 from trialogue.ledger import Rows
 from trialogue.studies.decoding_laws import STUDY, measure
-from trialogue.studies.decoding_laws.claims import CLAIMS
 from trialogue.studies.decoding_laws.config import PRESETS, Config
 from trialogue.studies.decoding_laws.laws import believed_law, best_of_law, weighted_law
 from trialogue.studies.decoding_laws.measure import measure_task
@@ -38,7 +37,7 @@ from trialogue.studies.decoding_laws.rules import (
     TEMPERATURE,
     TEMPERED,
 )
-from trialogue.studies.decoding_laws.tasks import HIDDEN, LADDER, Task, drawn_oracle, uniform_oracle
+from trialogue.studies.decoding_laws.tasks import HIDDEN, LADDER, VARYING, Task, drawn_oracle, uniform_oracle
 from trialogue.studies.decoding_laws.verdicts import shown
 
 CONFIG = Config(seeds=(3, 4), candidates=(2,), drawn_among=(2,))
@@ -195,29 +194,68 @@ def test_a_cut_that_leaves_nothing_is_believed_in_by_no_one(monkeypatch: pytest.
     assert (cut.restricted[lost] == 1).all()
 
 
-def exact_claim(identity: str, rows: Rows) -> float:
-    claim = next(claim for claim in CLAIMS if claim.id == identity)
-    return float(claim.quantity(rows).item())
+def furthest(rows: Rows, column: str) -> float:
+    """The largest of `column` among the rules that are proved to have none."""
+    proved = {"variation": "exact", "weighted": "weighs"}[column]
+    names = [name for name, rule in RULES.items() if getattr(rule, proved)]
+    table = rows["rule"]
+    return float(table[table.rule.isin(names)][column].max())
+
+
+@pytest.fixture(scope="module")
+def whole_ladder() -> Rows:
+    names = [name for name, rule in RULES.items() if rule.exact or rule.weighs] + ["first leaf, exact values"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measure, "RULES", {name: RULES[name] for name in names})
+        rows = rows_of(*(family.name for family in LADDER), seeds=(3,))
+    return rows
+
+
+@pytest.mark.parametrize("column", ["variation", "weighted"])
+def test_what_is_proved_holds_on_every_task(column: str, whole_ladder: Rows) -> None:
+    assert furthest(whole_ladder, column) < 1e-9
+
+
+def test_the_first_leaf_is_exact_where_outputs_have_one_length(whole_ladder: Rows) -> None:
+    found = whole_ladder.where("rule", rule="first leaf, exact values")
+    varying = found.family.isin(VARYING)
+    assert (found[~varying].variation < 1e-9).all()
+    assert (found[varying].variation > 1e-3).all()
+
+
+@pytest.mark.parametrize("family", [family.name for family in LADDER])
+def test_the_walk_with_momentum_begins_again_at_the_first_refusal(family: str) -> None:
+    task, oracle = drawn(family)
+    walked = exact_law(RULES["first leaf with momentum, verdicts"].walk, oracle, task)
+    asked = finished = 0.0
+    for x, p in exact_law(RULES["no rule"].walk, oracle).probabilities.items():
+        refused = next((end for end in range(1, len(x) + 1) if not task(x[:end])), None)
+        if refused is None:
+            finished += p
+            asked += p * len(x)
+        elif refused > 1:
+            # Down to the refusal, and back up over the nodes below the first token's parent; that token is masked.
+            asked += p * (refused + refused - 2)
+    assert walked.expected_queries == pytest.approx(asked / finished)
 
 
 @pytest.mark.parametrize(
-    ("claim", "name", "broken"),
+    ("column", "name", "broken"),
     [
-        ("exact-rules-are-exact", "rejection", {"walk": TokenwiseRejection("mask")}),
-        ("exact-rules-are-exact", "rejection", {"cut": {"temperature": 0.7}}),
-        ("exact-rules-are-exact", "first leaf with momentum, verdicts", {"walk": ValueGuided(lazy=False)}),
-        ("exact-rules-are-exact", "action level, exact values", {"guide": NOISY}),
-        ("weights-correct-masks", "mask, then top-p", {"walk": TokenwiseRejection("mask", mask_first=False)}),
-        ("weights-correct-masks", "temperature, mask", {"believed": SHARPENED}),
+        ("variation", "rejection", {"walk": TokenwiseRejection("mask")}),
+        ("variation", "rejection", {"cut": {"temperature": 0.7}}),
+        ("variation", "first leaf with momentum, verdicts", {"walk": ValueGuided(lazy=False)}),
+        ("variation", "action level, exact values", {"guide": NOISY}),
+        ("weighted", "mask, then top-p", {"walk": TokenwiseRejection("mask", mask_first=False)}),
+        ("weighted", "temperature, mask", {"believed": SHARPENED}),
     ],
 )
 def test_a_rule_that_is_not_exact_is_noticed(
-    claim: str, name: str, broken: dict[str, Any], measured: Rows, monkeypatch: pytest.MonkeyPatch
+    column: str, name: str, broken: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert exact_claim(claim, measured) < 1e-12
     mutant = {MASK: RULES[MASK], name: dataclasses.replace(RULES[name], **broken)}
     monkeypatch.setattr(measure, "RULES", mutant)
-    assert exact_claim(claim, rows_of("checksum")) > 1e-3
+    assert furthest(rows_of("checksum"), column) > 1e-3
 
 
 def known(seed: int, family: str, length: int, far: float, lateness: float) -> Iterator[dict[str, Any]]:

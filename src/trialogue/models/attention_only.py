@@ -67,8 +67,12 @@ class AttentionOnlyConfig:
         for field in ("head_width", "query_width"):
             value = getattr(self, field)
             if field == "head_width" or value is not None:
-                mend = f"use 1 to width={self.width}: a head maps the embedding to no more numbers"
                 most = None if self.shared else self.width
+                mend = (
+                    "use at least 1: heads that share a map have any width"
+                    if self.shared
+                    else f"use 1 to width={self.width}: a head maps the embedding to no more numbers"
+                )
                 object.__setattr__(self, field, whole_number(field, value, 1, most, mend))
 
     @property
@@ -258,7 +262,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
         Raises `InputError` for more layers, and behind an MLP, where they are not.
         """
         for field, most in (("layers", 1), ("mlp_width", 0)):
-            mend = "logits are linear in what heads read where there is one layer and no MLP"
+            mend = "use a network of one layer without an MLP: there logits are linear in what heads read"
             whole_number(field, getattr(self.config, field), most, most, mend)
         with torch.no_grad():
             parts = [self.inputs(part) for part in self._parts(contexts)]

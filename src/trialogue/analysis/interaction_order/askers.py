@@ -85,7 +85,10 @@ class _Network(Asker):
             raise InputError("model", place, mend)
         if isinstance(self._model, AttentionOnly) and self._model.config.context >= clones.length:
             context = self._model.config.context
-            mend = f"it reads {context} tokens before it predicts one, and the rows of the clones have {clones.length}"
+            mend = (
+                f"it reads {context} tokens before it predicts one, and the rows of the clones have {clones.length}: "
+                "make clones of longer rows, or give a model of a shorter context"
+            )
             raise InputError("model", place, mend)
         reads_on = isinstance(self._model, Transformer) and self._model.config.causal
         self.causal = reads_on or isinstance(self._model, AttentionOnly)

@@ -107,7 +107,11 @@ _POINTS = {
     "first leaf, verdicts": ("first leaf of VGB, verdicts", COLORS[4], "right"),
     "first leaf by blocks, verdicts": ("the same, by blocks of 2", COLORS[4], "beyond"),
     "action level, exact values": ("action level, exact values", GOOD, "left"),
-    "first leaf with momentum, verdicts": ("VGB with momentum 1,\nverdicts", GOOD, "above"),
+    "first leaf with momentum, verdicts": (
+        "VGB with momentum 1, verdicts:\nrejection from the first refusal",
+        GOOD,
+        "above",
+    ),
     "rejection": ("rejection", GOOD, "right"),
 }
 """Rules of the first figure by name: label, colour, and on which side of the point the label stands."""
@@ -213,7 +217,8 @@ FIGURES = (
         name="distance-and-queries",
         caption="What a decoding rule is worth: how far its outputs are from the model's law given the rule, and how "
         "many queries a run takes, in units of one that nothing rules, remembering no node; means over the tasks of "
-        "the ladder and over drawn oracles, all exact. Stars are exact rules.",
+        "the ladder and over drawn oracles, all exact. Stars are exact rules. Rejection is of "
+        "finished drafts; with momentum 1 and verdicts the walk is rejection that begins again at the first refusal.",
         draw=_draw_costs,
     ),
     Figure(

@@ -88,3 +88,5 @@ RULES: dict[str, Rule] = {
     "greedy": Rule(Ancestral(), LIKELIEST_OF_ALL, cut={"temperature": 0.0}),
     "greedy, mask": Rule(TokenwiseRejection("mask"), LIKELIEST, cut={"temperature": 0.0}),
 }
+"""By name. Rejection finishes every draft. The first leaf with momentum 1 under verdicts is that of rejection that
+begins again at the first refusal: its first token is masked, and it asks at every node that it passes on the way back up."""

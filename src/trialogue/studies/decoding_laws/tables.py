@@ -52,7 +52,8 @@ TABLES = (
         rows_are="decoding rule",
         note="means over the tasks of the ladder, ± one standard deviation over oracles. Queries: of a run over those "
         "of one that nothing rules, geometric means over the tasks where runs end. Weighted: outputs drawn by their "
-        "weights among infinitely many, against what is believed",
+        "weights among infinitely many, against what is believed. Rejection is of finished drafts; the first leaf with "
+        "momentum under verdicts is that of rejection which begins again at the first refusal",
     ),
     ResultTable(
         title="The ladder",

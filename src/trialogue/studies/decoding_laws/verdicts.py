@@ -17,13 +17,14 @@ from trialogue.theory.value_guided.expected_outcomes import tree_values
 
 
 class Shown(NamedTuple):
-    """Of a task: all are numbers of the oracle and the rule alone, and no decoding rule plays a part.
+    """Of a task: numbers of the oracle and the rule alone, but for `unseen`, which is of masked decoding too.
 
     `mass` is the probability that the model is valid, `rarity` its negative logarithm, in nats. `lateness` is the mean
     place at which these nats are paid, as a share of the greatest length. `swing` is the mean over valid strings of the
     sum of |log V*(ya) / V*(y)|. `spread` is that of the standard deviation of V*(ya) over its mean, among the tokens a
-    that the rule allows after y, in the proportions of the model. `unseen` are the nats that a mask does not pay:
-    KL(restricted, masked).
+    that the rule allows after y, in the proportions of the model; by arithmetic it is zero exactly where masked
+    decoding has no distance, as where the first token shows the verdict. `unseen` are the nats that a mask does not
+    pay: KL(restricted, masked).
     """
 
     mass: float

@@ -42,7 +42,7 @@ def _bounds(axes: Axes, table: DataFrame, against: str) -> None:
 def _printed(
     axes: Axes, points: list[Point], places: list[float], ours: dict[Point, float], color: str
 ) -> None:
-    """Accuracies in print: filled where ours are at most 0.02 below, hollow where not, small where none was trained."""
+    """Accuracies in print: filled where ours are at most `REACHED` below, hollow where not, small where none was."""
     for point, place in zip(points, places, strict=True):
         found = ours.get(point)
         reached = found is not None and found >= point.accuracy - REACHED
@@ -251,8 +251,8 @@ FIGURES = (
     Figure(
         name="scaling",
         caption="Accuracy on all pairs of 50 tokens after training, means and deviations over seeds, beside those in "
-        "print: diamonds, filled where ours are at most 0.02 below, small where the network was not trained. Left: the "
-        "bounds are those of d = 10. Middle and right: in print heads share a map where d and d_h differ.",
+        f"print: diamonds, filled where ours are at most {REACHED} below, small where the network was not trained. "
+        "Left: the bounds are those of d = 10. Middle and right: in print heads share a map where d and d_h differ.",
         draw=_draw_scaling,
     ),
     Figure(
@@ -273,8 +273,8 @@ TABLES = (
         source="Experiments 1 to 3, 5 and 6",
         cells=_beside_table,
         rows_are="network",
-        note="means over trainings, ± one standard deviation; reached: ours is at most 0.02 below. H of a network with "
-        "an MLP is that of attention at equal parameters",
+        note=f"means over trainings, ± one standard deviation; reached: ours is at most {REACHED} below. H of a "
+        "network with an MLP is that of attention at equal parameters",
     ),
     ResultTable(
         title="What a head more holds",

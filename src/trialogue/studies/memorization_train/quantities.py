@@ -10,7 +10,7 @@ from trialogue.studies.memorization_train.published import POINTS
 trainings = Replication("training", "seeds")
 SATURATED = 0.95
 """Lines are fitted to accuracies up to this one, as in print."""
-REACHED = 0.02
+REACHED = 0.05
 """A published accuracy is reached where ours is no further below."""
 _SHAPE = ["form", "width", "head_width", "heads"]
 
