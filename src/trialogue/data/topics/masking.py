@@ -1,7 +1,5 @@
 """BERT's masking as laws: what a model reads of a document, in the infinite and in a single position."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -49,7 +47,7 @@ class BertMasking:
         plain = torch.cat((torch.zeros_like(words[..., :1]), words), -1)
         return (1 - self.p_mask) * plain + self.p_mask * self.read_where_masked(words)
 
-    def rates(self, model: TopicModel) -> tuple[float, float, float]:
+    def rates(self, model: "TopicModel") -> tuple[float, float, float]:
         """p_0, p_1, p_2 of Proposition 2.1.1: how often [MASK], a word of the document's topics, and any other is read.
 
         Raises `InputError` unless documents have a number of topics.

@@ -79,6 +79,11 @@ class TopicModel(Masked, Energy):
         tokens = topic * self.words_per_topic + word
         return Documents(tokens.masked_fill(torch.arange(most) >= sizes[:, None], PADDING), shares)
 
+    def same_topic(self) -> Tensor:
+        """Whether two words are of one topic (V, V) float64: 1 or 0."""
+        topic = torch.arange(self.vocab_size) // self.words_per_topic
+        return (topic[:, None] == topic).double()
+
     def share_moments(self) -> tuple[float, float]:
         """E[s_t^2] and E[s_t s_u] of the shares of a topic and of two different ones; the second is 0 where T is 1."""
         topics = self.topics
