@@ -128,6 +128,15 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         """The number of words: all tokens but the mask."""
         return self.vocab_size
 
+    def matrices(self) -> dict[str, list[Tensor]]:
+        """The matrices by what they are for, of all layers: the embedding, keys, queries and values."""
+        return {
+            "embedding": [self.embedding],
+            "keys": list(self.keys),
+            "queries": list(self.queries),
+            "values": list(self.values),
+        }
+
     def fix_values(self, values: Tensor, layer: int = 0) -> None:
         """Set W^V (d, d) of a layer whose values are not trained."""
         if self.config.values != "fixed":
@@ -163,7 +172,6 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
             if self.config.residual:
                 mixed = mixed + self._at(states, asked)
             states = mixed
-        states = states.expand(*queries.shape, -1)
         if self.config.tied and self.config.embeddings == "one-hot":
             predicted = states
         else:
@@ -192,15 +200,20 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         return self.masked_logits(inputs.to(device), rows.to(device), sites.to(device))
 
     def _mixed(self, layer: int, states: Tensor, asked: Tensor, counts: Tensor) -> Tensor:
-        """W^V of what is attended to (n, Q, d), the heads side by side; one query of all where attention is uniform."""
+        """W^V of what is attended to (n, Q, d), the heads side by side."""
         values = states @ self.values[layer].T
         if len(self.value_biases):
             values = values + self.value_biases[layer]
         if self.config.attention == "uniform":
             shares = counts / counts.sum(1, keepdim=True)
-            return shares[:, None] @ values
+            return (shares[:, None] @ values).expand(-1, asked.shape[1], -1)
         shares = self._shares(layer, states, asked, counts)
         heads = values.unflatten(-1, (self.config.heads, -1)).transpose(-2, -3)
+        if states.ndim == 2:
+            # One product for all documents of the batch, where they share their values.
+            documents, asked_for = shares.shape[0], shares.shape[2]
+            mixed = shares.transpose(0, 1).flatten(1, 2) @ heads
+            return mixed.unflatten(1, (documents, asked_for)).movedim(0, 2).flatten(2)
         return (shares @ heads).transpose(1, 2).flatten(2)
 
     def _shares(self, layer: int, states: Tensor, asked: Tensor, counts: Tensor) -> Tensor:

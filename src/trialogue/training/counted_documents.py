@@ -1,7 +1,7 @@
 """Documents as counts of what is read: batches for networks without positions, and their losses.
 
-    batches = CountedDocuments(documents.tokens, model.vocab_size, BertMasking(), batch_size=40)
-    train(TopicTransformer(config), batches, TrainingConfig(steps=1000, batch_size=40), loss=document_loss)
+batches = CountedDocuments(documents.tokens, model.vocab_size, BertMasking(), batch_size=40)
+train(TopicTransformer(config), batches, TrainingConfig(steps=1000, batch_size=40), loss=document_loss)
 """
 
 from dataclasses import dataclass
@@ -22,15 +22,15 @@ Loss = Literal["cross-entropy", "squared"]
 class DocumentBatch(NamedTuple):
     """Documents as a network without positions reads them, numbered as in the thesis: 0 is [MASK], i the word i - 1.
 
-    `counts` (b, V + 1) float32 say how often each word is read; `queries` (b, Q) int64 are read where a word is to be
-    predicted, `targets` (b, Q) int64 are these words, `weights` (b, Q) float32 one over the number of the document's
-    masked positions, and zero behind them.
+    `counts` (b, V + 1) float32 say how often each word is read, `queries` (b, Q) int64 what is read where words are to
+    be predicted: [MASK] first, for all positions that show it, then one for each other position, and zeros. `asked`
+    (b, Q, V + 1) float32 is the share of a document's masked positions at which this is read and that word is asked
+    for; it is zero for a document without any.
     """
 
     counts: Tensor
     queries: Tensor
-    targets: Tensor
-    weights: Tensor
+    asked: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,26 +83,24 @@ class CountedDocuments:
         counted = places if self.read_masked else places.masked_fill(targets, self.vocab_size + 1)
         counts = torch.zeros(len(tokens), self.vocab_size + 2)
         counts.scatter_add_(1, counted, torch.ones_like(counted, dtype=counts.dtype))
-        amount = targets.sum(1, keepdim=True)
-        # Masked positions first, in order; what comes behind them has no weight.
-        most = max(1, int(amount.max()))
-        order = (~targets).to(torch.int8).argsort(dim=1, stable=True)[:, :most]
-        weights = (torch.arange(most) < amount) / amount.clamp_min(1)
-        asked = weights > 0
-        return DocumentBatch(
-            counts[:, :-1],
-            places.gather(1, order).masked_fill(~asked, 0),
-            (tokens.gather(1, order) + 1).masked_fill(~asked, 0),
-            weights,
-        )
+        # Positions that show [MASK] are asked alike; each of the others has a place of its own behind.
+        other = targets & (places > 0)
+        slot = (other.cumsum(1) * other)[targets]
+        document, queried, word = targets.nonzero()[:, 0], places[targets], tokens[targets] + 1
+        most = 1 + int(other.sum(1).max())
+        queries = torch.zeros(len(tokens), most, dtype=torch.int64)
+        queries[document, slot] = queried
+        asked = torch.zeros(len(tokens), most, self.vocab_size + 1)
+        shares = 1 / targets.sum(1).clamp_min(1)[document]
+        asked.index_put_((document, slot, word), shares, accumulate=True)
+        return DocumentBatch(counts[:, :-1], queries, asked)
 
 
 def document_loss(
     model: nn.Module,
     counts: Tensor,
     queries: Tensor,
-    targets: Tensor,
-    weights: Tensor,
+    asked: Tensor,
     kind: Loss = "cross-entropy",
     penalty: float = 0.0,
 ) -> Tensor:
@@ -114,12 +112,11 @@ def document_loss(
     one_of("kind", kind, get_args(Loss))
     non_negative_number("penalty", penalty)
     predicted = model(counts, queries)
-    at_word = predicted.gather(2, targets[:, :, None])[:, :, 0]
     if kind == "squared":
-        losses = predicted.square().sum(2) - 2 * at_word + 1
+        losses = asked.sum(2) * (predicted.square().sum(2) + 1) - 2 * (asked * predicted).sum(2)
     else:
-        losses = predicted.logsumexp(2) - at_word
-    loss: Tensor = (losses * weights).sum() / weights.sum().clamp_min(1e-9)
+        losses = -(asked * predicted.log_softmax(2)).sum(2)
+    loss: Tensor = losses.sum() / asked.sum().clamp_min(1e-9)
     if penalty:
         trained = [each for each in model.parameters() if each.requires_grad and each.ndim == 2]
         loss = loss + penalty * torch.stack([each.square().sum() for each in trained]).sum()
