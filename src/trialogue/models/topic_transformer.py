@@ -164,7 +164,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         `counts` (n, V + 1) say how often each document shows [MASK] and every word.
         """
         weights = counts.to(self.embedding.dtype)
-        states = self.embedding
+        states: Tensor = self.embedding
         for layer in range(self.config.layers):
             last = layer == self.config.layers - 1
             asked = queries if last else torch.arange(len(self.embedding), device=counts.device)[None]

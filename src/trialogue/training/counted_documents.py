@@ -76,7 +76,9 @@ class CountedDocuments:
     def read(self, tokens: Tensor, step: int) -> DocumentBatch:
         """The documents `tokens` (b, N) with the masks of a step."""
         masking, there = self.masking, tokens >= 0
-        targets = IndependentMasks(masking.p_mask).masks(*tokens.shape, step, self.seed) & there
+        targets = (
+            IndependentMasks(masking.p_mask).masks(len(tokens), tokens.shape[1], step, self.seed) & there
+        )
         law = Replacement(masking.p_hidden, masking.p_random)
         inputs = law.replaced(tokens, targets, self.vocab_size, self.vocab_size, self.seed, step)
         places = torch.where(there, (inputs + 1) % (self.vocab_size + 1), self.vocab_size + 1)

@@ -58,7 +58,7 @@ def masking_of(config: Config) -> BertMasking:
     return BertMasking(p_mask=config.p_mask, p_correct=config.p_correct, p_random=config.p_random)
 
 
-def _probabilities(config: Config) -> dict[str, float]:
+def _probabilities(config: Config) -> dict[str, Any]:
     return {"p_mask": config.p_mask, "p_correct": config.p_correct, "p_random": config.p_random}
 
 
@@ -145,7 +145,8 @@ def _optima(model: TopicModel, config: Config, kind: str) -> Row:
         for variant in ("printed", "mask", "nomask"):
             bounds = attention_bounds(model, masking, values, variant)
             alpha, beta = optimal_attention(model, masking, values, variant)
-            loss = partial(attention_loss, model, **_probabilities(config), values=values, variant=variant)
+            settings: dict[str, Any] = {**_probabilities(config), "values": values, "variant": variant}
+            loss: Callable[..., float] = partial(attention_loss, model, **settings)
             yield {
                 "kind": kind,
                 "topics": model.topics,
@@ -202,7 +203,7 @@ def _landscape(config: Config, tau: int, _: Path) -> Row:
         for alpha, line in zip(coarse.tolist(), heights(picture).tolist(), strict=True):
             columns = {f"beta_{place}": height for place, height in enumerate(line)}
             yield {"kind": "landscape", "tau": tau, "values": values, "alpha": alpha, **columns}
-    gamma, _ = optimal_attention(model, masking_of(config))
+    gamma = optimal_attention(model, masking_of(config))[0]
     mixtures = np.linspace(0, gamma, 9)
     losses = attention_loss(model, mixtures, size * gamma - (size - 1) * mixtures, **probabilities)
     yield {"kind": "gamma", "tau": tau, "gamma": gamma, "differ": float(np.ptp(losses) / losses.min())}
@@ -228,6 +229,7 @@ def _lengths(config: Config, _: Path) -> Row:
     masking = masking_of(config)
     thesis = TopicModel(**THESIS, concentration=CONCENTRATION)
     restricted = TopicModel(**THESIS, topics_per_document=3)
+    cases: list[tuple[str, TopicModel, int | tuple[int, int]]]
     cases = [("Dirichlet", thesis, LENGTHS), *(("tau = 3", restricted, length) for length in config.lengths)]
     for law, model, lengths in cases:
         moments = moments_of(model, masking, lengths)

@@ -124,8 +124,8 @@ def _regions(rows: Rows) -> Cells:
 def _lengths(rows: Rows) -> Cells:
     table = rows["length"].sort_values(["law", "length"])
     return {
-        f"{row.law}, {'100 to ' if row.law == 'Dirichlet' else ''}{row.length} words": {
-            name: at_length(column, int(row.length), str(row.law))
+        f"{law}, {'100 to ' if law == 'Dirichlet' else ''}{length} words": {
+            name: at_length(column, int(length), str(law))
             for name, column in (
                 ("diagonal", "diagonal"),
                 ("same topic", "block"),
@@ -135,7 +135,7 @@ def _lengths(rows: Rows) -> Cells:
                 ("loss of Theorem 2.1.2", "loss_of_least_norm"),
             )
         }
-        for row in table.itertuples()
+        for law, length in zip(table.law, table.length, strict=True)
     }
 
 

@@ -15,13 +15,6 @@ def least_growth(rows: Rows, edge: str, values: str) -> float:
 
 
 @exact
-def widest(rows: Rows, first: str, second: str, values: str) -> float:
-    """The largest distance, in decades, of the numbers of two columns of regions."""
-    table = rows.where("region", values=values, variant="printed")
-    return float(np.log10(table[first] / table[second]).abs().max())
-
-
-@exact
 def minimum(rows: Rows, column: str, tau: int, values: str = "block", variant: str = "printed") -> float:
     """A number of the least loss where T is the square of tau."""
     return _one(rows, "minimum", column, tau=tau, values=values, variant=variant)

@@ -27,6 +27,8 @@ _PRINTED = {
     ("sgd", 0.03): ".0103 and .00641",
 }
 
+DEEP = ("four layers", "adam")
+
 PUBLISHED = (
     *(
         Claim(
@@ -129,6 +131,30 @@ PUBLISHED = (
         grade=True,
     ),
     Claim(
+        "values-first-in-four-layers",
+        "The same of four layers of four heads by Adam, on documents of topics in place of Wikipedia, for W^K.",
+        early_growth("keys", *DEEP) < 0.05,
+        "Thesis Figure 2.9",
+        "stage 1: W^K, W^Q near zero",
+        grade=True,
+    ),
+    Claim(
+        "values-rest-in-four-layers",
+        "There |W^V| rests in the second stage, as above (ratio of its growth a step).",
+        slowing(*DEEP) < 0.5,
+        "Thesis Figure 2.9",
+        "stage 2: W^V flat",
+        grade=True,
+    ),
+    Claim(
+        "keys-grow-in-four-layers",
+        "There |W^K| more than doubles by the end.",
+        growth("keys", *DEEP) > 2,
+        "Thesis Figure 2.9",
+        "stage 2: W^K, W^Q grow",
+        grade=True,
+    ),
+    Claim(
         "keys-grow-in-stage-two",
         "|W^K| more than doubles by the end.",
         growth("keys") > 2,
@@ -173,6 +199,30 @@ OURS = (
         > 0,
         "Thesis Figure 2.10",
     ),
+    *(
+        _ours(
+            f"values-stand-out-{'penalty-' if name == 'with L2' else ''}{loss.lower()}",
+            f"Trained by Adam on {of}, {name}, values are larger for different words of one topic than for words of "
+            f"two, by more than {least:g} deviations of the latter, which a constant in each column leaves as it is.",
+            contrast(name, loss, "adam") > least,
+            "Thesis Figures 2.2 and 2.5",
+        )
+        for name, loss, of, least in (
+            ("with L2", "CE", "cross-entropy", 5.0),
+            ("without L2", "CE", "cross-entropy", 5.0),
+            ("with L2", "squared", "the squared loss", 3.0),
+            ("without L2", "squared", "the squared loss", 2.0),
+        )
+    ),
+    _ours(
+        "squared-loss-orders-attention",
+        "Trained on the squared loss, that of the theory, attention to the same word is above that to its topic (Adam "
+        "at 0.01, in documents of 100 words).",
+        attention("same_word", "adam", 0.01, loss="squared")
+        - attention("same_topic", "adam", 0.01, loss="squared")
+        > 0,
+        "Thesis Table 2.1, caption",
+    ),
     _ours(
         "queries-wait-too",
         "|W^Q| waits as |W^K| does (growth over that of |W^V|, as above).",
@@ -196,6 +246,7 @@ NUMBERS = {
     "block of trained values": entries("without L2", "block", "squared", "adam"),
     "growth of keys by then": early_growth(),
     "slowing of values": slowing(),
+    "slowing of values in four layers": slowing(*DEEP),
     "gap of values alone, CE": gap("without L2", "CE"),
     "gap of values alone, squared": gap("without L2", "squared"),
     "gap of the embedding alone, CE": gap("embedding alone", "CE"),

@@ -36,7 +36,7 @@ class Config(Settings):
     value_steps: Annotated[int, Ge(10)] = 500
     """Steps with which Adam trains values alone; SGD takes `slower` times as many here and below."""
     embedding_steps: Annotated[int, Ge(10)] = 300
-    attention_steps: Annotated[int, Ge(10)] = 400
+    attention_steps: Annotated[int, Ge(10)] = 500
     slower: Count = 3
     penalty: Positive = 1e-4
     """lambda, where there is an L2 penalty."""

@@ -239,7 +239,7 @@ def _attention(config: Config, seed: int, _: Path) -> Row:
             network=ONE_HOT,
         )
     )
-    _, tests = documents(config, seed)
+    tests = documents(config, seed)[1]
     for run in runs:
         fixed = run.network.get("values") == "fixed"
         network, row = trained(config, run, seed, values=held if fixed else None)
@@ -274,10 +274,10 @@ def _stages(config: Config, seed: int, _: Path) -> Row:
         config.deep_steps,
         network={"width": config.deep_width, "layers": 4, "heads": 4, "residual": True, "biases": "all"},
     )
-    for run in (one, by_adam, *([four] if seed == config.seeds[0] else [])):
+    for run in (one, by_adam, four):
         every = max(1, run.steps // _CURVE)
         norms = WeightNorms(range(0, run.steps + 1, every), TopicTransformer.matrices)
-        _, row = trained(config, run, seed, norms, deviation=config.stage_deviation)
+        row = trained(config, run, seed, norms, deviation=config.stage_deviation)[1]
         yield row
         for step, sizes in norms.norms.items():
             turned = {f"{name}_turned": size for name, size in norms.rotations[step].items()}
@@ -287,7 +287,7 @@ def _stages(config: Config, seed: int, _: Path) -> Row:
 
 def _moved_from_zero(config: Config, seed: int) -> float:
     """The largest entry of W^K and W^Q after a training that begins where both are zero, without biases of theirs."""
-    batches, _ = documents(config, seed)
+    batches = documents(config, seed)[0]
     shape = TopicTransformerConfig(vocab_size=batches.vocab_size, embeddings="one-hot")
     network = TopicTransformer(shape, seed)
     with torch.no_grad():

@@ -1,5 +1,8 @@
 """Quantities of the study, one number per set of documents."""
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 from pandas import DataFrame, Series
 
@@ -78,7 +81,7 @@ def over(
 ) -> "Series[float]":
     """The logarithm of the ratio of attention to two classes."""
     table = _of(rows, "attention", name=name, optimizer=optimizer, rate=rate, shift=shift, loss="CE")
-    return np.log(table[first] / table[second])
+    return (table[first] / table[second]).map(math.log)
 
 
 @trainings
@@ -88,30 +91,31 @@ def ordered(rows: Rows) -> Counts:
     settings = [(optimizer, rate) for optimizer, rates in RATES.items() for rate in rates]
     inside = table[[pair in settings for pair in zip(table.optimizer, table.rate, strict=True)]]
     right = (inside.same_word > inside.same_topic) & (inside.same_topic > inside.other)
-    return shares_of(right.groupby("seed").mean(), len(settings))
+    return shares_of(right.astype(float).groupby("seed").mean(), len(settings))
 
 
 @trainings
-def early_growth(rows: Rows, matrix: str = "keys") -> "Series[float]":
-    """The growth of W^K over that of W^V until |W^V| has reached 40 % of its last norm, both in norm; SGD."""
-    return _each(rows, lambda table: _growth(table, matrix))
+def early_growth(
+    rows: Rows, matrix: str = "keys", name: str = "one layer", optimizer: str = "sgd"
+) -> "Series[float]":
+    """The growth of W^K over that of W^V until |W^V| has reached 40 % of its last norm, both in norm."""
+    return _each(rows, name, optimizer, lambda table: _growth(table, matrix))
 
 
 @trainings
-def slowing(rows: Rows) -> "Series[float]":
+def slowing(rows: Rows, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
     """The growth of |W^V| a step in the second stage over that in the first, which ends as |W^K| has grown by half."""
-    return _each(rows, _slowing)
+    return _each(rows, name, optimizer, _slowing)
 
 
 @trainings
-def growth(rows: Rows, matrix: str) -> "Series[float]":
-    """The last norm over the first; SGD."""
-    return _each(rows, lambda table: float(table[matrix].iloc[-1] / table[matrix].iloc[0]))
+def growth(rows: Rows, matrix: str, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
+    """The last norm over the first."""
+    return _each(rows, name, optimizer, lambda table: float(table[matrix].iloc[-1] / table[matrix].iloc[0]))
 
 
-def _each(rows: Rows, statistic: object) -> "Series[float]":
-    table = _of(rows, "stage", name="one layer", optimizer="sgd")
-    assert callable(statistic)
+def _each(rows: Rows, name: str, optimizer: str, statistic: Callable[[DataFrame], float]) -> "Series[float]":
+    table = _of(rows, "stage", name=name, optimizer=optimizer)
     return Series({seed: statistic(part.sort_values("step")) for seed, part in table.groupby("seed")})
 
 
