@@ -66,7 +66,7 @@ def _draw_scaling(rows: Rows) -> Drawing:
         ("other", "other topics", QUIET),
     ):
         penalties.plot(found.ridge, found[column], color=color, label=label)
-        longest = at_length(column, int(rows["length"].length.max()), "tau = 3")(rows).item()
+        longest = rows.where("length", law="tau = 3").sort_values("length")[column].iloc[-1]
         penalties.plot(found.ridge.min(), longest, "<", color=color)
     penalties.set(xscale="log", xlabel="L2 penalty λ")
     penalties.set_title("Values of documents of 100 to 150 words")
