@@ -27,7 +27,7 @@ of updates while a training runs: `Scheduled` tells a function, `Displacement` m
 
     losses = CorpusLosses({"text": sequences}, log_steps(500, 10), path="losses.jsonl")
 
-`CountedDocuments` are documents as networks without positions read them, with `document_loss`, and `WeightNorms` follows
+`CountedDocuments` are documents as networks without positions read them, with `document_loss`; `WeightNorms` follows
 how matrices grow and turn:
 
     norms = WeightNorms(range(0, 501, 10), TopicTransformer.matrices)

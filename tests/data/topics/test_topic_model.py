@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mutants.modules import altered
 from trialogue.data import BertMasking, TopicModel
-from trialogue.data.topics import masking, model
+from trialogue.data.topics import model
 from trialogue.errors import InputError
 from trialogue.inference import Gibbs
 from trialogue.inference.laws import chain_transitions
@@ -118,16 +118,16 @@ def test_words_that_are_no_noise_say_their_topics() -> None:
 @pytest.mark.parametrize("p", [(0.15, 0.1, 0.1), (0.3, 0.0, 0.5), (1.0, 0.5, 0.5), (0.2, 0.4, 0.0)])
 def test_rates_of_what_is_read_are_those_of_proposition_2_1_1(p: tuple[float, float, float]) -> None:
     t, masks = TopicModel(5, 3, 2), BertMasking(p_mask=p[0], p_correct=p[1], p_random=p[2])
-    p_0, p_1, p_2 = masks.rates(t)
+    p_0, p_1, p_2 = t.rates(masks)
     law = masks.read(word_laws(t)[0])
     expected = torch.tensor([p_0] + [p_1] * 6 + [p_2] * 9, dtype=torch.float64)
     torch.testing.assert_close(law, expected, rtol=1e-12, atol=1e-15)
     assert float(law.sum()) == pytest.approx(1, abs=1e-14)
     by_hand = (1 - p[0]) / 6 + p[0] * (p[1] / 6 + p[2] / 15)
     assert p_1 == pytest.approx(by_hand, rel=1e-12)
-    wrong = altered(masking, ("(1 - self.p_correct) * self.p_mask)", "self.p_mask)"), compiled=False)
+    wrong = altered(model, ("(1 - masking.p_correct) * masking.p_mask)", "masking.p_mask)"), compiled=False)
     if p[1]:
-        assert wrong["BertMasking"](**vars(masks)).rates(t)[1] != pytest.approx(by_hand, rel=1e-6)
+        assert wrong["TopicModel"](5, 3, 2).rates(masks)[1] != pytest.approx(by_hand, rel=1e-6)
 
 
 def test_draws_have_the_shares_and_lengths_asked_for() -> None:
@@ -171,7 +171,7 @@ def test_moments_of_shares_are_those_of_draws(t: TopicModel) -> None:
             lambda: TopicModel(3, 2, concentration=1.0).expected_shares(torch.tensor([[0]]), BERT),
             "p_random=0.3: with random words",
         ),
-        (lambda: BERT.rates(TopicModel(3, 2, concentration=1.0)), "model='Dirichlet': give a TopicModel"),
+        (lambda: TopicModel(3, 2, concentration=1.0).rates(BERT), "model='Dirichlet': give a TopicModel"),
     ],
 )
 def test_bad_input_is_one_line(call: Any, told: str) -> None:

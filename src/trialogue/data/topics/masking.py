@@ -1,15 +1,11 @@
 """BERT's masking as laws: what a model reads of a document, in the infinite and in a single position."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, probability
-
-if TYPE_CHECKING:
-    from trialogue.data.topics.model import TopicModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,15 +42,3 @@ class BertMasking:
         """Laws (..., V + 1) of what is read at any position, of words with the laws `words` (..., V)."""
         plain = torch.cat((torch.zeros_like(words[..., :1]), words), -1)
         return (1 - self.p_mask) * plain + self.p_mask * self.read_where_masked(words)
-
-    def rates(self, model: "TopicModel") -> tuple[float, float, float]:
-        """p_0, p_1, p_2 of Proposition 2.1.1: how often [MASK], a word of the document's topics, and any other is read.
-
-        Raises `InputError` unless documents have a number of topics.
-        """
-        if model.topics_per_document is None:
-            mend = "give a TopicModel with topics_per_document: shares of others differ by document"
-            raise InputError("model", "Dirichlet", mend)
-        random = self.p_mask * self.p_random / model.vocab_size
-        own = (1 - (1 - self.p_correct) * self.p_mask) / (model.words_per_topic * model.topics_per_document)
-        return self.p_mask * self.p_hidden, own + random, random

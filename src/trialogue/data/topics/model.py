@@ -95,6 +95,20 @@ class TopicModel(Masked, Energy):
         scale = topics * (total + 1)
         return (self.concentration + 1) / scale, self.concentration / scale if topics > 1 else 0.0
 
+    def rates(self, masking: BertMasking) -> tuple[float, float, float]:
+        """p_0, p_1, p_2 of Proposition 2.1.1: how often [MASK], a word of the document's topics, and any other is read.
+
+        Raises `InputError` unless documents have a number of topics.
+        """
+        if self.topics_per_document is None:
+            mend = "give a TopicModel with topics_per_document: shares of others differ by document"
+            raise InputError("model", "Dirichlet", mend)
+        random = masking.p_mask * masking.p_random / self.vocab_size
+        own = (1 - (1 - masking.p_correct) * masking.p_mask) / (
+            self.words_per_topic * self.topics_per_document
+        )
+        return masking.p_mask * masking.p_hidden, own + random, random
+
     def log_prob(self, tokens: Tensor) -> Tensor:
         """log p (rows,) float64 of documents `tokens` (rows, N) given their lengths; -1 stands behind their ends."""
         counts = self._counts(self._words(tokens))
@@ -145,7 +159,7 @@ class TopicModel(Masked, Energy):
         if self.topics_per_document is None:
             mend = "with random words the posterior of Dirichlet shares has no closed form: use 0"
             raise InputError("p_random", masking.p_random, mend)
-        _, inside, outside = masking.rates(self)
+        _, inside, outside = self.rates(masking)
         return _included(counts * math.log(inside / outside), self.topics_per_document)
 
     def _shares(self, count: int, seed: int) -> Tensor:

@@ -127,7 +127,7 @@ def _rate_z(model: TopicModel, masking: BertMasking, words: int, seed: int) -> f
     drawn = torch.multinomial(read, 1, generator=random)[:, 0]
     inputs = torch.where(torch.rand(words, generator=random) < masking.p_mask, drawn, tokens + 1)
     counts = torch.bincount(inputs, minlength=model.vocab_size + 1).double()
-    hidden, inside, outside = masking.rates(model)
+    hidden, inside, outside = model.rates(masking)
     present = torch.zeros(model.topics).index_fill_(0, tokens // model.words_per_topic, 1.0)
     own = present.repeat_interleave(model.words_per_topic).double()
     rates = torch.cat((torch.tensor([hidden], dtype=torch.float64), outside + (inside - outside) * own))

@@ -108,7 +108,7 @@ def _loss(
     model: TopicModel, masking: BertMasking, alpha: Array, beta: Array, values: str, variant: str
 ) -> Array:
     read = _read(model, masking, values, variant)
-    hidden, inside, outside = masking.rates(model)
+    hidden, inside, outside = model.rates(masking)
     topics, size, tau = model.topics, model.words_per_topic, model.topics_per_document
     assert tau is not None
     keys = hidden if variant == "mask" else 0.0
