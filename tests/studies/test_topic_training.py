@@ -21,9 +21,9 @@ from trialogue.studies.topic_training.quantities import (
     early_growth,
     gap,
     growth,
-    lead,
     ordered,
     over,
+    prominence,
     slowing,
 )
 
@@ -65,8 +65,8 @@ def test_statistics_of_matrices() -> None:
         ]
     )
     assert contrast("all", "CE", "adam")(rows).item() == pytest.approx(2.0)
-    assert lead("all", "CE", "adam")(rows).item() == pytest.approx(-0.4)
-    assert lead("embedding alone", "CE", "adam")(rows).item() == pytest.approx(-0.4)
+    assert prominence("all", "CE", "adam")(rows).item() == pytest.approx(6)
+    assert prominence("embedding alone", "CE", "adam")(rows).item() == pytest.approx(6)
     assert gap("embedding alone", "CE")(rows).item() == pytest.approx(0.05)
     assert contrast("all", "squared", "adam")(rows).empty
 

@@ -22,7 +22,7 @@ class Config(Settings):
     Documents are those of section 2.1.5.1: shares from a Dirichlet law, 100 to 150 words, masks drawn once.
     """
 
-    seeds: Seeds = (1, 2, 3, 4)
+    seeds: Seeds = (11, 12, 13, 14, 15, 16)
     topics: Annotated[int, Ge(2)] = 10
     words_per_topic: Annotated[int, Ge(2)] = 10
     concentration: Positive = 0.1
@@ -70,7 +70,7 @@ PRESETS = {
     "pilot": Config(seeds=(1000, 1001)),
     "default": Config(),
     "night": Config(
-        seeds=tuple(range(1, 11)),
+        seeds=tuple(range(11, 31)),
         documents=10_000,
         value_steps=2500,
         embedding_steps=2500,

@@ -38,10 +38,10 @@ def contrast(rows: Rows, name: str, loss: str, optimizer: str) -> "Series[float]
 
 
 @trainings
-def lead(rows: Rows, name: str, loss: str, optimizer: str) -> "Series[float]":
-    """The mean of same-topic entries, diagonal included, less ten times the size of the mean of others."""
+def prominence(rows: Rows, name: str, loss: str, optimizer: str) -> "Series[float]":
+    """The mean of same-topic entries, diagonal included, over the size of the mean of others."""
     table = _of(rows, "training", name=name, loss=loss, optimizer=optimizer, rate=0.01)
-    return table.in_topic - 10 * table.other.abs()
+    return table.in_topic / table.other.abs()
 
 
 @trainings
