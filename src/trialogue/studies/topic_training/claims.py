@@ -47,7 +47,8 @@ PUBLISHED = (
         Claim(
             f"values-in-blocks-{'penalty-' if name == 'with L2' else ''}{loss.lower()}-{optimizer}",
             f"Under uniform attention, {name}, W^V trained by {of} and {by} is on average more than ten times as large "
-            "for words of one topic as for words of two, whatever the sign of the latter (ratio; a reduced number of steps).",
+            "for words of one topic as for words of two, whatever the sign of the latter (ratio; a reduced number of "
+            "steps).",
             prominence(name, loss, optimizer).as_ratio() > 10,
             f"Thesis Figure {'2.2' if name == 'with L2' else '2.5'}",
             "over 10x" if (name, loss, optimizer) == ("without L2", "squared", "sgd") else "block-wise",
