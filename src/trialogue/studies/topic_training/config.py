@@ -22,7 +22,7 @@ class Config(Settings):
     Documents are those of section 2.1.5.1: shares from a Dirichlet law, 100 to 150 words, masks drawn once.
     """
 
-    seeds: Seeds = tuple(range(11, 27))
+    seeds: Seeds = tuple(range(11, 19))
     topics: Annotated[int, Ge(2)] = 10
     words_per_topic: Annotated[int, Ge(2)] = 10
     concentration: Positive = 0.1
