@@ -21,3 +21,5 @@ from .puzzles.random_primes import RandomPrimes as RandomPrimes
 from .puzzles.sudoku import SudokuPuzzles as SudokuPuzzles
 from .puzzles.twenty_questions import TwentyQuestions as TwentyQuestions
 from .table import Table as Table
+from .topics.masking import BertMasking as BertMasking
+from .topics.model import TopicModel as TopicModel

@@ -37,6 +37,7 @@ MODELS: Registry[type[Any]] = Registry(
         "attention-only": "trialogue.models.attention_only:AttentionOnly",
         "text-network": "trialogue.models.text_network:TextNetwork",
         "self-attention": "trialogue.models.self_attention:SelfAttention",
+        "topic-transformer": "trialogue.models.topic_transformer:TopicTransformer",
         "hugging-face": "trialogue.models.pretrained:PretrainedCheckpoint",
     },
 )

@@ -27,6 +27,11 @@ of updates while a training runs: `Scheduled` tells a function, `Displacement` m
 
     losses = CorpusLosses({"text": sequences}, log_steps(500, 10), path="losses.jsonl")
 
+`CountedDocuments` are documents as networks without positions read them, with `document_loss`; `WeightNorms` follows
+how matrices grow and turn:
+
+    norms = WeightNorms(range(0, 501, 10), TopicTransformer.matrices)
+
 A `StoppingRule` ends a training before its last step: `train(..., until=rule)`.
 
 `save_model` and `load_model` write and read a network whose class is registered (`trialogue.models.register_network`).
@@ -42,6 +47,7 @@ from trialogue.models.saved import load_model, save_model
 from trialogue.training.checkpoints import Checkpoints
 from trialogue.training.config import TrainingConfig
 from trialogue.training.corpus_losses import CorpusLosses, Score, corpus_score, token_scores
+from trialogue.training.counted_documents import CountedDocuments, document_loss
 from trialogue.training.loop import TrainingResult, train
 from trialogue.training.masking import (
     BERT,
@@ -70,12 +76,14 @@ from trialogue.training.optimizers import OptimizerFactory
 from trialogue.training.population import MaskedPopulation, population_loss
 from trialogue.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
 from trialogue.training.recipes import Recipe, Trained, trained
+from trialogue.training.weight_norms import WeightNorms
 
 __all__ = [
     "BERT",
     "MASK",
     "Checkpoints",
     "CorpusLosses",
+    "CountedDocuments",
     "CyclicMasks",
     "Displacement",
     "IndependentMasks",
@@ -96,7 +104,9 @@ __all__ = [
     "TrainingResult",
     "UniformMasks",
     "Update",
+    "WeightNorms",
     "corpus_score",
+    "document_loss",
     "fit_pseudolikelihood",
     "linear_steps",
     "load_model",

@@ -107,21 +107,29 @@ def _decided(
 ) -> float:
     """Probability that Student's interval lies inside or outside of `region`.
 
-    The mean and the variance of a normal sample are independent, so that the probability given the variance is
-    averaged over the law of the variance.
+    The mean and the variance of a normal sample are independent, so that the probability given the deviation is
+    averaged over the law of the deviation, a chi law: in it, and not in quantiles, the probability is smooth.
     """
     error = deviation / math.sqrt(replications)
     bottom, top = region
     critical, degrees = _critical(replications, alpha), replications - 1
+    slope = critical / math.sqrt(degrees)
+    scale = (degrees / 2 - 1) * math.log(2) + math.lgamma(degrees / 2)
 
-    def given_variance(quantile: float) -> float:
-        half = critical * error * math.sqrt(2 * float(special.gammaincinv(degrees / 2, quantile)) / degrees)
+    def given_deviation(chi: float) -> float:
+        half = error * slope * chi
         below, above = ((edge - mean) / error for edge in (bottom - half, top + half))
         first, last = ((edge - mean) / error for edge in (bottom + half, top - half))
         inside = max(0.0, float(special.ndtr(last) - special.ndtr(first)))
-        return inside + float(special.ndtr(below) + special.ndtr(-above))
+        decided = inside + float(special.ndtr(below) + special.ndtr(-above))
+        return decided * math.exp((degrees - 1) * math.log(chi) - chi**2 / 2 - scale)
 
-    return float(quad(given_variance, 0, 1, limit=200, epsabs=1e-6)[0])
+    ends = [math.sqrt(2 * float(special.gammaincinv(degrees / 2, share))) for share in (1e-12, 1 - 1e-12)]
+    # Where an end of the interval meets an edge of the region the probability changes, within a few standard errors.
+    turns = [abs(edge - mean) / (error * slope) for edge in region if math.isfinite(edge)]
+    near = {turn + errors / slope for turn in (0.0, *turns) for errors in (-4, -1, 0, 1, 4)}
+    inner = sorted(point for point in near if ends[0] < point < ends[1])
+    return float(quad(given_deviation, *ends, points=inner or None, limit=200, epsabs=1e-7)[0])
 
 
 def smallest_effect(criterion: Criterion, estimates: NDArray[np.floating[Any]], alpha: float) -> float:

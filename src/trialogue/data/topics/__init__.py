@@ -1,0 +1,1 @@
+"""Topic models with disjoint topics, and what BERT's masking makes of their documents."""

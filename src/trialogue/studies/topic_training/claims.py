@@ -1,0 +1,255 @@
+"""Claims of the study: Figures 2.1 to 2.10 and Tables 2.1 and 2.2 of the thesis, and readings of ours."""
+
+from trialogue.ledger import Claim, Criterion
+from trialogue.ledger.claims.extremes import largest
+from trialogue.studies.topic_training.config import DIAGONAL_RATES, RATES
+from trialogue.studies.topic_training.quantities import (
+    attention,
+    contrast,
+    early_growth,
+    entries,
+    gap,
+    growth,
+    ordered,
+    over,
+    prominence,
+    slowing,
+)
+
+_LOSSES = (("CE", "cross-entropy"), ("squared", "the squared loss"))
+_OPTIMIZERS = (("adam", "Adam"), ("sgd", "SGD"))
+_SETTINGS = [(optimizer, rate) for optimizer, rates in RATES.items() for rate in rates]
+_PRINTED = {
+    ("adam", 0.003): ".0108 and .00689",
+    ("adam", 0.01): ".010 and .00707",
+    ("adam", 0.03): ".0116 and .00665",
+    ("sgd", 0.01): ".0106 and .00673",
+    ("sgd", 0.03): ".0103 and .00641",
+}
+
+DEEP = ("four layers", "adam")
+
+PUBLISHED = (
+    *(
+        Claim(
+            f"embeddings-in-blocks-{loss.lower()}-{optimizer}",
+            f"All of a network trained by {of} and {by} at a rate of 0.01, W^E^T W^E is larger for different words of "
+            "one topic than for words of two, by more than three deviations of the latter (a reduced number of steps).",
+            contrast("all", loss, optimizer) > 3,
+            "Thesis Figure 2.1",
+            "block-wise",
+            grade=True,
+        )
+        for loss, of in _LOSSES
+        for optimizer, by in _OPTIMIZERS
+    ),
+    *(
+        Claim(
+            f"values-in-blocks-{'penalty-' if name == 'with L2' else ''}{loss.lower()}-{optimizer}",
+            f"Under uniform attention, {name}, W^V trained by {of} and {by} is on average more than ten times as large "
+            "for words of one topic as for words of two, whatever the sign of the latter (ratio; a reduced number of "
+            "steps).",
+            prominence(name, loss, optimizer).as_ratio() > 10,
+            f"Thesis Figure {'2.2' if name == 'with L2' else '2.5'}",
+            "over 10x" if (name, loss, optimizer) == ("without L2", "squared", "sgd") else "block-wise",
+            grade=(name, loss, optimizer) != ("without L2", "squared", "sgd"),
+        )
+        for name in ("with L2", "without L2")
+        for loss, of in _LOSSES
+        for optimizer, by in _OPTIMIZERS
+    ),
+    *(
+        Claim(
+            f"loss-of-{'embedding' if name == 'embedding alone' else 'values'}-alone-{loss.lower()}",
+            f"The test loss ({of}) of training {what} alone is within 2 % of that of training all (relative excess, "
+            "Adam).",
+            gap(name, loss) < 0.02,
+            place,
+            "only slightly greater",
+            grade=True,
+        )
+        for name, what, place in (
+            ("embedding alone", "the embedding", "Thesis section 2.1.2, text after Theorem 2.1.1"),
+            ("without L2", "values", "Thesis section 2.1.2, text after Theorem 2.1.2"),
+        )
+        for loss, of in _LOSSES
+    ),
+    *(
+        Claim(
+            f"attention-to-topics-{optimizer}-{rate:g}",
+            f"{'Adam' if optimizer == 'adam' else 'SGD'} at {rate:g}: attention to other words of the topic is above "
+            "that to words of other topics (logarithm of the ratio).",
+            over("same_topic", "other", optimizer, rate) > 0,
+            "Thesis Table 2.1",
+            _PRINTED[optimizer, rate],
+        )
+        for optimizer, rate in _SETTINGS
+    ),
+    Claim(
+        "attention-in-order",
+        "In most of the five settings attention is ordered: same word, same topic, other topics (share of settings).",
+        ordered() > 0.5,
+        "Thesis Table 2.1, caption",
+        "under most settings",
+    ),
+    *(
+        Claim(
+            f"diagonal-attention-{identity}-{rate:g}",
+            f"With diagonal values, Adam at {rate:g}: attention to {higher} is above that to {lower} (log ratio).",
+            over(first, second, "adam", rate, "diagonal values") > 0,
+            "Thesis Table 2.2, Theorem 2.1.5",
+            printed,
+        )
+        for rate in DIAGONAL_RATES
+        for identity, first, higher, second, lower, printed in (
+            ("to-itself", "same_word", "the same word", "other", "other topics", ".092 and .0026"),
+            (
+                "avoids-topic",
+                "other",
+                "other topics",
+                "same_topic",
+                "other words of the topic",
+                ".0026 and .0018",
+            ),
+        )
+    ),
+    Claim(
+        "values-first",
+        "In two stages, SGD from weights near zero: until |W^V| has reached 40 % of its last size |W^K| grows by less "
+        "than 5 % of what |W^V| does.",
+        early_growth() < 0.05,
+        "Thesis Figure 2.4, section 2.1.4.1",
+        "stage 1: W^K, W^Q near zero",
+        grade=True,
+    ),
+    Claim(
+        "values-rest-in-stage-two",
+        "In the second stage, from where |W^K| has grown by half, |W^V| grows less than half as fast as before (ratio "
+        "of its growth a step).",
+        slowing() < 0.5,
+        "Thesis Figure 2.4",
+        "stage 2: W^V flat",
+        grade=True,
+    ),
+    Claim(
+        "values-first-in-four-layers",
+        "The same of four layers of four heads by Adam, on documents of topics in place of Wikipedia, for W^K.",
+        early_growth("keys", *DEEP) < 0.05,
+        "Thesis Figure 2.9",
+        "stage 1: W^K, W^Q near zero",
+        grade=True,
+    ),
+    Claim(
+        "values-rest-in-four-layers",
+        "There |W^V| rests in the second stage, as above (ratio of its growth a step).",
+        slowing(*DEEP) < 0.5,
+        "Thesis Figure 2.9",
+        "stage 2: W^V flat",
+        grade=True,
+    ),
+    Claim(
+        "keys-grow-in-four-layers",
+        "There |W^K| more than doubles by the end.",
+        growth("keys", *DEEP) > 2,
+        "Thesis Figure 2.9",
+        "stage 2: W^K, W^Q grow",
+        grade=True,
+    ),
+    Claim(
+        "keys-grow-in-stage-two",
+        "|W^K| more than doubles by the end.",
+        growth("keys") > 2,
+        "Thesis Figure 2.4",
+        "stage 2: W^K, W^Q grow",
+        grade=True,
+    ),
+)
+
+
+def _ours(identity: str, statement: str, criterion: Criterion, source: str) -> Claim:
+    return Claim(identity, statement, criterion, source, origin="ours")
+
+
+OURS = (
+    _ours(
+        "zero-attention-stays",
+        "Where W^K and W^Q begin at zero they stay there (largest entry after ten steps of Adam, all trainings).",
+        largest("saddle", "moved") < 1e-12,
+        "Thesis section 2.1.4.1: their gradients hold each other",
+    ),
+    _ours(
+        "shifted-labels-hide-topics",
+        "With topics shifted by four words, as in the authors' analysis, the ratio of same topic to other topics is "
+        "smaller (difference of logarithms, Adam at 0.01).",
+        over("same_topic", "other", "adam", 0.01) - over("same_topic", "other", "adam", 0.01, shift=4) > 0,
+        "Thesis Table 2.1",
+    ),
+    _ours(
+        "words-and-topics-alike",
+        "With values trained too, Adam at 0.01, attention to the same word is within a factor 1.5 of that to its topic "
+        "(logarithm of the ratio).",
+        over("same_word", "same_topic", "adam", 0.01).near(0, margin=0.405),
+        "Thesis Table 2.1",
+    ),
+    _ours(
+        "values-have-a-diagonal",
+        "Trained by Adam on the squared loss without a penalty, values have a diagonal above their blocks: that of the "
+        "optimum at finite length.",
+        entries("without L2", "diagonal", "squared", "adam")
+        - entries("without L2", "block", "squared", "adam")
+        > 0,
+        "Thesis Figure 2.10",
+    ),
+    *(
+        _ours(
+            f"values-stand-out-{'penalty-' if name == 'with L2' else ''}{loss.lower()}",
+            f"Trained by Adam on {of}, {name}, values are larger for different words of one topic than for words of "
+            f"two, by more than {least:g} deviations of the latter, which a constant in each column leaves as it is.",
+            contrast(name, loss, "adam") > least,
+            "Thesis Figures 2.2 and 2.5",
+        )
+        for name, loss, of, least in (
+            ("with L2", "CE", "cross-entropy", 5.0),
+            ("without L2", "CE", "cross-entropy", 5.0),
+            ("with L2", "squared", "the squared loss", 3.0),
+            ("without L2", "squared", "the squared loss", 2.0),
+        )
+    ),
+    _ours(
+        "squared-loss-orders-attention",
+        "Trained on the squared loss, that of the theory, attention to the same word is above that to its topic (Adam "
+        "at 0.01, in documents of 100 words).",
+        attention("same_word", "adam", 0.01, loss="squared")
+        - attention("same_topic", "adam", 0.01, loss="squared")
+        > 0,
+        "Thesis Table 2.1, caption",
+    ),
+    _ours(
+        "queries-wait-too",
+        "|W^Q| waits as |W^K| does (growth over that of |W^V|, as above).",
+        early_growth("queries") < 0.05,
+        "Thesis Figure 2.4",
+    ),
+)
+
+CLAIMS = (*PUBLISHED, *OURS)
+
+NUMBERS = {
+    "same topic, Adam .01": attention("same_topic", "adam", 0.01),
+    "other topics, Adam .01": attention("other", "adam", 0.01),
+    "same word, Adam .01": attention("same_word", "adam", 0.01),
+    "ratio, Adam .01": (attention("same_topic", "adam", 0.01) / attention("other", "adam", 0.01)),
+    "shifted ratio, Adam .01": (
+        attention("same_topic", "adam", 0.01, shift=4) / attention("other", "adam", 0.01, shift=4)
+    ),
+    "share in order": ordered(),
+    "diagonal of trained values": entries("without L2", "diagonal", "squared", "adam"),
+    "block of trained values": entries("without L2", "block", "squared", "adam"),
+    "growth of keys by then": early_growth(),
+    "slowing of values": slowing(),
+    "slowing of values in four layers": slowing(*DEEP),
+    "gap of values alone, CE": gap("without L2", "CE"),
+    "gap of values alone, squared": gap("without L2", "squared"),
+    "gap of the embedding alone, CE": gap("embedding alone", "CE"),
+    "gap of the embedding alone, squared": gap("embedding alone", "squared"),
+}

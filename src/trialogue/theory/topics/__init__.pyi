@@ -1,0 +1,17 @@
+from .attention import attention_loss as attention_loss
+from .attention import optimal_attention as optimal_attention
+from .attention_bounds import AttentionBounds as AttentionBounds
+from .attention_bounds import attention_bounds as attention_bounds
+from .moments import Moments as Moments
+from .moments import least_squares as least_squares
+from .moments import moments_of as moments_of
+from .moments import squared_loss as squared_loss
+from .values import Constants as Constants
+from .values import constants as constants
+from .values import diagonal_values as diagonal_values
+from .values import embedding_bias as embedding_bias
+from .values import embedding_violation as embedding_violation
+from .values import optimal_embedding as optimal_embedding
+from .values import optimal_member as optimal_member
+from .values import optimal_values as optimal_values
+from .values import values_violation as values_violation

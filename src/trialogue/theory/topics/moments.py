@@ -1,0 +1,104 @@
+"""Squared loss under uniform attention, exact at every length: second moments of what is read and what is asked.
+
+A document of N words shows x, the mean of its inputs as one-hot vectors; at a masked position W x should be the word.
+The loss is quadratic in W, so that second moments of x and of the word say all. As N grows x becomes a function of the
+topics, the moments lose rank, and many W are optimal; at a finite length one W is, and it has a diagonal, as the masked
+word itself may be among the inputs.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import scipy.stats
+import torch
+from torch import Tensor
+
+from trialogue.data import BertMasking, TopicModel
+from trialogue.errors import InputError, non_negative_number, whole_number
+
+
+class Moments(NamedTuple):
+    """E[x x^T] and E[y x^T] (V + 1, V + 1) float64: x is what is read, y the masked word as a one-hot vector."""
+
+    read: Tensor
+    asked: Tensor
+
+
+def moments_of(
+    model: TopicModel, masking: BertMasking, lengths: int | tuple[int, int] | None = None
+) -> Moments:
+    """Moments of documents of a length, or of lengths uniform between two; None is infinitely long documents.
+
+    As in equation 2.1 every document with a masked position counts alike, and so do its masked positions.
+    """
+    if masking.p_mask == 0:
+        raise InputError("p_mask", masking.p_mask, "nothing is predicted: use a probability above 0")
+    words = model.vocab_size
+    same, different = model.share_moments()
+    pairs = torch.full((words + 1, words + 1), 1 / words, dtype=torch.float64)
+    pairs[0, 0] = 1
+    # E[(1, P) (1, P)^T] of the laws P of words, on which affine maps of P act as matrices.
+    pairs[1:, 1:] = (different + (same - different) * model.same_topic()) / model.words_per_topic**2
+    asked = torch.eye(words + 1, dtype=torch.float64)
+    asked[0, 0] = 0
+    if lengths is None:
+        read = _map(masking.read, words)
+        return Moments(read @ pairs @ read.T, asked @ pairs @ read.T)
+    masked = _map(masking.read_where_masked, words)
+    mean = pairs[:, 0]
+    # Of a masked word and what is read in its place.
+    own = torch.zeros_like(asked)
+    own[1:] = (masked[:, :1] + masked[:, 1:]).T / words
+    crossed, plain = masked @ pairs @ asked, asked @ pairs @ asked
+    chance, n, m = _counts(masking.p_mask, lengths)
+    others = n - m
+
+    def average(count: Tensor) -> float:
+        return float((chance * count).sum())
+
+    return Moments(
+        average(m / n**2) * (masked @ mean).diag()
+        + average(others / n**2) * (asked @ mean).diag()
+        + average(m * (m - 1) / n**2) * (masked @ pairs @ masked.T)
+        + average(m * others / n**2) * (crossed + crossed.T)
+        + average(others * (others - 1) / n**2) * plain,
+        average(1 / n) * own + average((m - 1) / n) * crossed.T + average(others / n) * plain,
+    )
+
+
+def _counts(p_mask: float, lengths: int | tuple[int, int]) -> tuple[Tensor, Tensor, Tensor]:
+    """Chances (lengths, most) of a document's length and number of masked positions, which is not zero, and both."""
+    least, most = lengths if isinstance(lengths, tuple) else (lengths, lengths)
+    least = whole_number("lengths", least, 1)
+    n = np.arange(least, whole_number("lengths", most, least) + 1)[:, None]
+    m = np.arange(1, most + 1)[None]
+    chance = scipy.stats.binom.pmf(m, n, p_mask)
+    chance /= chance.sum(1, keepdims=True) * len(n)
+    return torch.from_numpy(chance), torch.from_numpy(n).double(), torch.from_numpy(m).double()
+
+
+def least_squares(moments: Moments, ridge: float = 0.0) -> Tensor:
+    """The W (V + 1, V + 1) float64 of the least squared loss plus `ridge` times its squared norm.
+
+    Without a ridge, of all optimal matrices that of the least norm.
+    """
+    penalty = non_negative_number("ridge", ridge)
+    if penalty == 0:
+        return moments.asked @ torch.linalg.pinv(moments.read, rtol=1e-10, hermitian=True)
+    shifted = moments.read + penalty * torch.eye(len(moments.read), dtype=torch.float64)
+    solved: Tensor = torch.linalg.solve(shifted, moments.asked.T).T
+    return solved
+
+
+def squared_loss(values: Tensor, moments: Moments) -> float:
+    """E |y - W x|^2 of `values` W: equation 2.3, per masked position."""
+    matrix = values.detach().double()
+    return float(1 - 2 * (matrix * moments.asked).sum() + ((matrix @ moments.read) * matrix).sum())
+
+
+def _map(law: Callable[[Tensor], Tensor], words: int) -> Tensor:
+    """The affine map from laws of words to laws of what is read, as a matrix (V + 1, V + 1) that acts on (1, P)."""
+    level = law(torch.zeros(words, dtype=torch.float64))
+    linear = law(torch.eye(words, dtype=torch.float64)) - level
+    return torch.cat((level[:, None], linear.T), 1)

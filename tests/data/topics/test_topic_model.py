@@ -1,0 +1,180 @@
+"""Topic models: laws by all sets of topics, conditionals, posteriors under masking, and draws."""
+
+import math
+from itertools import combinations
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from mutants.modules import altered
+from trialogue.data import BertMasking, TopicModel
+from trialogue.data.topics import model
+from trialogue.errors import InputError
+from trialogue.inference import Gibbs
+from trialogue.inference.laws import chain_transitions
+from trialogue.oracles import whole_sequences
+from trialogue.testing import check_energy, check_masked
+
+BERT = BertMasking(p_mask=0.3, p_correct=0.2, p_random=0.3)
+SIZES = [(3, 2, 1), (3, 2, 2), (4, 1, 2), (2, 2, 2), (4, 2, 3)]
+
+
+def word_laws(t: TopicModel) -> Tensor:
+    """P_w of every set of topics, in the order of `combinations`: Assumption 2.1.1."""
+    tau = t.topics_per_document
+    assert tau is not None
+    laws = torch.zeros(math.comb(t.topics, tau), t.vocab_size, dtype=torch.float64)
+    for row, chosen in enumerate(combinations(range(t.topics), tau)):
+        for topic in chosen:
+            laws[row, topic * t.words_per_topic : (topic + 1) * t.words_per_topic] = 1 / (
+                tau * t.words_per_topic
+            )
+    return laws
+
+
+def law_by_sets(t: TopicModel, length: int) -> Tensor:
+    documents = whole_sequences(t.vocab_size, length)
+    return torch.stack([law[documents].prod(1) for law in word_laws(t)]).mean(0)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_law_of_documents_is_the_mean_over_sets_of_topics(size: tuple[int, int, int]) -> None:
+    t = TopicModel(*size)
+    for length in (1, 3):
+        documents = whole_sequences(t.vocab_size, length)
+        torch.testing.assert_close(
+            t.log_prob(documents).exp(), law_by_sets(t, length), rtol=1e-12, atol=1e-15
+        )
+
+
+def test_dirichlet_documents_follow_an_urn() -> None:
+    t = TopicModel(3, 2, concentration=0.4)
+    for document in ([0, 1, 0], [0, 2, 5], [4, 4, 4]):
+        chance, counts = 1.0, [0, 0, 0]
+        for place, word in enumerate(document):
+            chance *= (0.4 + counts[word // 2]) / (1.2 + place) / 2
+            counts[word // 2] += 1
+        assert float(t.log_prob(torch.tensor([document])).exp()) == pytest.approx(chance, rel=1e-12)
+    assert float(t.log_prob(whole_sequences(6, 3)).exp().sum()) == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("t", [TopicModel(3, 2, 3), TopicModel(2, 2, concentration=0.3), TopicModel(4, 1, 3)])
+def test_it_holds_the_contracts(t: TopicModel) -> None:
+    check_masked(t, sites=3, law=t.log_prob(whole_sequences(t.vocab_size, 3)).exp())
+    check_energy(t, sites=3)
+    check_energy(TopicModel(3, 2, 1), sites=3)
+    check_masked(TopicModel(3, 2, 1), sites=3)
+
+
+def test_gibbs_samples_keep_the_law() -> None:
+    t = TopicModel(2, 2, concentration=0.7)
+    law = t.log_prob(whole_sequences(4, 3)).exp()
+    moves = chain_transitions(Gibbs(), t, sites=3)
+    torch.testing.assert_close(law @ moves, law, rtol=1e-10, atol=1e-12)
+
+
+def posterior_by_sets(t: TopicModel, inputs: Tensor) -> Tensor:
+    tau, laws = t.topics_per_document, word_laws(t)
+    assert tau is not None
+    read = BERT.read(laws)[:, (inputs + 1) % (t.vocab_size + 1)].prod(-1)
+    shares = torch.zeros(len(inputs), t.topics, dtype=torch.float64)
+    for law, chosen in zip(read, combinations(range(t.topics), tau), strict=True):
+        shares[:, list(chosen)] += law[:, None] / tau
+    return shares / read.sum(0)[:, None]
+
+
+def posterior_error(kind: Any, size: tuple[int, int, int]) -> float:
+    t = kind(*size)
+    inputs = whole_sequences(t.vocab_size + 1, 3)
+    return float((t.expected_shares(inputs, BERT) - posterior_by_sets(t, inputs)).abs().max())
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_posteriors_of_topics_are_sums_over_sets(size: tuple[int, int, int]) -> None:
+    assert posterior_error(TopicModel, size) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("above[1:, :, :size].flip(2)", "above[1:, :, :size]"),
+        ("math.log(inside / outside)", "math.log(2 * inside / outside)"),
+        ("- total[:, None]).exp() / size", "- total[:, None]).exp()"),
+    ],
+)
+def test_wrong_posteriors_are_rejected(change: tuple[str, str]) -> None:
+    assert posterior_error(altered(model, change, compiled=False)["TopicModel"], (4, 2, 2)) > 1e-3
+
+
+def test_words_that_are_no_noise_say_their_topics() -> None:
+    t = TopicModel(4, 2, 2)
+    shares = t.expected_shares(torch.tensor([[0, 8, 1], [0, 7, -1]]))
+    torch.testing.assert_close(shares[0], torch.tensor([3, 1, 1, 1.0]).double() / 6)
+    torch.testing.assert_close(shares[1], torch.tensor([0.5, 0, 0, 0.5]).double())
+
+
+@pytest.mark.parametrize("p", [(0.15, 0.1, 0.1), (0.3, 0.0, 0.5), (1.0, 0.5, 0.5), (0.2, 0.4, 0.0)])
+def test_rates_of_what_is_read_are_those_of_proposition_2_1_1(p: tuple[float, float, float]) -> None:
+    t, masks = TopicModel(5, 3, 2), BertMasking(p_mask=p[0], p_correct=p[1], p_random=p[2])
+    p_0, p_1, p_2 = t.rates(masks)
+    law = masks.read(word_laws(t)[0])
+    expected = torch.tensor([p_0] + [p_1] * 6 + [p_2] * 9, dtype=torch.float64)
+    torch.testing.assert_close(law, expected, rtol=1e-12, atol=1e-15)
+    assert float(law.sum()) == pytest.approx(1, abs=1e-14)
+    by_hand = (1 - p[0]) / 6 + p[0] * (p[1] / 6 + p[2] / 15)
+    assert p_1 == pytest.approx(by_hand, rel=1e-12)
+    wrong = altered(model, ("(1 - masking.p_correct) * masking.p_mask)", "masking.p_mask)"), compiled=False)
+    if p[1]:
+        assert wrong["TopicModel"](5, 3, 2).rates(masks)[1] != pytest.approx(by_hand, rel=1e-6)
+
+
+def test_draws_have_the_shares_and_lengths_asked_for() -> None:
+    t = TopicModel(10, 10, 3)
+    tokens, shares = t.draw(4000, (20, 30), seed=3)
+    lengths = (tokens >= 0).sum(1)
+    assert tokens.shape == (4000, 30)
+    assert (int(lengths.min()), int(lengths.max())) == (20, 30)
+    assert torch.equal(tokens, t.draw(4000, (20, 30), seed=3).tokens)
+    assert not torch.equal(tokens, t.draw(4000, (20, 30), seed=4).tokens)
+    assert bool(((shares > 0).sum(1) == 3).all())
+    assert bool(torch.isfinite(t.log_prob(tokens)).all())
+    frequency = torch.bincount(tokens[tokens >= 0], minlength=100).double()
+    expected = float(lengths.sum()) / 100
+    assert float((frequency - expected).abs().max()) < 6 * math.sqrt(expected * 4)
+
+
+@pytest.mark.parametrize("t", [TopicModel(6, 2, 4), TopicModel(6, 2, concentration=0.1), TopicModel(2, 1, 2)])
+def test_moments_of_shares_are_those_of_draws(t: TopicModel) -> None:
+    shares = t.draw(40_000, 1).shares
+    same, different = t.share_moments()
+    assert float(shares.square().mean()) == pytest.approx(same, abs=0.004)
+    assert float((shares[:, 0] * shares[:, 1]).mean()) == pytest.approx(different, abs=0.004)
+    assert t.topics * (same + (t.topics - 1) * different) == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: TopicModel(3, 2, 4), "topics_per_document=4: use at most 3"),
+        (lambda: TopicModel(3, 0, 1), "words_per_topic=0: use at least 1"),
+        (lambda: TopicModel(3, 2), "topics_per_document=None: give either"),
+        (lambda: TopicModel(3, 2, 1, concentration=0.1), "topics_per_document=1: give either"),
+        (lambda: TopicModel(3, 2, concentration=0.0), "concentration=0.0: use a finite number above 0"),
+        (lambda: BertMasking(p_correct=0.6, p_random=0.5), "p_random=0.5: with p_correct=0.6"),
+        (lambda: BertMasking(p_mask=1.5), "p_mask=1.5: use a probability"),
+        (lambda: TopicModel(3, 2, 1).draw(2, (5, 4)), "lengths=4: use at least 5"),
+        (lambda: TopicModel(3, 2, 1).log_prob(torch.tensor([[6]])), "tokens=6: the words are 0 to 5"),
+        (lambda: TopicModel(3, 2, 1).log_prob(torch.tensor([1])), r"tokens=\(1,\): give words"),
+        (
+            lambda: TopicModel(3, 2, concentration=1.0).expected_shares(torch.tensor([[0]]), BERT),
+            "p_random=0.3: with random words",
+        ),
+        (lambda: TopicModel(3, 2, concentration=1.0).rates(BERT), "model='Dirichlet': give a TopicModel"),
+    ],
+)
+def test_bad_input_is_one_line(call: Any, told: str) -> None:
+    with pytest.raises(InputError, match=f"^{told}") as caught:
+        call()
+    assert "\n" not in str(caught.value)
