@@ -186,9 +186,12 @@ class DyckTransformer(nn.Module, PrefixOracle):
             x = torch.cat((x[..., :-1] if shape.embedding == "tokens" else x, place), -1)
         return x
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Logits (n, width + 1, vocab) behind the starting token and behind each of `tokens` (n, width)."""
-        x = self.embed(tokens)
+    def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Logits (n, width + 1, vocab) behind the starting token and behind each of `tokens` (n, width).
+
+        Tokens beyond `lengths` (n,) are padding, and what is said behind them means nothing.
+        """
+        x = self.embed(tokens, lengths)
         for layer in self.layers:
             x = layer(x)
         logits: Tensor = self.head(x)
