@@ -9,12 +9,18 @@ rejection from the law with an end; LN_C with C = 1e-5.
 """
 
 from trialogue.ledger import Study
+from trialogue.studies.dyck_attention.claims import CLAIMS, NUMBERS
 from trialogue.studies.dyck_attention.config import PRESETS
 from trialogue.studies.dyck_attention.measure import parts
+from trialogue.studies.dyck_attention.pages import FIGURES, TABLES
 
 STUDY = Study(
     module=__name__,
     source="Thesis section 2.2.3: Figures 2.11 to 2.18, Table 2.6; Theorem 2.2.2",
     presets=PRESETS,
     parts=parts,
+    claims=CLAIMS,
+    tables=TABLES,
+    figures=FIGURES,
+    numbers=NUMBERS,
 )

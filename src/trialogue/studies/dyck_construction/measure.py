@@ -71,12 +71,12 @@ def _exact(config: Config, seed: int, _: Path) -> Row:
 
 
 def _disturbed(config: Config, seed: int, _: Path) -> Row:
+    asked = {longest: _closings(config, seed, shortest, longest) for shortest, longest in LENGTHS}
     for disturbance in (0.0, *config.disturbances):
         network = balanced_transformer(config.types, config.depth, config.logits_std, seed)
         _disturb(network, disturbance, seed)
         row = {"kind": "disturbed", "disturbance": disturbance, "violation": balance_violation(network)}
-        for shortest, longest in LENGTHS:
-            tokens, lengths, innermost = _closings(config, seed, shortest, longest)
+        for longest, (tokens, lengths, innermost) in asked.items():
             answers = network.next_log_probs(tokens, lengths)[:, 1::2].argmax(1)
             yield {**row, "longest": longest, "accuracy": float((answers == innermost).double().mean())}
         for pairs in _PUMPED:
