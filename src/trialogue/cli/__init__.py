@@ -28,6 +28,7 @@ COMMANDS: Registry[Callable[[Commands], None]] = Registry(
             "memorize",
             "clone",
             "interaction_order",
+            "balance",
             "probe",
             "models",
         )

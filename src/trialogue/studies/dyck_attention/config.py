@@ -10,11 +10,11 @@ from trialogue.ledger.settings import Count, Positive, Seeds, Settings
 class Config(Settings):
     """Settings of one run; the defaults are those of the preset `default`."""
 
-    seeds: Seeds = tuple(range(101, 109))
+    seeds: Seeds = tuple(range(101, 107))
     """Networks with a minimal first layer, each with and without the regulariser, on words and on prefixes."""
     standard_seeds: Seeds = tuple(range(201, 205))
     """Networks of two layers that read tokens."""
-    pairs: Count = 4
+    pairs: Count = 3
     """Pairs of `seeds` whose attention is compared: half as many."""
     standard_pairs: Count = 2
     """The same for `standard_seeds`."""

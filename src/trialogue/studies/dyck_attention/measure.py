@@ -18,7 +18,7 @@ from trialogue.models.dyck_transformer import DyckTransformer, DyckTransformerCo
 from trialogue.studies.dyck_attention.config import Config
 from trialogue.theory.balance import balance_violation, inequality_chain
 from trialogue.training import TrainingConfig, train
-from trialogue.training.brackets import bracket_batches, closing_loss, contrastive_loss
+from trialogue.training.brackets import Contrast, Strings, bracket_batches, closing_loss, contrastive_loss
 
 TRAINED_LENGTH = 28
 FAR = (400, 500)
@@ -32,7 +32,7 @@ _STANDARD = DyckTransformerConfig(
     embedding="tokens", residual=True, norm="sum", norm_floor=1e-5, mlps=((50, 50), (50, 50))
 )
 
-MINIMAL_ARMS: dict[str, tuple[DyckTransformerConfig, str, str]] = {
+MINIMAL_ARMS: dict[str, tuple[DyckTransformerConfig, Strings, Contrast]] = {
     "words": (_MINIMAL, "words", "none"),
     "words, contrast": (_MINIMAL, "words", "nested"),
     "words, sums": (replace(_MINIMAL, embedding="sums"), "words", "none"),
@@ -40,7 +40,7 @@ MINIMAL_ARMS: dict[str, tuple[DyckTransformerConfig, str, str]] = {
     "prefixes": (_MINIMAL, "prefixes", "none"),
     "prefixes, contrast": (_MINIMAL, "prefixes", "nested"),
 }
-STANDARD_ARMS: dict[str, tuple[DyckTransformerConfig, str, str]] = {
+STANDARD_ARMS: dict[str, tuple[DyckTransformerConfig, Strings, Contrast]] = {
     "standard": (_STANDARD, "words", "none"),
     "standard, linear": (replace(_STANDARD, positions="linear"), "words", "none"),
     "standard, uniform": (replace(_STANDARD, uniform=True), "words", "none"),
