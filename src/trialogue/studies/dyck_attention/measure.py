@@ -94,6 +94,7 @@ def _network(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str
     row = {
         "kind": "network",
         "loss": float(result.losses[-20:].mean()),
+        "closings": int((near % 2 == 1).sum()),
         "inside": inside.likeliest,
         "inside_confident": inside.confident,
         "outside": outside.likeliest,

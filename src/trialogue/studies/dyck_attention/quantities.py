@@ -20,6 +20,11 @@ def _by_seed(rows: Rows, arm: str, column: str) -> "Series[float]":
     return rows.where("network", arm=arm).groupby("seed")[column].mean()
 
 
+def _closed(rows: Rows, arm: str) -> Counts:
+    trials = _by_seed(rows, arm, "closings")
+    return Counts((_by_seed(rows, arm, "inside") * trials).round(), trials)
+
+
 @trainings
 def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
     """A number of the networks with a minimal first layer."""
@@ -30,6 +35,18 @@ def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
 def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
     """A number of the networks of two layers that read tokens."""
     return _by_seed(rows, arm, column)
+
+
+@trainings
+def closed(rows: Rows, arm: str) -> Counts:
+    """How many closing brackets of prefixes of the trained length minimal networks close rightly."""
+    return _closed(rows, arm)
+
+
+@standard_trainings
+def standard_closed(rows: Rows, arm: str) -> Counts:
+    """The same of the networks of two layers."""
+    return _closed(rows, arm)
 
 
 @training_pairs
