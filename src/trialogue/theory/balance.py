@@ -29,6 +29,9 @@ _MOST_STRINGS = 10**6
 _MINIMAL = 1e-5
 """First layers that answer differently by more than this for one state are not minimal."""
 
+_ROUNDING = 1e-14
+"""How far apart normed sums can seem that are the same: a bound must not rest on less."""
+
 
 def state_vectors(network: DyckTransformer) -> Tensor:
     """What the last layer reads of a bracket in each state (2 k D + 1, m) float64, last of the starting token.
@@ -212,7 +215,7 @@ def inequality_chain(
             distance.append(float((normed[0] - normed[1]).norm()))
             required.append((apart - errors) / gamma)
             unfloored = raw / raw.norm(dim=1, keepdim=True)
-            eps = float((unfloored[0] - unfloored[1]).norm())
+            eps = max(0.0, float((unfloored[0] - unfloored[1]).norm()) - _ROUNDING)
             factors.append(4 / eps + 1 if eps else math.inf)
             added = (pumped * balance.weights[:, balance.query(j, d)]) @ balance.values
             total.append(float(added.norm()))

@@ -76,8 +76,8 @@ FIGURES = (
     Figure(
         name="disturbed-balance",
         caption="Networks of Theorem 2.2.1, their scores of attention disturbed. Left: behind prefixes that end with a "
-        "closing bracket, how often the likeliest type to close is the right one; means and 95 % intervals over "
-        "networks. Right: what balance is needed for.",
+        "closing bracket, how often the likeliest type to close is the right one; means over networks, ± one "
+        "standard deviation. Right: what balance is needed for.",
         draw=_draw,
     ),
 )
