@@ -12,7 +12,7 @@ from trialogue.ledger.settings import Count, Increasing, Seeds, Settings
 class Config(Settings):
     """Settings of one run; the defaults are those of the preset `default`."""
 
-    seeds: Seeds = tuple(range(101, 121))
+    seeds: Seeds = tuple(range(201, 221))
     """Random networks and targets are drawn by seed."""
     counts: Increasing[Annotated[int, Interval(ge=4, le=30)]] = (8, 12, 16, 20, 24)
     """Products of two weights that a subset of is to be one weight."""
@@ -20,14 +20,14 @@ class Config(Settings):
     """Numbers for each count; what is reported is the worst."""
     sizes: Increasing[Count] = (1, 2, 4)
     """Rows and columns of the matrices that networks are pruned to."""
-    units: Increasing[Annotated[int, Interval(ge=4, le=30)]] = (6, 9, 12, 15)
+    units: Increasing[Annotated[int, Interval(ge=4, le=20)]] = (5, 10, 15, 20)
     """Hidden units for each input and side of zero, on average."""
     inputs: Count = 200
 
 
 PRESETS = {
     "smoke": Config(seeds=(0, 1), counts=(4, 8), units=(4, 6), sizes=(1, 2)),
-    "pilot": Config(seeds=(3000, 3001, 3002, 3003)),
+    "pilot": Config(seeds=tuple(range(3100, 3106))),
     "default": Config(),
-    "paper": Config(seeds=tuple(range(101, 201)), sizes=(1, 2, 4, 8)),
+    "paper": Config(seeds=tuple(range(201, 301)), sizes=(1, 2, 4, 8)),
 }

@@ -56,8 +56,8 @@ def _draw(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     matrices = [uniform_weights(_SCORES, _SCORES, seed, name) for name in ("first", "second")]
     inputs = uniform_weights(config.inputs, _SCORES, seed, "inputs")
     for units in config.units:
-        scores = prune_scores(matrices[0], 2 * units * _SCORES**2, seed)
-        yield {"kind": "scores", "units": 2 * units, "error": scores.error}
+        scores = prune_scores(matrices[0], units * _SCORES**2, seed)
+        yield {"kind": "scores", "units": units, "error": scores.error}
         layers = prune_network(matrices[0], matrices[1], (2 * _SCORES * units,) * 2, seed)
         wanted = (inputs @ matrices[0].T).relu() @ matrices[1].T
         missed = (layers(inputs) - wanted).norm(dim=1) / inputs.norm(dim=1)
