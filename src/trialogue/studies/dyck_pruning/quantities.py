@@ -4,6 +4,7 @@ import numpy as np
 from pandas import DataFrame, Series
 
 from trialogue.ledger import Replication, Rows, exact
+from trialogue.ledger.claims.quantities import Counts
 
 draws = Replication("draw", "seeds")
 
@@ -52,6 +53,14 @@ def straightness(rows: Rows, size: int) -> "Series[float]":
 def falls(rows: Rows, kind: str) -> "Series[float]":
     """Decades of error for each unit more, of scores or of two layers."""
     return _fits(rows[kind], "units").slope
+
+
+@draws
+def both_within(rows: Rows, size: int, units: int, eps: float) -> Counts:
+    """In which draws networks pruned to two targets, from the same weights, are both within `eps`."""
+    table = rows.where("matrix", size=size, units=units).set_index("seed")
+    within = (table.error < eps) & (table.other_error < eps)
+    return Counts(within.astype(int), within.astype(int) * 0 + 1)
 
 
 @exact
