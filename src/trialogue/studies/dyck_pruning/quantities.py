@@ -34,25 +34,25 @@ def matrix_error(rows: Rows, size: int, units: int) -> "Series[float]":
 @draws
 def numbers_fall(rows: Rows) -> "Series[float]":
     """Decades of error for each product more."""
-    return _fits(rows["number"], "count").slope
+    return _fits(rows["number"], "count")["slope"]
 
 
 @draws
 def matrices_fall(rows: Rows, size: int) -> "Series[float]":
     """Decades of error for each unit more."""
-    return _fits(rows.where("matrix", size=size), "units").slope
+    return _fits(rows.where("matrix", size=size), "units")["slope"]
 
 
 @draws
 def straightness(rows: Rows, size: int) -> "Series[float]":
     """R^2 of the line through the logarithms of errors."""
-    return _fits(rows.where("matrix", size=size), "units").r_squared
+    return _fits(rows.where("matrix", size=size), "units")["r_squared"]
 
 
 @draws
 def falls(rows: Rows, kind: str) -> "Series[float]":
     """Decades of error for each unit more, of scores or of two layers."""
-    return _fits(rows[kind], "units").slope
+    return _fits(rows[kind], "units")["slope"]
 
 
 @draws
