@@ -94,3 +94,12 @@ def _closing_loss(logits: Tensor, tokens: Tensor, lengths: Tensor) -> Tensor:
     asked = (tokens % 2 == 1) & (torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None])
     targets = tokens.where(asked, _IGNORED)
     return F.cross_entropy(logits[:, :-1].flatten(0, 1).float(), targets.flatten(), ignore_index=_IGNORED)
+
+
+def copying_loss(model: DyckTransformer, tokens: Tensor, lengths: Tensor) -> Tensor:
+    """Mean cross-entropy, in nats, of saying at each of the first `lengths` (n,) of `tokens` (n, width) which it is."""
+    targets = tokens.masked_fill(
+        torch.arange(tokens.shape[1], device=tokens.device) >= lengths[:, None], _IGNORED
+    )
+    logits = model(tokens, lengths)[:, 1:].flatten(0, 1)
+    return F.cross_entropy(logits.float(), targets.flatten(), ignore_index=_IGNORED)
