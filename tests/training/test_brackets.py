@@ -10,7 +10,7 @@ from trialogue.data import Dyck, DyckWords
 from trialogue.errors import InputError
 from trialogue.models.dyck_transformer import DyckTransformer, DyckTransformerConfig, balanced_transformer
 from trialogue.training import TrainingConfig, train
-from trialogue.training.brackets import bracket_batches, closing_loss, contrastive_loss
+from trialogue.training.brackets import bracket_batches, closing_loss, contrastive_loss, copying_loss
 from trialogue.training.description import describe
 
 
@@ -76,3 +76,16 @@ def test_a_minimal_network_learns_to_close() -> None:
     before = closing_accuracy(network.eval(), tokens).likeliest
     train(network, partial(bracket_batches, seed=1), config, loss=closing_loss, progress=False)
     assert closing_accuracy(network, tokens).likeliest > max(0.9, before + 0.2)
+
+
+def test_copying_is_asked_of_every_token_that_counts() -> None:
+    network = DyckTransformer(DyckTransformerConfig(initial_scale=0.5, double=True), 1).eval()
+    tokens, lengths = bracket_batches(0, seed=1, batch_size=10)
+    terms = []
+    for row, length in zip(tokens, lengths, strict=True):
+        laws = network(row[None, :length])[0].log_softmax(-1).detach()
+        terms += [-float(laws[i + 1, row[i]]) for i in range(length)]
+    assert copying_loss(network, tokens, lengths).item() == pytest.approx(sum(terms) / len(terms), rel=1e-5)
+    assert copying_loss(network, tokens, lengths - 1).item() != pytest.approx(
+        sum(terms) / len(terms), rel=1e-5
+    )
