@@ -42,8 +42,8 @@ def _networks() -> Cells:
 FIGURES = (
     Figure(
         name="copying",
-        caption="Attention of a network of four layers that copies its input: rows are queries. With uniform attention "
-        "in every layer it copies nearly as much.",
+        caption="Attention of a network of four layers that copies its input: rows are queries. What is left "
+        "with uniform attention in every layer is in the table.",
         draw=_draw,
     ),
 )
