@@ -20,6 +20,7 @@ from trialogue.models.dyck_transformer.constructions import smallest_projection
 from trialogue.models.dyck_transformer.embeddings import embedding_table, state_of
 from trialogue.models.saved import load_model, save_model
 from trialogue.randomness import generator
+from trialogue.testing import check_oracle
 
 TRAINABLE = (
     DyckTransformerConfig(),
@@ -106,6 +107,10 @@ def test_the_oracle_answers_as_the_forward_pass(config: DyckTransformerConfig, t
     assert all(torch.allclose(each.sum(-1), torch.ones(40, 13, dtype=torch.float64)) for each in weights)
     again = load_model(save_model(network, tmp_path / "network.safetensors"), DyckTransformer)
     assert torch.equal(again(whole), network(whole))
+
+
+def test_it_keeps_the_contract_of_oracles() -> None:
+    check_oracle(DyckTransformer(replace(TRAINABLE[3], double=True)).eval(), capacity=5, steps=8, seeds=(0,))
 
 
 def test_queries_or_keys_of_zero_attend_uniformly() -> None:

@@ -14,6 +14,7 @@ from trialogue.data.dyck.losses import irreducible_losses
 from trialogue.data.dyck.states import innermost_types, pair_depths
 from trialogue.errors import InputError
 from trialogue.oracles import padded
+from trialogue.testing import check_oracle
 
 LAWS = (
     DyckWords(8),
@@ -75,6 +76,10 @@ def test_words_are_drawn_by_their_law(law: DyckWords) -> None:
     assert chi_square(enumerated(twin)) > 1.5
     again, _ = law.sample(100, seed=3)
     assert torch.equal(again, tokens[:100])
+
+
+def test_words_keep_the_contract_of_oracles() -> None:
+    check_oracle(LAWS[2], capacity=6, steps=8, seeds=(0,))
 
 
 def test_what_is_no_prefix_of_a_word_says_nothing() -> None:
