@@ -4,6 +4,7 @@ from .corpus.corpus import Corpus as Corpus
 from .dyck.kernels import DyckError as DyckError
 from .dyck.language import Dyck as Dyck
 from .dyck.language import DyckErrors as DyckErrors
+from .dyck.words import DyckWords as DyckWords
 from .hidden_string import HiddenString as HiddenString
 from .hidden_string import SubsetSum as SubsetSum
 from .ising.grid import ising_grid as ising_grid

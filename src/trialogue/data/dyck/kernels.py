@@ -198,3 +198,42 @@ def match(first: int, last: int, tokens: np.ndarray, partner: np.ndarray) -> Non
                 if tokens[row, opener] >> 1 == tokens[row, i] >> 1:
                     partner[row, i] = opener
                     partner[row, opener] = i
+
+
+@compiled
+def innermost(first: int, last: int, tokens: np.ndarray, top: np.ndarray) -> None:
+    """Write the type of the innermost bracket that is open after each token into `top` (n, width), -1 if none is.
+
+    A closing bracket takes the innermost open one off the stack, whatever its type.
+    """
+    width = tokens.shape[1]
+    stack = np.empty(width + 1, np.int64)
+    for row in range(first, last):
+        depth = 0
+        for i in range(width):
+            if tokens[row, i] & 1 == 0:
+                stack[depth] = tokens[row, i] >> 1
+                depth += 1
+            elif depth > 0:
+                depth -= 1
+            top[row, i] = stack[depth - 1] if depth > 0 else -1
+
+
+@compiled
+def first_ends(
+    first: int, last: int, seed: np.uint64, threshold: np.uint64, tokens: np.ndarray, lengths: np.ndarray
+) -> None:
+    """Write where rows first..last of `tokens` (n, width) end into `lengths` (n,), -1 where none of their ends comes.
+
+    Wherever every bracket is closed a row ends with probability `threshold` / 2^63, by number j of its stream.
+    """
+    for row in range(first, last):
+        key = stream_key(seed, np.uint64(row))
+        depth = 0
+        lengths[row] = -1
+        for i in range(tokens.shape[1]):
+            depth += 1 if tokens[row, i] & 1 == 0 else -1
+            key += GAMMA
+            if depth == 0 and (mix(key) >> _1) < threshold:
+                lengths[row] = i + 1
+                break

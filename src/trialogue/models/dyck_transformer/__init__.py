@@ -1,0 +1,10 @@
+"""Transformers as the thesis studies them on Dyck languages, trained or built by hand to be exact.
+
+`DyckTransformer` is the network of equations 2.42 to 2.46, with a minimal first layer where its embeddings are of types
+and depths. `balanced_transformer` (Theorem 2.2.1) and `uniform_attention_transformer` (Corollary 2.2.1) are networks
+whose answers are the exact next-bracket law at any length.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

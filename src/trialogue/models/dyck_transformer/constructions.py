@@ -1,0 +1,278 @@
+"""Networks that are exact by construction: perfect balance (Theorem 2.2.1) and uniform attention (Corollary 2.2.1).
+
+The second layer attends to all brackets; what a pair adds cancels, so that, whatever the length, the sum is that of the
+unmatched brackets, each in a direction of its own. A ReLU network of six layers reads the innermost one off it. The
+thesis' network takes the state of the last bracket for known where it reads these directions; here what that state adds
+to them is taken off first.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError, non_negative_number, probability, whole_number
+from trialogue.models.dyck_transformer.embeddings import state_count, state_of
+from trialogue.models.dyck_transformer.layers import DyckLayer
+from trialogue.models.dyck_transformer.network import DyckTransformer, DyckTransformerConfig
+from trialogue.models.dyck_transformer.rectifiers import Form, Rectifiers, coordinates, look_up, total, write
+from trialogue.randomness import generator
+
+SMALLEST_PROJECTION = 1e-7
+"""Unmatched brackets whose share of the norm is below this cannot be told from rounding."""
+_LOG_ZERO = -40.0
+_DIRECTIONS = 256
+
+
+class _Size(NamedTuple):
+    types: int
+    depth: int
+
+    @property
+    def brackets(self) -> list[tuple[int, int, int]]:
+        """Token, type and depth of the pair of every state but the start, in the order of the states."""
+        return [(token, token // 2, d) for token in range(2 * self.types) for d in range(1, self.depth + 1)]
+
+    def direction(self, kind: int, pair_depth: int) -> int:
+        """The number of the direction of a pair: (t - 1) D + d, from 0."""
+        return kind * self.depth + pair_depth - 1
+
+
+def balanced_transformer(
+    types: int, depth: int, logits_std: float = 2.0, seed: int = 0, open_prob: float = 0.5
+) -> DyckTransformer:
+    """A network of Theorem 2.2.1: random attention in perfect balance, exact at any length, in float64.
+
+    Scores of attention and the log-ratios of pairs are normal numbers of standard deviation `logits_std` from the
+    streams of `seed`, but for what the balance condition fixes. The law is (2.39) with equally likely types. Raises
+    `InputError` for sizes below 1, and where an unmatched bracket can have so small a part of the sum that rounding
+    hides it.
+    """
+    size = _checked(types, depth)
+    logits_std = non_negative_number("logits_std", logits_std)
+    count = state_count(*size)
+    drawn = generator(seed, "balanced transformer", "scores")
+    scores = torch.empty(count, count, dtype=torch.float64).normal_(generator=drawn) * logits_std
+    ratios = torch.empty(size.types, size.depth, dtype=torch.float64).normal_(generator=drawn) * logits_std
+    for token, kind, d in size.brackets:
+        if token % 2:
+            # Equation 2.47: a closing bracket's score is its opening one's, less what no query changes.
+            scores[state_of(token, d, depth)] = scores[state_of(token - 1, d, depth)] - ratios[kind, d - 1]
+    smallest = smallest_projection(scores, size.types, size.depth)
+    if smallest < SMALLEST_PROJECTION:
+        mend = (
+            f"an unmatched bracket's part of the sum can be {smallest:.1g}, below {SMALLEST_PROJECTION}, which "
+            "rounding hides: use a smaller spread or another seed"
+        )
+        raise InputError("logits_std", logits_std, mend)
+    network = DyckTransformer(
+        DyckTransformerConfig(
+            types=types,
+            depth=depth,
+            key_width=count,
+            residual=True,
+            mlps=(_decoder_widths(size),),
+            double=True,
+        )
+    )
+    with torch.no_grad():
+        network.attention.key.weight.copy_(torch.eye(count))
+        network.attention.query.weight.copy_(scores)
+    _write_decoder(network, size, ratios, smallest, seed, open_prob)
+    return network.eval()
+
+
+def uniform_attention_transformer(
+    types: int, depth: int, seed: int = 0, open_prob: float = 0.5
+) -> DyckTransformer:
+    """A network of Corollary 2.2.1: tokens in, both layers attend uniformly, exact at any length, in float64.
+
+    `seed` names the directions of unmatched brackets. Raises `InputError` for sizes below 1.
+    """
+    size = _checked(types, depth)
+    count, width = state_count(*size), 2 * size.types + 1
+    network = DyckTransformer(
+        DyckTransformerConfig(
+            types=types,
+            depth=depth,
+            embedding="tokens",
+            width=width,
+            key_width=1,
+            residual=True,
+            mlps=((2 * (count - 1), count), _decoder_widths(size)),
+            double=True,
+        )
+    ).eval()
+    first = network.stack[0]
+    with torch.no_grad():
+        _set_gain(first, 1.0)
+        for layer in network.stack:
+            layer.attention.query.weight.zero_()
+            layer.attention.key.weight.zero_()
+        value = first.attention.value.weight
+        value.zero_()
+        value[0, 0:-1:2], value[0, 1:-1:2], value[1, -1] = 1.0, -1.0, 1.0
+        codes = first.norm(_counts(size, width)) + network.table
+    direction = _separating(codes, torch.eye(width, dtype=torch.float64), seed)
+    stage = Rectifiers()
+    marks, order = _marks(stage, coordinates(direction[None])[0], codes @ direction)
+    # Unit vector s where the code is that of state s: equation 2.55.
+    outputs = [Form()] * count
+    for mark, state in zip(marks, order, strict=True):
+        outputs[state] = mark
+    write(first.mlp, [stage], outputs)
+    smallest = smallest_projection(torch.zeros(count, count, dtype=torch.float64), *size)
+    ratios = torch.zeros(size.types, size.depth, dtype=torch.float64)
+    _write_decoder(network, size, ratios, smallest, seed, open_prob)
+    return network.eval()
+
+
+def smallest_projection(scores: Tensor, types: int, depth: int) -> float:
+    """M: the least part that an unmatched bracket has of the norm of the sum of all, over what can be unmatched.
+
+    `scores` (states, states) are those of keys for queries. For a query that closes at depth d + 1, one bracket is
+    unmatched at each depth 1 to d; a bracket's part is least where all others weigh most. 1 where none can be.
+    """
+    least = 1.0
+    opening = torch.tensor([[state_of(2 * t, d, depth) for t in range(types)] for d in range(1, depth + 1)])
+    for token in range(1, 2 * types, 2):
+        for d in range(1, depth):
+            query = state_of(token, d + 1, depth)
+            logs = scores[opening[:d], query]
+            logs = logs - logs.max()
+            low, high = logs.min(1).values.exp(), logs.max(1).values.exp()
+            others = high.square().sum() - high.square()
+            least = min(least, float((low / (low.square() + others).sqrt()).min()))
+    return least
+
+
+def _checked(types: int, depth: int) -> _Size:
+    return _Size(whole_number("types", types, 1), whole_number("depth", depth, 1))
+
+
+def _counts(size: _Size, width: int) -> Tensor:
+    """What the first layer of uniform attention sums in each state: the depth behind the token, and one start."""
+    counts = torch.zeros(state_count(*size), width, dtype=torch.float64)
+    counts[:, 1] = 1
+    for token, _, d in size.brackets:
+        counts[state_of(token, d, size.depth), 0] = d - token % 2
+    return counts
+
+
+def _separating(vectors: Tensor, within: Tensor, seed: int) -> Tensor:
+    """A unit vector (m,) of the span of the rows of `within` (r, m) that holds `vectors` (n, m) well apart."""
+    drawn = generator(seed, "dyck transformer", "directions")
+    tried = torch.empty(_DIRECTIONS, len(within), dtype=torch.float64).normal_(generator=drawn) @ within
+    tried /= tried.norm(dim=1, keepdim=True)
+    gaps = (vectors @ tried.T).sort(0).values.diff(dim=0).min(0).values
+    return tried[gaps.argmax()]
+
+
+def _marks(stage: Rectifiers, form: Form, values: Tensor) -> tuple[list[Form], list[int]]:
+    """Which of `values` the form has: one mark each, in increasing order, and which that is."""
+    ordered, order = values.sort()
+    return stage.steps(form, ordered.tolist()), order.tolist()
+
+
+def _decoder_widths(size: _Size) -> tuple[int, ...]:
+    pairs, states = size.types * size.depth, state_count(*size)
+    return (
+        2 * (states - 1) + 2 * pairs,
+        2 * pairs + 3,
+        2 * size.depth + 3,
+        2,
+        4 * size.types,
+        2 * size.types + 1,
+    )
+
+
+@torch.no_grad()
+def _write_decoder(
+    network: DyckTransformer, size: _Size, ratios: Tensor, smallest: float, seed: int, open_prob: float
+) -> None:
+    """Values in orthogonal directions, equations 2.63 and 2.64, and the network of six layers that reads them."""
+    open_prob = probability("open_prob", open_prob, zero=False, one=False)
+    types, depth = size
+    states, pairs = state_count(*size), types * depth
+    drawn = torch.empty(states, states - 1, dtype=torch.float64)
+    drawn.normal_(generator=generator(seed, "dyck transformer", "values"))
+    drawn[:, 0] = 1.0
+    basis = torch.linalg.qr(drawn, mode="complete").Q.T
+    directions, rest = basis[1 : pairs + 1], torch.cat((basis[:1], basis[pairs + 1 :]))
+    value = network.attention.value.weight
+    value.zero_()
+    for token, kind, d in size.brackets:
+        direction = directions[size.direction(kind, d)]
+        column = direction * -float(ratios[kind, d - 1].exp()) if token % 2 else direction
+        value[:, state_of(token, d, depth)] = column
+    separating = _separating(torch.eye(states, dtype=torch.float64), rest, seed)
+    # At depth 0 rounding alone is left, which LN_0 makes a unit vector of any direction: so little of it is added to
+    # the residual that the state is still told from that.
+    scale = float(separating.sort().values.diff().min()) / 4
+    _set_gain(network.stack[-1], scale)
+    smallest *= scale
+
+    hidden = [Rectifiers() for _ in range(5)]
+    # Layers 1 and 2: the state of the last bracket, and which brackets are unmatched, 0 or 1 of each.
+    at, order = _marks(hidden[0], coordinates(separating[None])[0], separating)
+    projected = [hidden[0].signed(form) for form in coordinates(directions)]
+    facts = [_facts(size, state) for state in order]
+    own = [look_up(at, [float(row[state]) for state in order]) for row in directions]
+    unmatched = [
+        hidden[1].ramp(here - known, smallest / 3, 2 * smallest / 3)
+        for here, known in zip(projected, own, strict=True)
+    ]
+    base, reads, behind = (hidden[1].relu(look_up(at, [float(fact[i]) for fact in facts])) for i in range(3))
+    # Layer 3, Lemma 2.2.17: of the types at all depths that at the depth behind the last bracket.
+    kinds = [
+        total([unmatched[size.direction(kind, d)] * (kind + 1.0) for kind in range(types)])
+        for d in range(1, depth + 1)
+    ]
+    most = types * (types + 1) / 2
+    units = [
+        (
+            hidden[2].relu(kind + (behind - d) * most),
+            hidden[2].relu(kind + (behind - (d + 1.0)) * most),
+        )
+        for d, kind in enumerate(kinds, 1)
+    ]
+    base, reads, behind = (hidden[2].relu(form) for form in (base, reads, behind))
+    innermost = total([first - second for first, second in units]) - (behind - 1.0) * most
+    # Layer 4: nothing is read behind an opening bracket, nor at depth 0, where the sum is rounding alone.
+    innermost = hidden[3].relu(innermost - (reads * -1.0 + 1.0) * most)
+    base = hidden[3].relu(base)
+    # Layers 5 and 6: the answer is looked up.
+    answers = hidden[4].steps(base + innermost, [float(i) for i in range(2 * types + 1)])
+    write(network.stack[-1].mlp, hidden, answers)
+    network.head.weight.copy_(_answers(types, open_prob).log().clamp_min(_LOG_ZERO).T)
+    network.head.bias.zero_()
+
+
+@torch.no_grad()
+def _set_gain(layer: DyckLayer, gain: float) -> None:
+    assert layer.norm.gain is not None
+    layer.norm.gain.fill_(gain)
+
+
+def _facts(size: _Size, state: int) -> tuple[int, int, int]:
+    """Of the last bracket's state: which answer it gives alone, whether the innermost type adds to it, and the depth.
+
+    Answers: 0 at depth 0, 1 to k where a bracket of that type is innermost, k + 1 to 2k where the depth is full too.
+    """
+    if state == state_count(*size) - 1:
+        return 0, 0, 1
+    token, kind, d = size.brackets[state]
+    if token % 2 == 0:
+        return kind + 1 + size.types * (d == size.depth), 0, d
+    return 0, int(d > 1), max(1, d - 1)
+
+
+def _answers(types: int, open_prob: float) -> Tensor:
+    """The next-bracket laws (2 k + 1, 2 k) in the order of `_facts`."""
+    laws = torch.zeros(2 * types + 1, 2 * types, dtype=torch.float64)
+    laws[0, ::2] = 1 / types
+    laws[1 : types + 1, ::2] = open_prob / types
+    for kind in range(types):
+        laws[1 + kind, 2 * kind + 1] = 1 - open_prob
+        laws[1 + types + kind, 2 * kind + 1] = 1.0
+    return laws

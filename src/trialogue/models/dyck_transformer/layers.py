@@ -1,0 +1,125 @@
+"""A layer of equation 2.42: causal attention without 1 / sqrt(d), the norm LN_C, a ReLU network."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Norm = Literal["attention", "sum"]
+
+
+class DyckAttention(nn.Module):
+    """One head: softmax of (W_K x)^T (W_Q y) over keys x, no scaling; `uniform` weighs all keys alike."""
+
+    def __init__(self, width: int, key_width: int, value_width: int, causal: bool, uniform: bool) -> None:
+        super().__init__()
+        self.query = nn.Linear(width, key_width, bias=False)
+        self.key = nn.Linear(width, key_width, bias=False)
+        self.value = nn.Linear(width, value_width, bias=False)
+        self.causal, self.uniform = causal, uniform
+
+    def forward(self, x: Tensor) -> Tensor:
+        """What each position (n, T, v) of the stream `x` (n, T, m) attends to."""
+        values = self.value(x)
+        if self.is_uniform:
+            if not self.causal:
+                mean: Tensor = values.mean(1, keepdim=True).expand_as(values)
+                return mean
+            counts = torch.arange(1, x.shape[1] + 1, dtype=x.dtype, device=x.device)
+            return values.cumsum(1) / counts[:, None]
+        return F.scaled_dot_product_attention(
+            self.query(x), self.key(x), values, is_causal=self.causal, scale=1.0
+        )
+
+    def at(self, x: Tensor, places: Tensor) -> Tensor:
+        """What the positions `places` (n,) alone attend to (n, v): all before them and themselves."""
+        n, length, _ = x.shape
+        query = self.query(x[torch.arange(n, device=x.device), places])
+        scores = torch.einsum("nr,nir->ni", query, self.key(x))
+        if self.uniform:
+            scores = torch.zeros_like(scores)
+        beyond = torch.arange(length, device=x.device) > places[:, None]
+        weights = scores.masked_fill(beyond, -torch.inf).softmax(1)
+        return torch.einsum("ni,niv->nv", weights, self.value(x))
+
+    def weights(self, x: Tensor) -> Tensor:
+        """The attention (n, T, T): row i holds the weights of keys for the query at position i."""
+        scores = self.query(x) @ self.key(x).mT
+        if self.uniform:
+            scores = torch.zeros_like(scores)
+        if self.causal:
+            scores = scores.masked_fill(torch.ones_like(scores[0], dtype=torch.bool).triu(1), -torch.inf)
+        return scores.softmax(-1)
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all keys weigh alike: by choice, or, outside of training, where queries or keys are all zero."""
+        if self.uniform:
+            return True
+        return not self.training and not (bool(self.query.weight.any()) and bool(self.key.weight.any()))
+
+
+class FlooredNorm(nn.Module):
+    """LN_C of a vector: less its mean, over the larger of its length and `floor`; 0 of what has no length (LN_0).
+
+    With `gain`, times a learned gain that starts at sqrt(width), plus a bias: then it starts as the usual LayerNorm.
+    """
+
+    def __init__(self, width: int, floor: float, gain: bool) -> None:
+        super().__init__()
+        self.floor = floor
+        self.gain = nn.Parameter(torch.full((width,), width**0.5)) if gain else None
+        self.bias = nn.Parameter(torch.zeros(width)) if gain else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The norm (..., width) of `x` (..., width)."""
+        centred = x - x.mean(-1, keepdim=True)
+        tiny = torch.finfo(x.dtype).tiny
+        normed = centred / centred.norm(dim=-1, keepdim=True).clamp_min(max(self.floor, tiny))
+        return normed if self.gain is None else normed * self.gain + self.bias
+
+
+class DyckLayer(nn.Module):
+    """Attention, norm and network: g(LN(a) + x), (2.42), or with `norm` "sum" that of GPT on s = a + x, (2.85).
+
+    The latter is s + g(LN(s)), and LN(s) where there is no g; without a residual x is left out of either.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        key_width: int,
+        value_width: int,
+        mlp: Sequence[int],
+        *,
+        residual: bool,
+        norm: Norm,
+        floor: float,
+        gain: bool,
+        causal: bool,
+        uniform: bool,
+    ) -> None:
+        super().__init__()
+        self.attention = DyckAttention(width, key_width, value_width, causal, uniform)
+        self.norm = FlooredNorm(value_width, floor, gain)
+        self.residual, self.norm_of_sum = residual, norm == "sum"
+        linears = [nn.Linear(*sizes) for sizes in itertools.pairwise((value_width, *mlp))]
+        separated = [part for linear in linears for part in (nn.ReLU(), linear)]
+        self.mlp = nn.Sequential(*separated[1:])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The stream (n, T, m) to the next (n, T, m')."""
+        return self.behind(self.attention(x), x)
+
+    def behind(self, attended: Tensor, x: Tensor) -> Tensor:
+        """What the layer makes of what `x` (..., m) has attended to."""
+        if not self.norm_of_sum:
+            normed = self.norm(attended)
+            out: Tensor = self.mlp(normed + x if self.residual else normed)
+            return out
+        total = attended + x if self.residual else attended
+        out = self.mlp(self.norm(total))
+        return out + total if len(self.mlp) else out

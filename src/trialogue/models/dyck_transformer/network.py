@@ -1,0 +1,241 @@
+"""The transformer of the thesis on Dyck languages: equations 2.42 to 2.46 and (2.85), itself a prefix oracle."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from trialogue.arrays import whole_tensor
+from trialogue.errors import (
+    InputError,
+    non_negative_number,
+    one_of,
+    positive_number,
+    truth_value,
+    whole_number,
+)
+from trialogue.models.dyck_transformer.embeddings import Embedding, embedding_table, states
+from trialogue.models.dyck_transformer.layers import DyckAttention, DyckLayer, Norm
+from trialogue.models.networks import register_network
+from trialogue.oracles import PrefixOracle
+from trialogue.randomness import generator
+
+_NAME = "dyck-transformer"
+_NUMBERS_AT_ONCE = 2**23
+POSITION_SCALE = 6000
+"""Linear positions are i over this."""
+
+Positions = Literal["none", "linear"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DyckTransformerConfig:
+    """Shape of a `DyckTransformer`. Raises `InputError` where a field is out of range.
+
+    `types` k and `depth` D bound the language. `embedding` is (2.55) "pairs", (2.56) "sums", (2.57) "angles", which
+    make the first layer of the thesis minimal, or that of "tokens" alone. `mlps` has an entry for each layer of
+    attention: the widths of its ReLU network's layers behind the input, the output's last, none for no network.
+    `width` is that of values, and of "tokens"; with a residual, values are as wide as what they are added to.
+    `norm`, `norm_floor` (C of LN_C) and `learned_gain` are those of `DyckLayer`. "linear" `positions` append i / 6000
+    to the embedding, or put it into the last coordinate of "tokens". `uniform` attention weighs all positions alike.
+    `ends` adds a token that ends a word. Weights are of float64 if `double`; matrices are drawn with a standard
+    deviation of `initial_scale`.
+    """
+
+    types: int = 2
+    depth: int = 4
+    embedding: Embedding = "pairs"
+    mlps: tuple[tuple[int, ...], ...] = ((),)
+    width: int = 50
+    key_width: int = 50
+    residual: bool = False
+    norm: Norm = "attention"
+    norm_floor: float = 0.0
+    learned_gain: bool = True
+    positions: Positions = "none"
+    causal: bool = True
+    uniform: bool = False
+    ends: bool = False
+    double: bool = False
+    initial_scale: float = 0.02
+
+    def __post_init__(self) -> None:
+        for field in ("types", "depth", "width", "key_width"):
+            object.__setattr__(self, field, whole_number(field, getattr(self, field), 1))
+        for field in ("residual", "learned_gain", "causal", "uniform", "ends", "double"):
+            truth_value(field, getattr(self, field))
+        one_of("embedding", self.embedding, get_args(Embedding))
+        one_of("norm", self.norm, get_args(Norm))
+        one_of("positions", self.positions, get_args(Positions))
+        non_negative_number("norm_floor", self.norm_floor)
+        positive_number("initial_scale", self.initial_scale)
+        if not self.mlps:
+            raise InputError("mlps", self.mlps, "give one for each layer of attention, () for none")
+        for mlp in self.mlps:
+            for size in mlp:
+                whole_number("mlps", size, 1)
+        least = 2 * self.types + 1 + (self.positions == "linear")
+        if self.embedding == "tokens" and self.width < least:
+            raise InputError("width", self.width, f"tokens take {least} coordinates: use at least as many")
+
+    @property
+    def vocab_size(self) -> int:
+        """Tokens that are answered for: brackets, and the end where there is one."""
+        return 2 * self.types + self.ends
+
+
+@register_network(_NAME, DyckTransformerConfig)
+class DyckTransformer(nn.Module, PrefixOracle):
+    """The network of `config` with initial weights from the stream of `seed`; itself a prefix oracle.
+
+    Token 2t opens a bracket of type t, 2t + 1 closes it; the starting token is internal. The embedding is fixed.
+    """
+
+    table: Tensor
+
+    def __init__(self, config: DyckTransformerConfig, seed: int = 0) -> None:
+        if not isinstance(config, DyckTransformerConfig):
+            raise InputError("config", config, "give a DyckTransformerConfig")
+        super().__init__()
+        self.config, self.vocab_size = config, config.vocab_size
+        self.eos = 2 * config.types if config.ends else None
+        table = embedding_table(config.embedding, config.types, config.depth, config.width)
+        width = table.shape[1]
+        if config.positions == "linear" and config.embedding != "tokens":
+            width += 1
+        layers = []
+        # Weights that torch would draw by itself would come from the global generator.
+        with torch.device("meta"):
+            for mlp in config.mlps:
+                value_width = width if config.residual else config.width
+                if config.norm == "sum" and mlp and mlp[-1] != value_width:
+                    mend = f"what is added to a stream of {value_width} must be as wide as it"
+                    raise InputError("mlps", config.mlps, mend)
+                layers.append(
+                    DyckLayer(
+                        width,
+                        config.key_width,
+                        value_width,
+                        mlp,
+                        residual=config.residual,
+                        norm=config.norm,
+                        floor=config.norm_floor,
+                        gain=config.learned_gain,
+                        causal=config.causal,
+                        uniform=config.uniform,
+                    )
+                )
+                width = mlp[-1] if mlp else value_width
+            self.layers = nn.ModuleList(layers)
+            self.head = nn.Linear(width, config.vocab_size)
+        self.to_empty(device=torch.get_default_device())
+        if config.double:
+            self.double()
+        dtype = torch.float64 if config.double else torch.float32
+        self.register_buffer("table", table.to(dtype), persistent=False)
+        self._initialise(seed)
+
+    @torch.no_grad()
+    def _initialise(self, seed: int) -> None:
+        for name, parameter in self.named_parameters():
+            if parameter.ndim == 1:
+                parameter.fill_(len(parameter) ** 0.5 if name.endswith("gain") else 0.0)
+                continue
+            drawn = torch.empty(parameter.shape, dtype=torch.float64)
+            drawn.normal_(std=self.config.initial_scale, generator=generator(seed, _NAME, name))
+            parameter.copy_(drawn)
+
+    @property
+    def attention(self) -> DyckAttention:
+        """The attention of the last layer: of the second, where the first is the minimal one."""
+        return self.stack[-1].attention
+
+    @property
+    def stack(self) -> list[DyckLayer]:
+        """The layers, in order."""
+        return [layer for layer in self.layers if isinstance(layer, DyckLayer)]
+
+    def embed(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """The stream (n, width + 1, m) of the starting token and `tokens` (n, width): what the first attention reads.
+
+        Raises `InputError` for what is no bracket of the network, and, unless the embedding is of tokens alone, for
+        prefixes that go deeper than D or below 0.
+        """
+        if tokens.ndim != 2:
+            raise InputError("tokens", tuple(tokens.shape), "give integers of the shape (rows, width)")
+        n, width = tokens.shape
+        lengths = torch.full((n,), width, device=tokens.device) if lengths is None else lengths
+        shape = self.config
+        if shape.embedding == "tokens":
+            counted = torch.arange(width, device=tokens.device) < lengths[:, None]
+            wrong = tokens[counted & ((tokens < 0) | (tokens >= 2 * shape.types))]
+            if len(wrong):
+                raise InputError(
+                    "tokens", int(wrong[0]), f"the network has brackets 0 to {2 * shape.types - 1}"
+                )
+            rows = tokens.where(counted, 2 * shape.types) * shape.depth
+            rows = torch.cat((rows.new_full((n, 1), 2 * shape.types * shape.depth), rows), 1)
+        else:
+            rows = states(tokens, lengths, shape.types, shape.depth)
+        x = self.table[rows]
+        if shape.positions == "linear":
+            place = torch.arange(width + 1, device=tokens.device) / POSITION_SCALE
+            place = place.to(x.dtype).expand(n, -1)[..., None]
+            x = torch.cat((x[..., :-1] if shape.embedding == "tokens" else x, place), -1)
+        return x
+
+    def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Logits (n, width + 1, vocab) behind the starting token and behind each of `tokens` (n, width).
+
+        Tokens beyond `lengths` (n,) are padding, and what is said behind them means nothing.
+        """
+        x = self.embed(tokens, lengths)
+        for layer in self.layers:
+            x = layer(x)
+        logits: Tensor = self.head(x)
+        return logits
+
+    def attention_weights(self, tokens: Tensor) -> list[Tensor]:
+        """The attention (n, T, T) of each layer on `tokens` (n, width), T = width + 1: row i is that of query i."""
+        x, found = self.embed(tokens), []
+        for layer in self.stack:
+            found.append(layer.attention.weights(x))
+            x = layer(x)
+        return found
+
+    def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """Log-probabilities (n, vocab) of the token after the first `lengths` (n,) of `tokens` (n, capacity).
+
+        Without gradients, some rows at a time. Raises `InputError` as `embed` does, for lengths that are none, and
+        where attention looks ahead.
+        """
+        tokens = whole_tensor("tokens", tokens, "give integers of the shape (rows, width)")
+        n, width = (*tokens.shape, 0, 0)[:2]
+        mend = f"must be {n} whole numbers in 0..{width}"
+        lengths = whole_tensor("lengths", lengths, mend)
+        if lengths.shape != (n,) or (n and not 0 <= int(lengths.min()) <= int(lengths.max()) <= width):
+            raise InputError("lengths", lengths.tolist(), mend)
+        if not self.config.causal:
+            raise InputError("causal", False, "a network that looks ahead has no next-token law")
+        with torch.no_grad():
+            answers = [self._answers(tokens[rows], lengths[rows]) for rows in self._parts(lengths)]
+        return torch.cat(answers) if answers else torch.empty(0, self.vocab_size, dtype=self.table.dtype)
+
+    def _answers(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        tokens = tokens[:, : int(lengths.max())].to(self.table.device)
+        lengths = lengths.to(self.table.device)
+        x = self.embed(tokens, lengths)
+        *below, last = self.stack
+        for layer in below:
+            x = layer(x)
+        own = x[torch.arange(len(x), device=x.device), lengths]
+        scores: Tensor = self.head(last.behind(last.attention.at(x, lengths), own))
+        return scores.log_softmax(-1).to(tokens.device)
+
+    def _parts(self, lengths: Tensor) -> Iterator[Tensor]:
+        """Rows in parts of similar work that keep streams near the processor."""
+        widest = max(self.table.shape[1], *(max((*mlp, 1)) for mlp in self.config.mlps[:-1]), 1)
+        step = max(1, _NUMBERS_AT_ONCE // (widest * (int(lengths.max()) + 1))) if len(lengths) else 1
+        yield from torch.arange(len(lengths)).split(step)

@@ -1,0 +1,88 @@
+"""ReLU networks written as formulas: affine forms of the units of a layer, and the units that compute them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Form:
+    """An affine form of the units of one layer: the sum of `terms`, weights by unit, and a constant."""
+
+    terms: Mapping[int, float] = field(default_factory=dict)
+    constant: float = 0.0
+
+    def __add__(self, other: Form | float) -> Form:
+        if not isinstance(other, Form):
+            return Form(self.terms, self.constant + other)
+        terms = dict(self.terms)
+        for unit, weight in other.terms.items():
+            terms[unit] = terms.get(unit, 0.0) + weight
+        return Form(terms, self.constant + other.constant)
+
+    def __sub__(self, other: Form | float) -> Form:
+        return self + (other * -1.0 if isinstance(other, Form) else -other)
+
+    def __mul__(self, factor: float) -> Form:
+        return Form({unit: factor * weight for unit, weight in self.terms.items()}, factor * self.constant)
+
+
+def total(forms: Sequence[Form]) -> Form:
+    """The sum of `forms`."""
+    return sum(forms, Form())
+
+
+class Rectifiers:
+    """The units of one hidden layer, each the ReLU of a form of the layer before."""
+
+    def __init__(self) -> None:
+        self.forms: list[Form] = []
+
+    def relu(self, form: Form) -> Form:
+        """ReLU(form), as a form of this layer."""
+        self.forms.append(form)
+        return Form({len(self.forms) - 1: 1.0})
+
+    def signed(self, form: Form) -> Form:
+        """The form itself, of any sign."""
+        return self.relu(form) - self.relu(form * -1.0)
+
+    def ramp(self, form: Form, low: float, high: float) -> Form:
+        """0 below `low`, 1 above `high`, and linear between."""
+        slope = 1 / (high - low)
+        return self.relu((form - low) * slope) - self.relu((form - high) * slope)
+
+    def steps(self, form: Form, points: Sequence[float]) -> list[Form]:
+        """Which of the increasing `points` the form is at: one at it and zero at the others, flat around each."""
+        ramps = [
+            self.ramp(form, (2 * low + high) / 3, (low + 2 * high) / 3) for low, high in pairwise(points)
+        ]
+        reached = [Form(constant=1.0), *ramps, Form()]
+        return [here - above for here, above in pairwise(reached)]
+
+
+def look_up(at: Sequence[Form], values: Sequence[float]) -> Form:
+    """The value that belongs to the point that `at` marks, as `Rectifiers.steps` gives it."""
+    return total([mark * value for mark, value in zip(at, values, strict=True) if value])
+
+
+def coordinates(directions: Tensor) -> list[Form]:
+    """The scalar products of the inputs of a network with `directions` (n, m), as forms."""
+    return [Form({i: value for i, value in enumerate(row) if value}) for row in directions.double().tolist()]
+
+
+@torch.no_grad()
+def write(mlp: nn.Sequential, stages: Sequence[Rectifiers], outputs: Sequence[Form]) -> None:
+    """Make `mlp`, linear maps with ReLU between, the network of the hidden layers `stages` and the last `outputs`."""
+    linears = [part for part in mlp if isinstance(part, nn.Linear)]
+    for linear, forms in zip(linears, (*(stage.forms for stage in stages), outputs), strict=True):
+        linear.weight.zero_()
+        for row, form in enumerate(forms):
+            linear.bias[row] = form.constant
+            for unit, weight in form.terms.items():
+                linear.weight[row, unit] = weight

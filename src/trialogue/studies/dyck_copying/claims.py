@@ -1,0 +1,70 @@
+"""Claims of the study: Proposition 2.2.1 as Figures 2.19 to 2.21 show it, and a control."""
+
+from trialogue.ledger import NOT_PRINTED, Claim
+from trialogue.studies.dyck_copying.quantities import copied, layer, lost, sharpest
+
+_FOUR, _ONE, _FORCED = "4 layers", "1 layer", "1 layer, no residual"
+
+PUBLISHED = (
+    Claim(
+        "four-layers-copy",
+        "Networks of four layers copy more than 96 % of the brackets.",
+        copied(_FOUR) > 0.96,
+        "Figures 2.19 and 2.21",
+        "> 96 %",
+    ),
+    Claim(
+        "one-layer-copies",
+        "Networks of one layer copy more than 90 %.",
+        copied(_ONE) > 0.9,
+        "Figure 2.20",
+        "> 90 %",
+    ),
+    Claim(
+        "attention-of-four-layers-says-nothing",
+        "With uniform attention in place of their own, networks of four layers still copy more than 98 %.",
+        copied(_FOUR, "uniform") > 0.98,
+        "Figure 2.19",
+        "none of them are informative",
+        grade=True,
+    ),
+    Claim(
+        "attention-of-one-layer-says-nothing",
+        "So do networks of one layer.",
+        copied(_ONE, "uniform") > 0.98,
+        "Figure 2.20",
+        "not informative",
+        grade=True,
+    ),
+)
+
+OURS = (
+    Claim(
+        "some-layer-seems-to-say-something",
+        "In networks of four layers some layer is further from uniform attention than half of what two random "
+        "patterns are apart.",
+        sharpest(_FOUR) > 0.5,
+        "Figure 2.19",
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "without-a-residual-attention-copies",
+        "Without a residual, uniform attention costs more than half of the accuracy of one layer.",
+        lost(_FORCED) > 0.5,
+        "Section 2.2.4.1",
+        NOT_PRINTED,
+        "ours",
+    ),
+)
+
+CLAIMS = (*PUBLISHED, *OURS)
+
+NUMBERS = {
+    "four layers, copied": copied(_FOUR),
+    "four layers, uniform attention": copied(_FOUR, "uniform"),
+    "one layer, uniform attention": copied(_ONE, "uniform"),
+    "no residual, uniform attention": copied(_FORCED, "uniform"),
+    "four layers, furthest from uniform": sharpest(_FOUR),
+    "four layers, last layer on closing": layer(_FOUR, "on_closing", 4),
+}

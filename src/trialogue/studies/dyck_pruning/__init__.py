@@ -1,0 +1,25 @@
+"""How wide must a random network be, so that pruning alone makes it any given one?
+
+Section 2.2.4 of the thesis at small size: which subsets of products of random weights add up to the weights that are
+wanted (the lemmas behind Theorem 2.2.3), for numbers, matrices, scores of attention and two ReLU layers; and two
+targets whose pruned networks share a weight matrix (Corollary 2.2.3).
+
+Deviations: parts of a transformer in place of whole ones; the best subset for each weight, by meeting in the middle.
+"""
+
+from trialogue.ledger import Study
+from trialogue.studies.dyck_pruning.claims import CLAIMS, NUMBERS
+from trialogue.studies.dyck_pruning.config import PRESETS
+from trialogue.studies.dyck_pruning.measure import parts
+from trialogue.studies.dyck_pruning.pages import FIGURES, TABLES
+
+STUDY = Study(
+    module=__name__,
+    source="Thesis section 2.2.4: Theorem 2.2.3, Corollary 2.2.3, Lemmas 2.2.2, 2.2.5 to 2.2.7",
+    presets=PRESETS,
+    parts=parts,
+    claims=CLAIMS,
+    tables=TABLES,
+    figures=FIGURES,
+    numbers=NUMBERS,
+)

@@ -1,0 +1,104 @@
+"""Claims of the study: Theorem 2.2.3, Corollary 2.2.3 and their lemmas at small size."""
+
+from trialogue.ledger import NOT_PRINTED, Claim
+from trialogue.ledger.claims.extremes import largest
+from trialogue.studies.dyck_pruning.quantities import (
+    both_within,
+    different_first,
+    falls,
+    matrices_fall,
+    matrix_error,
+    number_error,
+    numbers_fall,
+    straightness,
+)
+
+_LEMMA = "Lemma 2.2.2"
+_THEOREM = "Theorem 2.2.3"
+
+PUBLISHED = (
+    Claim(
+        "error-falls-with-width",
+        "The error of networks pruned to 4 x 4 matrices falls with the units for each weight (decades a unit).",
+        matrices_fall(4) < 0,
+        f"{_LEMMA}, {_THEOREM}",
+        "width O(log(1 / eps))",
+    ),
+    Claim(
+        "error-falls-exponentially",
+        "Logarithms of errors are on a line (R^2, 4 x 4 matrices).",
+        straightness(4) > 0.9,
+        f"{_LEMMA}, {_THEOREM}",
+        "width O(log(1 / eps))",
+        grade=True,
+    ),
+    Claim(
+        "scores-are-pruned-too",
+        "So does that of keys and queries pruned to scores (decades a product).",
+        falls("scores") < 0,
+        "Lemma 2.2.7",
+        "width O(m log(1 / eps))",
+    ),
+    Claim(
+        "four-layers-are-pruned-to-two",
+        "And that of four layers pruned to two (decades a unit).",
+        falls("layers") < 0,
+        "Lemma 2.2.6",
+        "width O(log(1 / eps))",
+    ),
+    Claim(
+        "two-targets-share-a-matrix",
+        "With 20 units a weight, networks pruned to two 2 x 2 targets, whose first matrices are the same after "
+        "pruning, are within 0.1 of either in more than half of the draws.",
+        both_within(2, 20, 0.1) > 0.5,
+        "Corollary 2.2.3",
+        "for any eps, with probability 1 - delta",
+        grade=True,
+    ),
+)
+
+OURS = (
+    Claim(
+        "errors-are-bounded",
+        "On no input tried is a pruned matrix further off than its error times the input's length, but for rounding "
+        "(difference, inputs of length 1).",
+        largest("matrix", "measured - error") < 1e-12,
+        _LEMMA,
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "compositions-are-bounded",
+        "Nor are two layers, by Lemma 2.2.5 as corrected.",
+        largest("layers", "measured / error") < 1 + 1e-9,
+        "Lemma 2.2.5",
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "first-matrices-agree",
+        "Networks pruned to two targets have the same first matrix (draws and sizes in which they do not).",
+        different_first() < 0.5,
+        "Corollary 2.2.3",
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "a-product-gains-a-quarter-decade",
+        "Each product more that a number may be made of gains more than a quarter of a decade.",
+        numbers_fall() < -0.25,
+        _LEMMA,
+        NOT_PRINTED,
+        "ours",
+    ),
+)
+
+CLAIMS = (*PUBLISHED, *OURS)
+
+NUMBERS = {
+    "number, 8 products": number_error(8),
+    "number, 24 products": number_error(24),
+    "matrix, 5 units": matrix_error(4, 5),
+    "matrix, 20 units": matrix_error(4, 20),
+    "decades a product": numbers_fall(),
+}

@@ -1,0 +1,33 @@
+"""Settings of the study: draws of random networks and targets, and sizes."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Interval
+
+from trialogue.ledger.settings import Count, Increasing, Seeds, Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Settings):
+    """Settings of one run; the defaults are those of the preset `default`."""
+
+    seeds: Seeds = tuple(range(301, 331))
+    """Random networks and targets are drawn by seed."""
+    counts: Increasing[Annotated[int, Interval(ge=4, le=30)]] = (8, 12, 16, 20, 24)
+    """Products of two weights that a subset of is to be one weight."""
+    targets: Count = 5
+    """Numbers for each count; what is reported is the worst."""
+    sizes: Increasing[Count] = (1, 2, 4)
+    """Rows and columns of the matrices that networks are pruned to."""
+    units: Increasing[Annotated[int, Interval(ge=4, le=20)]] = (5, 10, 15, 20)
+    """Hidden units for each input and side of zero, on average."""
+    inputs: Count = 200
+
+
+PRESETS = {
+    "smoke": Config(seeds=(0, 1), counts=(4, 8), units=(4, 6), sizes=(1, 2)),
+    "pilot": Config(seeds=tuple(range(3200, 3206))),
+    "default": Config(),
+    "paper": Config(seeds=tuple(range(301, 401)), sizes=(1, 2, 4, 8)),
+}

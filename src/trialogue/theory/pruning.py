@@ -1,0 +1,174 @@
+"""Pruning random networks towards a target: a subset of products of weights adds up to each weight that is wanted.
+
+Section 2.2.4 of the thesis, at sizes where the best subset can be found. Pruning sets weights to zero and changes none.
+Integer programs stop at tolerances of 1e-6 and more, so that the best subset is found by meeting in the middle.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError, positive_number, whole_number
+from trialogue.randomness import generator
+
+MOST_NUMBERS = 36
+"""Subsets of more numbers than this are too many: 2^18 sums are sorted for each half."""
+
+
+def closest_subset(numbers: Tensor, target: float) -> tuple[Tensor, float]:
+    """Which (n,) bool of `numbers` (n,) add up as nearly as any subset to `target`, and how far off that is.
+
+    Raises `InputError` for more than 36 numbers.
+    """
+    count = len(numbers)
+    if count > MOST_NUMBERS:
+        raise InputError("numbers", count, f"give at most {MOST_NUMBERS}: all subsets are compared")
+    numbers = numbers.double()
+    halves = numbers[: count // 2], numbers[count // 2 :]
+    left, right = (_sums(half) for half in halves)
+    ordered, order = right.sort()
+    above = torch.searchsorted(ordered, target - left).clamp_max(len(ordered) - 1)
+    below = (above - 1).clamp_min(0)
+    either = torch.stack((ordered[above], ordered[below])) + left - target
+    best = int(either.abs().argmin())
+    side, first = divmod(best, len(left))
+    second = int(order[(above, below)[side][first]])
+    bits = [first >> i & 1 for i in range(len(halves[0]))] + [second >> i & 1 for i in range(len(halves[1]))]
+    chosen = torch.tensor(bits, dtype=torch.bool)
+    return chosen, float((numbers[chosen].sum() - target).abs())
+
+
+def _sums(numbers: Tensor) -> Tensor:
+    """The sums of all subsets (2^n,): bit i of the index says whether number i is in it."""
+    sums = numbers.new_zeros(1)
+    for number in numbers:
+        sums = torch.cat((sums, sums + number))
+    return sums
+
+
+class PrunedLinear(NamedTuple):
+    """A random ReLU network of two layers, pruned: x -> second @ relu(first @ x), without biases.
+
+    `first` (h, m) and `second` (m', h) are zero where pruned. |f(x) - W x| is at most `error` |x|.
+    """
+
+    first: Tensor
+    second: Tensor
+    error: float
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """What it answers (n, m') for `x` (n, m)."""
+        return (x.double() @ self.first.T).relu() @ self.second.T
+
+
+class PrunedScores(NamedTuple):
+    """Random keys and queries (r, m), pruned: |key.T @ query - W| is at most `error` in Frobenius norm."""
+
+    key: Tensor
+    query: Tensor
+    error: float
+
+
+def uniform_weights(rows: int, columns: int, seed: int, name: str) -> Tensor:
+    """Weights (rows, columns) float64 of a random network, uniform on (-1, 1)."""
+    drawn = torch.empty(rows, columns, dtype=torch.float64)
+    return drawn.uniform_(-1, 1, generator=generator(seed, "pruning", name))
+
+
+def prune_linear(
+    target: Tensor, width: int, seed: int = 0, eps: float = math.inf, name: str = ""
+) -> PrunedLinear:
+    """Prune a random network of `width` hidden units to x -> W x, for `target` W (m', m): Lemma 2.2.2.
+
+    Hidden unit h keeps the weight of input h mod m alone. For x_j > 0 those with a positive weight are open, for
+    x_j < 0 the others; each output keeps of either the subset that is nearest to its weight. Raises `InputError` for
+    weights beyond 1, and where it is not within `eps`, with how wide it would have to be.
+    """
+    target = _matrix(target)
+    width = whole_number("width", width, 2 * target.shape[1])
+    inputs = target.shape[1]
+    first = uniform_weights(width, inputs, seed, f"{name}first")
+    second = uniform_weights(len(target), width, seed, f"{name}second")
+    unit = torch.arange(width)
+    first = first * (unit[:, None] % inputs == torch.arange(inputs))
+    kept = torch.zeros_like(second, dtype=torch.bool)
+    errors = torch.zeros(2, *target.shape, dtype=torch.float64)
+    for j in range(inputs):
+        own = first[:, j]
+        for half, units in enumerate(((own > 0).nonzero()[:, 0], (own < 0).nonzero()[:, 0])):
+            for i in range(len(target)):
+                chosen, missed = closest_subset(second[i, units] * own[units], float(target[i, j]))
+                kept[i, units[chosen]] = True
+                errors[half, i, j] = missed
+    error = float(errors.max(0).values.norm())
+    _require_within(eps, error, "width", width, 2 * inputs)
+    return PrunedLinear(first, second * kept, error)
+
+
+def prune_scores(target: Tensor, width: int, seed: int = 0, eps: float = math.inf) -> PrunedScores:
+    """Prune random keys and queries of `width` to scores x^T W y, for `target` W (m, m): Lemma 2.2.7.
+
+    Dimension r serves one entry (i, j) of W: it keeps key i and query j, or nothing. Raises `InputError` as
+    `prune_linear` does.
+    """
+    target = _matrix(target)
+    rows, columns = target.shape
+    width = whole_number("width", width, rows * columns)
+    key, query = (
+        uniform_weights(width, size, seed, name) for size, name in ((rows, "key"), (columns, "query"))
+    )
+    kept_key, kept_query = torch.zeros_like(key), torch.zeros_like(query)
+    errors = torch.zeros_like(target)
+    for place in range(rows * columns):
+        i, j = divmod(place, columns)
+        own = torch.arange(place, width, rows * columns)
+        chosen, errors[i, j] = closest_subset(key[own, i] * query[own, j], float(target[i, j]))
+        kept_key[own[chosen], i], kept_query[own[chosen], j] = key[own[chosen], i], query[own[chosen], j]
+    error = float(errors.norm())
+    _require_within(eps, error, "width", width, rows * columns)
+    return PrunedScores(kept_key, kept_query, error)
+
+
+class PrunedNetwork(NamedTuple):
+    """A random ReLU network of four layers, pruned to x -> W_2 relu(W_1 x): Lemma 2.2.6; |f(x) - g(x)| <= error |x|."""
+
+    inner: PrunedLinear
+    outer: PrunedLinear
+    error: float
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """What it answers (n, m'') for `x` (n, m)."""
+        return self.outer(self.inner(x).relu())
+
+
+def prune_network(first: Tensor, second: Tensor, widths: tuple[int, int], seed: int = 0) -> PrunedNetwork:
+    """Prune a random network of four layers to one of two, with weights `first` (m', m) and `second` (m'', m').
+
+    Its error is that of the composition, Lemma 2.2.5 as corrected: |W_1| eps_2 + |W_2| eps_1 + eps_1 eps_2.
+    """
+    inner = prune_linear(first, widths[0], seed, name="inner ")
+    outer = prune_linear(second, widths[1], seed, name="outer ")
+    norms = [float(torch.linalg.matrix_norm(_matrix(each), 2)) for each in (first, second)]
+    error = norms[0] * outer.error + norms[1] * inner.error + inner.error * outer.error
+    return PrunedNetwork(inner, outer, error)
+
+
+def _matrix(target: Tensor) -> Tensor:
+    if target.ndim != 2 or not target.numel():
+        raise InputError("target", tuple(target.shape), "give a matrix")
+    largest = float(target.abs().max())
+    if not largest <= 1:
+        raise InputError("target", largest, "weights must be of -1 to 1: products of random ones are")
+    return target.double()
+
+
+def _require_within(eps: float, error: float, field: str, width: int, units: int) -> None:
+    """Raise where the error is above `eps`; each further unit of a group halves it, on average."""
+    if eps != math.inf and error > positive_number("eps", eps):
+        wanted = width + units * math.ceil(math.log2(error / eps))
+        mend = (
+            f"the best pruning is {error:.2g} off, more than {eps:g}: it would have to be about {wanted} wide"
+        )
+        raise InputError(field, width, mend)

@@ -1,0 +1,132 @@
+"""Whole words of bounded depth against enumeration, the states of brackets, and the losses of long prefixes."""
+
+import functools
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from dyck_enumeration import String, words
+from torch import Tensor
+
+from trialogue.data import Dyck, DyckWords
+from trialogue.data.dyck.losses import irreducible_losses
+from trialogue.data.dyck.states import innermost_types, pair_depths
+from trialogue.errors import InputError
+from trialogue.oracles import padded
+from trialogue.testing import check_oracle
+
+LAWS = (
+    DyckWords(8),
+    DyckWords(6, (0.3, 0.7), 0.7, max_depth=2, end_prob=0.2),
+    DyckWords(6, (1.0,), 0.4, 3, 0.6),
+)
+
+
+@functools.cache
+def enumerated(law: DyckWords) -> dict[String, float]:
+    """Every word and its probability, by the grammar and the definition of the process, conditioned on its length."""
+    dyck = law.brackets
+    assert dyck.max_depth is not None
+    weights: dict[String, float] = {}
+    for size in range(2, law.longest + 1, 2):
+        for word in words(size, len(dyck.type_probs), dyck.max_depth):
+            depth, weight = 0, law.end_prob
+            for i, token in enumerate(word):
+                if depth == 0:
+                    weight *= 1 - law.end_prob if i else 1.0
+                elif depth < dyck.max_depth:
+                    weight *= 1 - dyck.open_prob if token & 1 else dyck.open_prob
+                weight *= 1.0 if token & 1 else dyck.type_probs[token >> 1]
+                depth += 1 - 2 * (token & 1)
+            weights[word] = weight
+    total = sum(weights.values())
+    return {word: weight / total for word, weight in weights.items()}
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_the_chain_of_next_token_laws_is_the_law_of_words(law: DyckWords) -> None:
+    exact = enumerated(law)
+    ends = [(*word, law.eos) for word in exact]
+    found = torch.zeros(len(ends), dtype=torch.float64)
+    tokens, lengths = padded(ends)
+    for i in range(tokens.shape[1]):
+        rows = (lengths > i).nonzero()[:, 0]
+        answers = law.next_log_probs(tokens[rows], torch.full((len(rows),), i))
+        found[rows] += answers.gather(1, tokens[rows, i : i + 1])[:, 0]
+    np.testing.assert_allclose(found.exp().numpy(), list(exact.values()), rtol=1e-12)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_words_are_drawn_by_their_law(law: DyckWords) -> None:
+    tokens, lengths = law.sample(20_000, seed=3)
+    assert law.is_member(tokens, lengths).all()
+    counts = Counter(tuple(row[:n]) for row, n in zip(tokens.tolist(), lengths.tolist(), strict=True))
+    exact = enumerated(law)
+    assert set(counts) <= set(exact)
+
+    def chi_square(probabilities: dict[String, float]) -> float:
+        expected = {word: 20_000 * p for word, p in probabilities.items() if 20_000 * p >= 5}
+        return sum((counts[word] - p) ** 2 / p for word, p in expected.items()) / len(expected)
+
+    assert chi_square(exact) < 1.5
+    twin = DyckWords(
+        law.longest, law.brackets.type_probs, law.brackets.open_prob, law.brackets.max_depth or 1, 0.4
+    )
+    assert chi_square(enumerated(twin)) > 1.5
+    again, _ = law.sample(100, seed=3)
+    assert torch.equal(again, tokens[:100])
+
+
+def test_words_keep_the_contract_of_oracles() -> None:
+    check_oracle(LAWS[2], capacity=6, steps=8, seeds=(0,))
+
+
+def test_what_is_no_prefix_of_a_word_says_nothing() -> None:
+    law = DyckWords(4, max_depth=2)
+    tokens, lengths = padded([(1,), (0, 0, 0), (0, 3), (0, 0, 2), (4,)])
+    assert law.next_log_probs(tokens, lengths).exp().eq(1 / 5).all()
+
+
+def test_states_of_brackets() -> None:
+    tokens = torch.tensor([[0, 2, 3, 4, 5, 1, 2]])
+    assert pair_depths(tokens).tolist() == [[1, 2, 2, 2, 2, 1, 1]]
+    assert innermost_types(tokens).tolist() == [[0, 1, 0, 2, 0, -1, 1]]
+
+
+@pytest.mark.parametrize(
+    "law",
+    [Dyck(7, (0.3, 0.7), 0.4, 2, complete=False), Dyck(8, (0.5, 0.5), 0.6), Dyck(8, (0.5, 0.5), 0.3, 2)],
+    ids=repr,
+)
+def test_irreducible_losses_are_those_of_enumerated_strings(law: Dyck) -> None:
+    strings = torch.cartesian_prod(*[torch.arange(law.vocab_size)] * law.length)
+    strings = strings[law.is_member(strings)]
+    chance = law.log_prob(strings).exp()
+
+    def expected(of: Dyck) -> tuple[float, float]:
+        entropy, squared = 0.0, 0.0
+        for i in range(law.length):
+            answers: Tensor = of.next_log_probs(strings, torch.full((len(strings),), i))
+            taken = torch.nn.functional.one_hot(strings[:, i], law.vocab_size)
+            entropy -= float(chance @ answers.gather(1, strings[:, i : i + 1])[:, 0])
+            squared += float(chance @ (answers.exp() - taken).square().sum(1))
+        return entropy / law.length, squared / law.length
+
+    assert irreducible_losses(law) == pytest.approx(expected(law), abs=1e-12)
+    another = Dyck(law.length, law.type_probs, law.open_prob + 0.1, law.max_depth, law.complete)
+    assert irreducible_losses(law) != pytest.approx(expected(another), abs=1e-3)
+
+
+def test_losses_at_thousands_of_positions() -> None:
+    found = irreducible_losses(Dyck(4000, (0.5, 0.5), 0.5, 4, complete=False))
+    assert found == pytest.approx((0.86606, 0.531), abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("field", "arguments"),
+    [("longest", (7,)), ("max_depth", (8, (0.5, 0.5), 0.5, 0)), ("end_prob", (8, (1.0,), 0.5, 3, 1))],
+)
+def test_bad_input(field: str, arguments: tuple) -> None:  # type: ignore[type-arg]
+    with pytest.raises(InputError, match=f"^{field}="):
+        DyckWords(*arguments)
