@@ -207,8 +207,7 @@ def whole_ladder() -> Rows:
     names = [name for name, rule in RULES.items() if rule.exact or rule.weighs] + ["first leaf, exact values"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measure, "RULES", {name: RULES[name] for name in names})
-        rows = rows_of(*(family.name for family in LADDER), seeds=(3,))
-    return rows
+        return rows_of(*(family.name for family in LADDER), seeds=(3,))
 
 
 @pytest.mark.parametrize("column", ["variation", "weighted"])

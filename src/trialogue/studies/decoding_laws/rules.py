@@ -89,4 +89,5 @@ RULES: dict[str, Rule] = {
     "greedy, mask": Rule(TokenwiseRejection("mask"), LIKELIEST, cut={"temperature": 0.0}),
 }
 """By name. Rejection finishes every draft. The first leaf with momentum 1 under verdicts is that of rejection that
-begins again at the first refusal: its first token is masked, and it asks at every node that it passes on the way back up."""
+begins again at the first refusal: its first token is masked, and it asks at every node that it passes on the way back
+up."""
