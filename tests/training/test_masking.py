@@ -18,6 +18,7 @@ from trialogue.errors import InputError
 from trialogue.models import MaskedTransformer, Transformer, TransformerConfig
 from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.models.masked import MaskReader
+from trialogue.models.topic_transformer import TopicTransformer
 from trialogue.randomness import generator
 from trialogue.training import TrainingConfig, masking, train
 from trialogue.training.masking import (
@@ -186,9 +187,10 @@ def test_all_that_masked_training_needs_is_in_the_package(
     assert all(f"`{name}" in str(training.__doc__) for name in laws)
     example = "\n".join(re.findall(r"^ {4}(.*)$", str(training.__doc__), re.MULTILINE))
     model = network()
-    names = {**vars(training), "Transformer": Transformer, "model": model, "sequences": SEQUENCES}
+    networks = {"Transformer": Transformer, "TopicTransformer": TopicTransformer}
+    names = {**vars(training), **networks, "model": model, "sequences": SEQUENCES}
     exec(example.replace("steps=500", "steps=2, log_every=2"), names)
-    assert example.count("\n") == 9
+    assert example.count("\n") == 10
     assert names["kept"].steps() == (1, 2)
     assert (tmp_path / "artifacts").is_dir()
     assert not torch.equal(model.state_dict()["head.weight"], network().state_dict()["head.weight"])
