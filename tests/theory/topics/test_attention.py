@@ -182,7 +182,7 @@ def test_a_landscape_takes_less_than_a_second() -> None:
         (lambda t: attention_loss(t, 1, 1, variant="exact"), "variant='exact': use one of printed"),
         (lambda t: attention_loss(TopicModel(3, 2, 3), 1, 1), "topics_per_document=3: with all 3 topics"),
         (lambda t: attention_loss(t, 1, 1, p_correct=0.7, p_random=0.7), "p_random=0.7: with p_correct"),
-        (lambda t: attention_bounds(TopicModel(9, 4, 2), BERT, "diagonal"), "words_per_topic=4: Assumption"),
+        (lambda t: attention_bounds(TopicModel(9, 4, 2), BERT, "diagonal"), "words_per_topic=4: lambda_4"),
         (lambda t: attention_bounds(t, BertMasking(p_random=0.0)), "p_random=0.0: without random"),
     ],
 )

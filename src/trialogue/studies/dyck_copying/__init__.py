@@ -15,7 +15,7 @@ from trialogue.studies.dyck_copying.pages import FIGURES, TABLES
 
 STUDY = Study(
     module=__name__,
-    source="Thesis section 2.2.4.1: Proposition 2.2.1, Figures 2.19 to 2.21",
+    source="Thesis section 2.2.4.1: Figures 2.19 to 2.21",
     presets=PRESETS,
     parts=parts,
     claims=CLAIMS,

@@ -1,4 +1,4 @@
-"""Claims of the study: Proposition 2.2.1 as Figures 2.19 to 2.21 show it, and a control."""
+"""Claims of the study: Figures 2.19 to 2.21, and a control."""
 
 from trialogue.ledger import NOT_PRINTED, Claim
 from trialogue.studies.dyck_copying.quantities import copied, layer, lost, sharpest

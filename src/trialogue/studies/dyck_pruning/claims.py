@@ -47,10 +47,10 @@ PUBLISHED = (
         "width O(log(1 / eps))",
     ),
     Claim(
-        "two-targets-share-a-matrix",
-        "With 20 units a weight, networks pruned to two 2 x 2 targets, whose first matrices are the same after "
-        "pruning, are within 0.1 of either in more than half of the draws.",
-        both_within(2, 20, 0.1) > 0.5,
+        "two-targets-share-a-larger-matrix",
+        "With 20 units a weight, networks pruned to two 4 x 4 targets, whose first matrices are the same after "
+        "pruning, are within 0.1 of either (largest error over draws).",
+        largest("matrix", "error", "other_error", where="size == 4 and units == 20") < 0.1,
         "Corollary 2.2.3",
         "for any eps, with probability 1 - delta",
         grade=True,
@@ -79,6 +79,15 @@ OURS = (
         "first-matrices-agree",
         "Networks pruned to two targets have the same first matrix (draws and sizes in which they do not).",
         different_first() < 0.5,
+        "Corollary 2.2.3",
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "two-targets-share-a-matrix",
+        "With 20 units a weight, networks pruned to two 2 x 2 targets, whose first matrices are the same after "
+        "pruning, are within 0.1 of either in more than half of the draws.",
+        both_within(2, 20, 0.1) > 0.5,
         "Corollary 2.2.3",
         NOT_PRINTED,
         "ours",

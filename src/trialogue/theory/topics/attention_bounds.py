@@ -5,7 +5,7 @@ The proofs of both theorems bound the loss on three ranges; what they leave is a
 """
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from trialogue.data import BertMasking, TopicModel
 from trialogue.errors import InputError, one_of
@@ -32,10 +32,12 @@ def attention_bounds(
 ) -> AttentionBounds:
     """The interval (lambda_1 (tau - 1), lambda_2 T) of Theorem 2.1.3 or (lambda_3 tau, lambda_4 T) of Theorem 2.1.5.
 
-    Its ends are as printed, whatever the `variant`; the optimum is that of the variant. Raises `InputError` where the
-    assumptions of the theorems fail: one word a topic, no random words, or v too small for lambda_4.
+    Its ends are as printed, whatever the `variant`; the optimum is that of the variant. Raises `InputError` where an
+    end is not there: without random words, and of diagonal values where v is too small for lambda_4 to be positive.
+    Whether the theorems' assumptions hold, which ask for more, is not looked at.
     """
-    one_of("values", values, ("block", "diagonal"))
+    one_of("values", values, get_args(Values))
+    one_of("variant", variant, get_args(Variant))
     c4 = constants(model, masking).c3
     topics, size, tau = model.topics, model.words_per_topic, model.topics_per_document
     assert tau is not None
@@ -57,7 +59,7 @@ def attention_bounds(
             masking.p_correct * (1 - 1 / size) + masking.p_random,
         )
     if math.sqrt(size - 1) - 1 - kept <= 0:
-        mend = f"Assumption 2.1.3 wants more than {(1 + kept) ** 2 + 1:.3g} words a topic"
+        mend = f"lambda_4 is positive with more than {(1 + kept) ** 2 + 1:.3g} words a topic: use as many"
         raise InputError("words_per_topic", size, mend)
     return AttentionBounds(
         (kept + random) * size / 100 * tau,
