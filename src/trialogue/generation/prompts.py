@@ -1,12 +1,13 @@
 """Prompts as a user gives them: texts and conversations, one by one or in a file with one JSON value per line."""
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from trialogue.errors import InputError, require_text
 
@@ -93,7 +94,7 @@ def _parsed(source: str, lines: Iterable[bytes]) -> list[Prompt]:
             continue
         where = f"{source}:{number}"
         try:
-            value = json.loads(line.decode("utf-8-sig"), parse_constant=_no_number)
+            value = json.loads(line.decode("utf-8-sig"), parse_constant=_no_number, parse_float=_finite)
         except UnicodeDecodeError:
             raise InputError("prompts", where, "the line is not UTF-8 text") from None
         except (ValueError, RecursionError) as error:
@@ -110,9 +111,15 @@ def _parsed(source: str, lines: Iterable[bytes]) -> list[Prompt]:
     return prompts
 
 
-def _no_number(constant: str) -> None:
+def _no_number(constant: str) -> NoReturn:
     """JSON has no NaN and no Infinity, and records that repeat them would be none."""
     raise ValueError(f"{constant} is no number of JSON")
+
+
+def _finite(number: str) -> float:
+    """JSON bounds no numbers, but what is too large for a double would be repeated as Infinity."""
+    value = float(number)
+    return value if math.isfinite(value) else _no_number(f"{number} (beyond the range of a double)")
 
 
 def _prompt(value: object, place: int, where: str) -> Prompt:
