@@ -133,12 +133,27 @@ def test_samples_can_be_indexed_and_show_themselves() -> None:
     assert len(lines) == 11
     assert lines[-1].strip() == "... and 2 more"
     assert f"{samples.log_weight[0]:+.2f}  {samples.texts()[0]!r}" in lines[0]
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match="there is no sample at 12: there are 12"):
         samples[12]
     with pytest.raises(InputError, match=r"index=\[99\]: use places from 0 to 11"):
         samples[[99]]
     with pytest.raises(InputError, match="parsed=None: its verifier does not know"):
         _ = generate(oracle, ["the"], max_new_tokens=2)[0].parsed
+
+
+def test_samples_keep_their_places_and_refuse_what_is_no_index() -> None:
+    samples = generate(COIN, **settings(num_samples=4))
+    assert [sample.index for sample in samples] == list(range(8))
+    assert (samples[3:][0].index, samples[3:][2:][-1].index, samples[torch.tensor(-1)].index) == (3, 7, 7)
+    assert [sample.index for sample in samples[::-1]] == [7, 6, 5, 4, 3, 2, 1, 0]
+    assert [sample.index for sample in samples[[-1, 2]]] == samples[[-1, 2]].index.tolist() == [7, 2]
+    assert samples[::-1].completions() == samples.completions()[::-1]
+    assert len(samples[8:]) == len(samples[[]]) == 0
+    with pytest.raises(IndexError, match="there is no sample at 5: there are 5"):
+        samples[3:][5]
+    for wrong in (True, None, 1.0, "a", [True], torch.zeros(2, 2, dtype=torch.int64), slice(0.5, None)):
+        with pytest.raises(InputError, match=r"index=.*: use places from 0 to 7, or one truth value for each"):
+            samples[wrong]
 
 
 WALKS = (

@@ -65,10 +65,9 @@ class SampleStream:
     def _drawn(self) -> Iterator[Sample]:
         shown: dict[int, tuple[int, ...]] = {}
         for places in self._run.steps():
-            finished = self._run.filed(places)
-            for sample, place in zip(finished, places.tolist(), strict=True):
-                shown.pop(place, None)
-                yield sample.at(place)
+            for sample in self._run.filed(places):
+                shown.pop(sample.index, None)
+                yield sample
             if self._partial:
                 yield from self._changed(shown)
 
