@@ -74,6 +74,32 @@ def test_a_run_goes_on_where_rules_are_the_same(say: Say) -> None:
     assert say(*first).code == 2
 
 
+def test_files_of_rules_lie_beside_the_prompts(
+    say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules, words = ["python:rules.py:short", "lark:words.lark"], 'start: "ab" | "abc"'
+    folder = Path("questions")
+    folder.mkdir()
+    write([{"prompt": "the cat", "rule": rules}])
+    Path("prompts.jsonl").rename(folder / "prompts.jsonl")
+    (folder / "rules.py").write_text("def short(text):\n    return len(text) < 3\n")
+    (folder / "words.lark").write_text(words)
+    # Of the same name in the working directory, and without the function.
+    Path("words.lark").write_text("start: /[a-z]/+")
+    asked = (*MASK, "--verifier", f"lark:{tmp_path / 'words.lark'}", "--out", str(tmp_path / "out.jsonl"))
+    told = say("--prompts", "questions/prompts.jsonl", *asked)
+    assert told.code == 0, told.err
+    lines = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert [(line["text"], line["rule"]) for line in lines if line["accepted"]] == [("ab", rules)] * 3
+    # The same files from elsewhere are the same run.
+    monkeypatch.chdir(folder)
+    told = say("--prompts", "prompts.jsonl", *asked)
+    assert told.code == 0, told.err
+    assert "3 of the samples were there already" in told.err
+    (tmp_path / "questions" / "words.lark").write_text('start: "ab"')
+    assert say("--prompts", "prompts.jsonl", *asked).code == 2
+
+
 def test_options_on_functions_count_those_of_prompts(say: Say) -> None:
     write([{"prompt": "the cat", "rule": "python:rules.py:has_dog"}])
     told = say("--prompts", "prompts.jsonl", "--verifier-whole", "--max-new-tokens", "2")

@@ -4,7 +4,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -24,8 +24,8 @@ class Prompt:
     """A text or a conversation to continue, and what its samples are filed under: an id of the user's own, or a place.
 
     Of a conversation `messages` holds what its line does and `text` what its last message says; `tools` are definitions
-    for the chat template. `rule` names verifiers of this prompt alone, `metadata` is handed on to its records, `where`
-    tells file and line for errors.
+    for the chat template. `rule` names verifiers of this prompt alone, whose files lie relative to `folder`, `metadata`
+    is handed on to its records, `where` tells file and line for errors.
     """
 
     id: int | str
@@ -35,6 +35,7 @@ class Prompt:
     rule: tuple[str, ...] = ()
     metadata: dict[str, Any] | None = None
     where: str = field(default="", compare=False)
+    folder: Path = field(default=Path(), compare=False)
 
     def given(self) -> dict[str, Any]:
         """What records repeat of the prompt."""
@@ -73,20 +74,21 @@ def read_prompts(source: str) -> list[Prompt]:
 
     A line is a plain JSON string, or an object with a text as "prompt" or a conversation as "messages". Optionally it
     has an "id" (a string or a whole number), a "rule" (a verifier as `--verifier` names it, an object of one such kind
-    and its content, or a list of these), "metadata" (an object) and, beside messages, "tools". Empty lines are skipped.
+    and its content, or a list of these; files that it names lie relative to the folder of `source`, or to the working
+    directory for standard input), "metadata" (an object) and, beside messages, "tools". Empty lines are skipped.
     Raises `InputError` naming file and line for one that is none of that, for a key of any other name, for an id that
     comes twice, and for a file that cannot be read or holds no prompt.
     """
     if source == "-":
-        return _parsed("stdin", sys.stdin.buffer)
+        return _parsed("stdin", sys.stdin.buffer, Path())
     try:
         with Path(source).open("rb") as file:
-            return _parsed(source, file)
+            return _parsed(source, file, Path(source).parent)
     except OSError as error:
         raise InputError("prompts", source, f"it cannot be read: {error.strerror or error}") from None
 
 
-def _parsed(source: str, lines: Iterable[bytes]) -> list[Prompt]:
+def _parsed(source: str, lines: Iterable[bytes], folder: Path) -> list[Prompt]:
     prompts: list[Prompt] = []
     seen: dict[int | str, int] = {}
     for number, line in enumerate(lines, 1):
@@ -99,7 +101,7 @@ def _parsed(source: str, lines: Iterable[bytes]) -> list[Prompt]:
             raise InputError("prompts", where, "the line is not UTF-8 text") from None
         except (ValueError, RecursionError) as error:
             raise InputError("prompts", where, f"the line is not JSON: {error}") from None
-        prompt = _prompt(value, len(prompts), where)
+        prompt = replace(_prompt(value, len(prompts), where), folder=folder)
         if prompt.id in seen:
             raise InputError(
                 "prompts", where, f"the id {prompt.id!r} is that of line {seen[prompt.id]} already"

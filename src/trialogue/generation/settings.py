@@ -203,12 +203,13 @@ class Settings:
 
     def rule_of(self, prompt: Prompt) -> Rule:
         """What is accepted as a completion of `prompt`: the rule of all prompts and its own."""
-        return located(prompt.where, partial(self.rule.joined, prompt.rule))
+        return located(prompt.where, partial(self.rule.joined, prompt))
 
     @property
     def own(self) -> dict[int | str, dict[str, Any]]:
         """By the id of each prompt that has a rule of its own, what in place of `identity` decides its samples."""
-        return {prompt.id: self.rule_of(prompt).identity() for prompt in self.prompts if prompt.rule}
+        ruled = [prompt for prompt in self.prompts if prompt.rule]
+        return {prompt.id: self.rule_of(prompt).identity(prompt.rule) for prompt in ruled}
 
     def _require_choice(self) -> None:
         """Raise `InputError` where a walk would draw the one token that is left for ever."""
