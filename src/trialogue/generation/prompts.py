@@ -190,8 +190,15 @@ def _require_tools(tools: object) -> None:
     if not isinstance(tools, list) or not tools:
         raise InputError("tools", tools, f"give a list of definitions: {mend}")
     for place, one in enumerate(tools):
-        if tool(one) is None:
+        defined = tool(one)
+        if defined is None:
             raise InputError(f"tools[{place}]", one, mend)
+        function = one.get("function", one)
+        if not any(
+            isinstance(function.get(key), dict) for key in ("parameters", "input_schema", "inputSchema")
+        ):
+            named = f'the tool {defined.name!r} has no "parameters", which templates write'
+            raise InputError(f"tools[{place}]", one, f"{named}: {mend}")
 
 
 def located(where: str, ask: Callable[[], Answer]) -> Answer:
