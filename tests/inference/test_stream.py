@@ -89,6 +89,20 @@ def test_partial_samples_grow_into_whole_ones() -> None:
         assert grown == [grown[-1][:length] for length in (1, 2, 3, 4)]
 
 
+def test_partial_texts_hold_nothing_of_a_stop_string() -> None:
+    oracle, told = tiny_oracle(), {}
+    drawn = {"prompts": ["the cat"], "max_new_tokens": 12, "num_samples": 8, "seed": 1}
+    first = generate(oracle, **drawn).texts()[0]
+    stop = first[4:7]
+    assert stop
+    assert stop not in first[:6]
+    for sample in stream(oracle, partial=True, stop=stop, **drawn):
+        told.setdefault(sample.index, []).append(sample.text)
+    assert told[0][-1] == first[:4]
+    for texts in told.values():
+        assert all(texts[-1].startswith(text) for text in texts)
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -101,6 +115,8 @@ def test_partial_samples_grow_into_whole_ones() -> None:
             "verifier=None: TokenwiseRejection needs one",
         ),
         ({"on_error": "stop"}, "on_error='stop': use one of raise, reject"),
+        ({"progress": True}, "progress=True: leave it out of stream: the loop sees how many"),
+        ({"trace": True}, "trace=True: leave it out of stream: it is part of the Samples"),
         ({"token_log_probs": 1}, "token_log_probs=1: use True or False"),
     ],
 )
@@ -152,7 +168,9 @@ def test_samples_keep_their_places_and_refuse_what_is_no_index() -> None:
     with pytest.raises(IndexError, match="there is no sample at 5: there are 5"):
         samples[3:][5]
     for wrong in (True, None, 1.0, "a", [True], torch.zeros(2, 2, dtype=torch.int64), slice(0.5, None)):
-        with pytest.raises(InputError, match=r"index=.*: use places from 0 to 7, or one truth value for each"):
+        with pytest.raises(
+            InputError, match=r"index=.*: use places from 0 to 7, or one truth value for each"
+        ):
             samples[wrong]
 
 
