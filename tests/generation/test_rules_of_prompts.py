@@ -177,7 +177,17 @@ def test_order_is_kept_or_refused(say: Say) -> None:
     assert say(*asked, "--n", "3", "--out", "out.jsonl", "--ordered").code == 0
     told = say(*asked, "--n", "4", "--out", "out.jsonl", "--ordered")
     assert told.code == 2
-    assert "ordered=True: the samples that are there are in another order" in told.err
+    why = "more samples of an earlier prompt would come behind later ones: leave it out, or begin anew"
+    assert f"ordered=True: {why}" in told.err
+    lines = Path("out.jsonl").read_text().splitlines(keepends=True)
+    for left, words in (
+        (lines[::-1], "the samples that are there are in another order: leave it out"),
+        (lines[1:], "more samples of an earlier prompt would come behind"),
+        (lines[:4] + lines[5:], "samples that are missing would come behind later ones: leave it out"),
+    ):
+        Path("out.jsonl").write_text("".join(left))
+        told = say(*asked, "--n", "3", "--out", "out.jsonl", "--ordered")
+        assert (told.code, f"ordered=True: {words}" in told.err) == (2, True), told.err
     until = say(
         *asked, "--until", "2", "--verifier", "python:rules.py:lower", "--verifier-whole", "--ordered"
     )

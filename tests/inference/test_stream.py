@@ -142,6 +142,11 @@ def test_samples_can_be_indexed_and_show_themselves() -> None:
     assert accepted.texts() == [one.text for one in samples if one.accepted]
     assert (samples[-1].index, samples[-1].text) == (11, samples.texts()[11])
     assert [one.parsed for one in samples] == samples.parsed()
+    assert samples.parser is samples.parsers[0] is not None
+    assert generate(COIN, **settings()).parser is None
+    several = generate(oracle, ["the", "a"], **asked | {"verifier": [verifier, None], "num_samples": 1})
+    with pytest.raises(InputError, match="parser=2: prompts are under several rules: use `parsers`"):
+        _ = several.parser
     assert samples[2:4].texts() == samples[[2, 3]].texts() == samples.texts()[2:4]
     assert samples[2:4].total.queries == int(samples.queries[2:4].sum())
     first, *lines = repr(samples).splitlines()

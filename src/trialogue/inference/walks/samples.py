@@ -193,6 +193,17 @@ class Samples:
             for parser, text, accepted in judged
         ]
 
+    @property
+    def parser(self) -> Parser | None:
+        """The one of `parsers` where all prompts are under one rule, None where that knows of no values.
+
+        Raises `InputError` where prompts have several.
+        """
+        first, *others = self.parsers or (None,)
+        if any(other != first for other in others):
+            raise InputError("parser", len(self.parsers), "prompts are under several rules: use `parsers`")
+        return first
+
     def _parsers(self) -> list[Parser | None]:
         return [self.parsers[prompt] for prompt in self.prompt.tolist()]
 
