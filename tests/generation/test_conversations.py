@@ -20,6 +20,11 @@ def written(**lines: object) -> None:
     Path("prompts.jsonl").write_text("\n".join(json.dumps(line) for line in lines.values()), "utf-8")
 
 
+def called(arguments: object) -> dict[str, object]:
+    call = {"type": "function", "function": {"name": "f", "arguments": arguments}}
+    return {"role": "assistant", "tool_calls": [call]}
+
+
 def text_of(messages: object, **settings: object) -> str:
     return TOKENIZATION.tokenizer.decode(TOKENIZATION.chat(messages, **settings))
 
@@ -42,6 +47,10 @@ def test_messages_go_into_the_template() -> None:
         ([{"role": "robot", "content": "a"}], r"messages\[0\].role='robot': use one of system"),
         ([{"role": "user"}], r"messages\[0\].content=None: give a text"),
         ([{"role": "user", "content": [{"type": "image"}]}], r"messages\[0\].content=.*: give a text, or"),
+        ([{"role": "user", "content": ["a", "b"]}], r"messages\[0\].content=.*: give a text, or"),
+        ([called("3")], r"messages\[0\].tool_calls=3: the arguments are no object"),
+        ([called("null")], r"messages\[0\].tool_calls=None: the arguments are no object"),
+        ([called([])], r"messages\[0\].tool_calls=\[\]: the arguments are no object"),
         ([{"role": "assistant", "tool_calls": [{"name": "f"}]}], r"messages\[0\].tool_calls=.*: write each"),
         ([{"role": "system", "content": "x"}, USER], r"system='y': the messages begin with a system"),
     ],
@@ -110,6 +119,10 @@ LINES = {
     "no content": ({"messages": [{"role": "user"}]}, "messages[0].content=None"),
     "both": ({"messages": [USER], "prompt": "a"}, 'it has a "prompt" and "messages"'),
     "tools that are none": ({"messages": [USER], "tools": [{"name": "f"}]}, "tools[0]={'name': 'f'}: write"),
+    "a tool without parameters": (
+        {"messages": [USER], "tools": [{"type": "function", "function": {"name": "f"}}]},
+        "the tool 'f' has no \"parameters\", which templates write: write each as",
+    ),
     "tools of a text": ({"prompt": "a", "tools": []}, 'its "tools" are for "messages"'),
     "metadata that are no object": ({"prompt": "a", "metadata": 3}, 'its "metadata" must be an object'),
     "a rule that is none": ({"prompt": "a", "rule": 3}, 'its "rule" must be KIND:CONTENT'),

@@ -42,6 +42,14 @@ WRONG = {
     "an id that is no name": ('{"prompt": "a", "id": 1.5}', "must be a string or a whole number"),
     "an id twice": ('{"prompt": "a", "id": 1}\n"b"', "the id 1 is that of line 1 already"),
     "deep nesting": ("[" * 100_000, "the line is not JSON"),
+    "a number that no double holds": (
+        '"a"\n{"prompt": "b", "metadata": {"x": [1e999]}}',
+        "prompts.jsonl:2': the line is not JSON: 1e999 (beyond the range of a double) is no number",
+    ),
+    "such a number in tools": (
+        '{"messages": [{"role": "user", "content": "a"}], "tools": [{"x": -1e999}]}',
+        "prompts.jsonl:1': the line is not JSON: -1e999",
+    ),
     "not UTF-8": (b'"\xff"', "the line is not UTF-8"),
     "half a surrogate pair": (
         '"a"\n{"prompt": "b\\ud83d"}',

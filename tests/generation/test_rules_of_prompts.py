@@ -74,6 +74,32 @@ def test_a_run_goes_on_where_rules_are_the_same(say: Say) -> None:
     assert say(*first).code == 2
 
 
+def test_files_of_rules_lie_beside_the_prompts(
+    say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules, words = ["python:rules.py:short", "lark:words.lark"], 'start: "ab" | "abc"'
+    folder = Path("questions")
+    folder.mkdir()
+    write([{"prompt": "the cat", "rule": rules}])
+    Path("prompts.jsonl").rename(folder / "prompts.jsonl")
+    (folder / "rules.py").write_text("def short(text):\n    return len(text) < 3\n")
+    (folder / "words.lark").write_text(words)
+    # Of the same name in the working directory, and without the function.
+    Path("words.lark").write_text("start: /[a-z]/+")
+    asked = (*MASK, "--verifier", f"lark:{tmp_path / 'words.lark'}", "--out", str(tmp_path / "out.jsonl"))
+    told = say("--prompts", "questions/prompts.jsonl", *asked)
+    assert told.code == 0, told.err
+    lines = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert [(line["text"], line["rule"]) for line in lines if line["accepted"]] == [("ab", rules)] * 3
+    # The same files from elsewhere are the same run.
+    monkeypatch.chdir(folder)
+    told = say("--prompts", "prompts.jsonl", *asked)
+    assert told.code == 0, told.err
+    assert "3 of the samples were there already" in told.err
+    (tmp_path / "questions" / "words.lark").write_text('start: "ab"')
+    assert say("--prompts", "prompts.jsonl", *asked).code == 2
+
+
 def test_options_on_functions_count_those_of_prompts(say: Say) -> None:
     write([{"prompt": "the cat", "rule": "python:rules.py:has_dog"}])
     told = say("--prompts", "prompts.jsonl", "--verifier-whole", "--max-new-tokens", "2")
@@ -151,7 +177,17 @@ def test_order_is_kept_or_refused(say: Say) -> None:
     assert say(*asked, "--n", "3", "--out", "out.jsonl", "--ordered").code == 0
     told = say(*asked, "--n", "4", "--out", "out.jsonl", "--ordered")
     assert told.code == 2
-    assert "ordered=True: the samples that are there are in another order" in told.err
+    why = "more samples of an earlier prompt would come behind later ones: leave it out, or begin anew"
+    assert f"ordered=True: {why}" in told.err
+    lines = Path("out.jsonl").read_text().splitlines(keepends=True)
+    for left, words in (
+        (lines[::-1], "the samples that are there are in another order: leave it out"),
+        (lines[1:], "more samples of an earlier prompt would come behind"),
+        (lines[:4] + lines[5:], "samples that are missing would come behind later ones: leave it out"),
+    ):
+        Path("out.jsonl").write_text("".join(left))
+        told = say(*asked, "--n", "3", "--out", "out.jsonl", "--ordered")
+        assert (told.code, f"ordered=True: {words}" in told.err) == (2, True), told.err
     until = say(
         *asked, "--until", "2", "--verifier", "python:rules.py:lower", "--verifier-whole", "--ordered"
     )

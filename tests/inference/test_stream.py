@@ -89,6 +89,20 @@ def test_partial_samples_grow_into_whole_ones() -> None:
         assert grown == [grown[-1][:length] for length in (1, 2, 3, 4)]
 
 
+def test_partial_texts_hold_nothing_of_a_stop_string() -> None:
+    oracle, told = tiny_oracle(), {}
+    drawn = {"prompts": ["the cat"], "max_new_tokens": 12, "num_samples": 8, "seed": 1}
+    first = generate(oracle, **drawn).texts()[0]
+    stop = first[4:7]
+    assert stop
+    assert stop not in first[:6]
+    for sample in stream(oracle, partial=True, stop=stop, **drawn):
+        told.setdefault(sample.index, []).append(sample.text)
+    assert told[0][-1] == first[:4]
+    for texts in told.values():
+        assert all(texts[-1].startswith(text) for text in texts)
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -101,6 +115,8 @@ def test_partial_samples_grow_into_whole_ones() -> None:
             "verifier=None: TokenwiseRejection needs one",
         ),
         ({"on_error": "stop"}, "on_error='stop': use one of raise, reject"),
+        ({"progress": True}, "progress=True: leave it out of stream: the loop sees how many"),
+        ({"trace": True}, "trace=True: leave it out of stream: it is part of the Samples"),
         ({"token_log_probs": 1}, "token_log_probs=1: use True or False"),
     ],
 )
@@ -126,6 +142,11 @@ def test_samples_can_be_indexed_and_show_themselves() -> None:
     assert accepted.texts() == [one.text for one in samples if one.accepted]
     assert (samples[-1].index, samples[-1].text) == (11, samples.texts()[11])
     assert [one.parsed for one in samples] == samples.parsed()
+    assert samples.parser is samples.parsers[0] is not None
+    assert generate(COIN, **settings()).parser is None
+    several = generate(oracle, ["the", "a"], **asked | {"verifier": [verifier, None], "num_samples": 1})
+    with pytest.raises(InputError, match="parser=2: prompts are under several rules: use `parsers`"):
+        _ = several.parser
     assert samples[2:4].texts() == samples[[2, 3]].texts() == samples.texts()[2:4]
     assert samples[2:4].total.queries == int(samples.queries[2:4].sum())
     first, *lines = repr(samples).splitlines()
@@ -133,12 +154,29 @@ def test_samples_can_be_indexed_and_show_themselves() -> None:
     assert len(lines) == 11
     assert lines[-1].strip() == "... and 2 more"
     assert f"{samples.log_weight[0]:+.2f}  {samples.texts()[0]!r}" in lines[0]
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match="there is no sample at 12: there are 12"):
         samples[12]
     with pytest.raises(InputError, match=r"index=\[99\]: use places from 0 to 11"):
         samples[[99]]
     with pytest.raises(InputError, match="parsed=None: its verifier does not know"):
         _ = generate(oracle, ["the"], max_new_tokens=2)[0].parsed
+
+
+def test_samples_keep_their_places_and_refuse_what_is_no_index() -> None:
+    samples = generate(COIN, **settings(num_samples=4))
+    assert [sample.index for sample in samples] == list(range(8))
+    assert (samples[3:][0].index, samples[3:][2:][-1].index, samples[torch.tensor(-1)].index) == (3, 7, 7)
+    assert [sample.index for sample in samples[::-1]] == [7, 6, 5, 4, 3, 2, 1, 0]
+    assert [sample.index for sample in samples[[-1, 2]]] == samples[[-1, 2]].index.tolist() == [7, 2]
+    assert samples[::-1].completions() == samples.completions()[::-1]
+    assert len(samples[8:]) == len(samples[[]]) == 0
+    with pytest.raises(IndexError, match="there is no sample at 5: there are 5"):
+        samples[3:][5]
+    for wrong in (True, None, 1.0, "a", [True], torch.zeros(2, 2, dtype=torch.int64), slice(0.5, None)):
+        with pytest.raises(
+            InputError, match=r"index=.*: use places from 0 to 7, or one truth value for each"
+        ):
+            samples[wrong]
 
 
 WALKS = (

@@ -20,7 +20,8 @@ class Inputs:
     prompts: Annotated[str | None, arg(metavar="FILE")] = None
     """JSON lines, or - for standard input: TEXT, {"prompt": TEXT}, or {"messages": [...]}, which goes into the chat
     template. A line may have an "id", which keeps the samples of a prompt the same whatever comes before it, a "rule",
-    a verifier of its own, "metadata", which its records repeat, and "tools" for the template."""
+    a verifier of its own with files relative to the folder of FILE, "metadata", which its records repeat, and "tools"
+    for the template."""
     chat: bool = False
     """Put each prompt into the model's chat template."""
     system: Annotated[str | None, arg(metavar="TEXT")] = None

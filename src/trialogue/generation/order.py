@@ -11,6 +11,7 @@ from trialogue.generation.tries import Tries
 class InOrder:
     """An `output` that is told of samples as they finish, and writes them in the order of prompts and samples.
 
+    What waits behind an unfinished sample is not written: a run that is stopped draws it again when it resumes.
     What an earlier run left must come before all that is missing: raises `InputError` where it does not.
     """
 
@@ -18,9 +19,15 @@ class InOrder:
         self._output, self._tries, self._waiting = output, tries, dict[Key, dict[str, Any]]()
         self._place, self._sample = 0, 0
         pending, there = tries.pending(), list(output.kept)
-        if there != sorted(there) or (there and pending and min(pending) < there[-1]):
-            mend = "the samples that are there are in another order: leave it out, or begin anew with --force"
-            raise InputError("ordered", True, mend)
+        why = None
+        if there != sorted(there):
+            why = "the samples that are there are in another order"
+        elif there and pending and min(pending) < there[-1]:
+            earlier = min(pending)[0] < there[-1][0]
+            what = "more samples of an earlier prompt" if earlier else "samples that are missing"
+            why = f"{what} would come behind later ones"
+        if why is not None:
+            raise InputError("ordered", True, f"{why}: leave it out, or begin anew with --force")
 
     def write(self, key: Key, record: dict[str, Any]) -> None:
         """Take the record of a sample, and write all those that nothing is missing before."""

@@ -1,12 +1,13 @@
 """Prompts as a user gives them: texts and conversations, one by one or in a file with one JSON value per line."""
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from trialogue.errors import InputError, require_text
 
@@ -23,8 +24,8 @@ class Prompt:
     """A text or a conversation to continue, and what its samples are filed under: an id of the user's own, or a place.
 
     Of a conversation `messages` holds what its line does and `text` what its last message says; `tools` are definitions
-    for the chat template. `rule` names verifiers of this prompt alone, `metadata` is handed on to its records, `where`
-    tells file and line for errors.
+    for the chat template. `rule` names verifiers of this prompt alone, whose files lie relative to `folder`, `metadata`
+    is handed on to its records, `where` tells file and line for errors.
     """
 
     id: int | str
@@ -34,6 +35,7 @@ class Prompt:
     rule: tuple[str, ...] = ()
     metadata: dict[str, Any] | None = None
     where: str = field(default="", compare=False)
+    folder: Path = field(default=Path(), compare=False)
 
     def given(self) -> dict[str, Any]:
         """What records repeat of the prompt."""
@@ -72,20 +74,21 @@ def read_prompts(source: str) -> list[Prompt]:
 
     A line is a plain JSON string, or an object with a text as "prompt" or a conversation as "messages". Optionally it
     has an "id" (a string or a whole number), a "rule" (a verifier as `--verifier` names it, an object of one such kind
-    and its content, or a list of these), "metadata" (an object) and, beside messages, "tools". Empty lines are skipped.
+    and its content, or a list of these; files that it names lie relative to the folder of `source`, or to the working
+    directory for standard input), "metadata" (an object) and, beside messages, "tools". Empty lines are skipped.
     Raises `InputError` naming file and line for one that is none of that, for a key of any other name, for an id that
     comes twice, and for a file that cannot be read or holds no prompt.
     """
     if source == "-":
-        return _parsed("stdin", sys.stdin.buffer)
+        return _parsed("stdin", sys.stdin.buffer, Path())
     try:
         with Path(source).open("rb") as file:
-            return _parsed(source, file)
+            return _parsed(source, file, Path(source).parent)
     except OSError as error:
         raise InputError("prompts", source, f"it cannot be read: {error.strerror or error}") from None
 
 
-def _parsed(source: str, lines: Iterable[bytes]) -> list[Prompt]:
+def _parsed(source: str, lines: Iterable[bytes], folder: Path) -> list[Prompt]:
     prompts: list[Prompt] = []
     seen: dict[int | str, int] = {}
     for number, line in enumerate(lines, 1):
@@ -93,12 +96,12 @@ def _parsed(source: str, lines: Iterable[bytes]) -> list[Prompt]:
             continue
         where = f"{source}:{number}"
         try:
-            value = json.loads(line.decode("utf-8-sig"), parse_constant=_no_number)
+            value = json.loads(line.decode("utf-8-sig"), parse_constant=_no_number, parse_float=_finite)
         except UnicodeDecodeError:
             raise InputError("prompts", where, "the line is not UTF-8 text") from None
         except (ValueError, RecursionError) as error:
             raise InputError("prompts", where, f"the line is not JSON: {error}") from None
-        prompt = _prompt(value, len(prompts), where)
+        prompt = replace(_prompt(value, len(prompts), where), folder=folder)
         if prompt.id in seen:
             raise InputError(
                 "prompts", where, f"the id {prompt.id!r} is that of line {seen[prompt.id]} already"
@@ -110,9 +113,15 @@ def _parsed(source: str, lines: Iterable[bytes]) -> list[Prompt]:
     return prompts
 
 
-def _no_number(constant: str) -> None:
+def _no_number(constant: str) -> NoReturn:
     """JSON has no NaN and no Infinity, and records that repeat them would be none."""
     raise ValueError(f"{constant} is no number of JSON")
+
+
+def _finite(number: str) -> float:
+    """JSON bounds no numbers, but what is too large for a double would be repeated as Infinity."""
+    value = float(number)
+    return value if math.isfinite(value) else _no_number(f"{number} (beyond the range of a double)")
 
 
 def _prompt(value: object, place: int, where: str) -> Prompt:
@@ -181,8 +190,15 @@ def _require_tools(tools: object) -> None:
     if not isinstance(tools, list) or not tools:
         raise InputError("tools", tools, f"give a list of definitions: {mend}")
     for place, one in enumerate(tools):
-        if tool(one) is None:
+        defined = tool(one)
+        if defined is None:
             raise InputError(f"tools[{place}]", one, mend)
+        function = one.get("function", one)
+        if not any(
+            isinstance(function.get(key), dict) for key in ("parameters", "input_schema", "inputSchema")
+        ):
+            named = f'the tool {defined.name!r} has no "parameters", which templates write'
+            raise InputError(f"tools[{place}]", one, f"{named}: {mend}")
 
 
 def located(where: str, ask: Callable[[], Answer]) -> Answer:

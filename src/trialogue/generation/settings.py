@@ -77,7 +77,8 @@ class Sampling(Drawing):
     """A sample depends on it, on the id of its prompt (its place, where it has none) and on its number among the
     samples of that, not on the other prompts."""
     log_probs: bool = False
-    """Write the log-probability of every token into the records too."""
+    """Write the log-probability of every token into the records too: the model's own, before mask, temperature and
+    cuts."""
     resample: bool = False
     """Draw the output from the weighted samples, in proportion to weight."""
 
@@ -123,7 +124,8 @@ class Destination:
     force: bool = False
     """Begin --out anew."""
     ordered: bool = False
-    """Write records in the order of prompts and samples, which may wait for others, in place of as they finish."""
+    """Write records in the order of prompts and samples, in place of as they finish. Those that wait for an earlier one
+    when the run is stopped (Ctrl-C) are drawn again when it resumes."""
     require_accepted: bool = False
     """Exit with code 3 where fewer samples of a prompt were accepted than --n or --until ask for. Without it the code
     is 0, and standard error says where none was accepted, and why."""
@@ -203,12 +205,13 @@ class Settings:
 
     def rule_of(self, prompt: Prompt) -> Rule:
         """What is accepted as a completion of `prompt`: the rule of all prompts and its own."""
-        return located(prompt.where, partial(self.rule.joined, prompt.rule))
+        return located(prompt.where, partial(self.rule.joined, prompt))
 
     @property
     def own(self) -> dict[int | str, dict[str, Any]]:
         """By the id of each prompt that has a rule of its own, what in place of `identity` decides its samples."""
-        return {prompt.id: self.rule_of(prompt).identity() for prompt in self.prompts if prompt.rule}
+        ruled = [prompt for prompt in self.prompts if prompt.rule]
+        return {prompt.id: self.rule_of(prompt).identity(prompt.rule) for prompt in ruled}
 
     def _require_choice(self) -> None:
         """Raise `InputError` where a walk would draw the one token that is left for ever."""

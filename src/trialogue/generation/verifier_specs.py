@@ -78,27 +78,33 @@ class Rule:
             if getattr(self, field) != default and not there:
                 raise InputError(field, getattr(self, field), f"leave it out: it is for {what}")
 
-    def joined(self, specs: Sequence[str]) -> "Rule":
-        """The rule with `specs` as well; raises `InputError` for one that names no verifier."""
-        return replace(self, verifier=(*self.verifier, *specs)) if specs else self
+    def joined(self, prompt: Prompt) -> "Rule":
+        """The rule with that of `prompt` as well; raises `InputError` where this names no verifier."""
+        return replace(self, verifier=(*self.verifier, *_found(prompt))) if prompt.rule else self
 
     @property
     def _writes_json(self) -> bool:
         return any(_split(spec)[0].is_json for spec in self.verifier)
 
-    def identity(self) -> dict[str, Any]:
-        """What decides verdicts, as JSON values: the specs, the sha256 of their files, and what functions are given."""
-        files = {}
-        for spec in self.verifier:
+    def identity(self, written: Sequence[str] = ()) -> dict[str, Any]:
+        """What decides verdicts, as JSON values: the specs, the sha256 of their files, and what functions are given.
+
+        The last specs are called as they were `written`: from which folder files are found decides nothing.
+        """
+        files: dict[str, str] = {}
+        named = (*self.verifier[: len(self.verifier) - len(written)], *written)
+        for spec, name in zip(self.verifier, named, strict=True):
             path = _path(spec)
             if path is not None:
-                files[f"content of {path}"] = hashlib.sha256(content_of(spec, path)).hexdigest()
+                content, key = hashlib.sha256(content_of(spec, path)).hexdigest(), f"content of {_path(name)}"
+                # Two folders may each have a file of one name.
+                files[key if files.get(key, content) == content else f"own {key}"] = content
         functions = {
             name: getattr(self, name) for name in ("verifier_scope", "verifier_reads", "verifier_whole")
         }
         spaces = {"json_whitespace": self.json_whitespace} if self._writes_json else {}
         errors = {} if self.on_error == "raise" else {"on_error": self.on_error}
-        return {"verifier": list(self.verifier), **files, **functions, **errors, **spaces}
+        return {"verifier": list(named), **files, **functions, **errors, **spaces}
 
     def build(
         self, tokenization: "Tokenization", *, verdicts: bool, ranks: bool = False, stop: Sequence[str] = ()
@@ -156,11 +162,12 @@ def built_of_prompts(
     own names its line.
     """
     shared, own = rule.build(tokenization, **settings), dict[tuple[str, ...], list[Built]]()
-    for prompt in prompts:
-        if prompt.rule not in own:
-            alone = replace(rule, verifier=prompt.rule)
-            own[prompt.rule] = located(prompt.where, partial(alone.build, tokenization, **settings))
-    return [shared + own[prompt.rule] for prompt in prompts]
+    specs = [_found(prompt) for prompt in prompts]
+    for prompt, found in zip(prompts, specs, strict=True):
+        if found not in own:
+            alone = replace(rule, verifier=found)
+            own[found] = located(prompt.where, partial(alone.build, tokenization, **settings))
+    return [shared + own[found] for found in specs]
 
 
 def distinct(built: Iterable[Sequence[Built]]) -> list[Built]:
@@ -185,6 +192,18 @@ def _split(spec: str) -> tuple[Kind, str]:
         mend = f"nothing stands behind the colon: write it as {name}:{KINDS[name].form}"
         raise InputError("verifier", spec, mend)
     return KINDS[name], content
+
+
+def _found(prompt: Prompt) -> tuple[str, ...]:
+    """The specs of the rule of `prompt`, with the files that they name where they are found."""
+    specs = []
+    for spec in prompt.rule:
+        path = _path(spec)
+        kind, _, content = spec.partition(":")
+        # Every form begins with its file.
+        own = path is not None and not path.is_absolute() and prompt.folder != Path()
+        specs.append(f"{kind}:{prompt.folder / content}" if own else spec)
+    return tuple(specs)
 
 
 def _path(spec: str) -> Path | None:

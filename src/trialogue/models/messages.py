@@ -14,7 +14,7 @@ def conversation(messages: object, system: str | None = None) -> list[dict[str, 
 
     A message is an object with a "role" (one of `ROLES`) and a "content": a text, or a list of parts
     `{"type": "text", "text": TEXT}`, which are joined by line breaks. One of the assistant may have "tool_calls" in its
-    place, whose arguments may be JSON texts. Whatever else it has is for the template.
+    place, whose arguments are objects or their JSON texts. Whatever else it has is for the template.
 
     Raises `InputError` for anything else, and for a `system` where the messages begin with one of their own.
     """
@@ -42,12 +42,14 @@ def _message(message: object, where: str) -> dict[str, Any]:
 
 
 def _text(content: object, where: str) -> str:
-    parts = [content] if isinstance(content, str) else content
-    if not isinstance(parts, Sequence) or not parts:
+    if isinstance(content, str):
+        require_text(where, content)
+        return content
+    if not isinstance(content, Sequence) or not content:
         raise InputError(where, content, "give a text")
     texts = []
-    for part in parts:
-        text = part.get("text") if isinstance(part, Mapping) and part.get("type") == "text" else part
+    for part in content:
+        text = part.get("text") if isinstance(part, Mapping) and part.get("type") == "text" else None
         if not isinstance(text, str):
             raise InputError(where, content, 'give a text, or a list of {"type": "text", "text": TEXT}')
         require_text(where, text)
@@ -71,5 +73,7 @@ def _calls(calls: object, where: str) -> list[dict[str, Any]]:
                 arguments = json.loads(arguments)
             except (ValueError, RecursionError) as error:
                 raise InputError(where, arguments, f"the arguments are not JSON: {error}") from None
+        if not isinstance(arguments, Mapping):
+            raise InputError(where, arguments, "the arguments are no object of names and values")
         read.append({**call, "function": {**function, "arguments": arguments}})
     return read

@@ -62,8 +62,13 @@ def stop_parts(stop: StopLike | None) -> list[str | Stop]:
     return [stop] if isinstance(stop, str | SequenceStop) or callable(stop) else list(stop)
 
 
-def decoder(oracle: Autoregressive, stop: StopLike | None) -> Callable[[Sequence[int]], str] | None:
-    """The function from a completion's token ids to its text up to the first stop string, if there are texts."""
+def decoder(
+    oracle: Autoregressive, stop: StopLike | None, *, final: bool = True
+) -> Callable[[Sequence[int]], str] | None:
+    """The function from a completion's token ids to its text up to the first stop string, if there are texts.
+
+    Unless completions are `final`, their texts are without an end that may become another character or a stop string.
+    """
     tokenization = oracle.tokenization
     if tokenization is None:
         return None
@@ -71,8 +76,9 @@ def decoder(oracle: Autoregressive, stop: StopLike | None) -> Callable[[Sequence
     strings = StopStrings(texts) if texts else None
 
     def decode(completion: Sequence[int]) -> str:
-        if strings is None:
-            return tokenization.text(completion)
+        if strings is None or not final:
+            text = tokenization.text(completion, final)
+            return text if strings is None else strings.before(text, final)
         content = tokenization.bytes(completion)
         return content[: strings.find(content)].decode(errors="replace")
 

@@ -1,7 +1,7 @@
 """One sample of a run, and how samples show themselves."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -40,10 +40,6 @@ class Sample:
     verifier_calls: int = 0
     seconds: float = 0.0
     parser: Parser | None = field(default=None, repr=False, compare=False)
-
-    def at(self, index: int) -> "Sample":
-        """The same at another place."""
-        return replace(self, index=index)
 
     @property
     def parsed(self) -> Any:

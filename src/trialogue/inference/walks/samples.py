@@ -58,6 +58,8 @@ class Samples:
     or of truth values, are `Samples` again, whose `total` adds up what they cost themselves.
     """
 
+    index: Tensor
+    """(n,) int64: place among the samples of the run"""
     tokens: Tensor
     """(n, capacity) int64: prompt and completion, right-padded with zeros"""
     lengths: Tensor
@@ -110,15 +112,9 @@ class Samples:
     def __getitem__(self, index: slice | Sequence[int] | Sequence[bool] | Tensor) -> "Samples": ...
 
     def __getitem__(self, index: int | slice | Sequence[int] | Sequence[bool] | Tensor) -> "Sample | Samples":
-        if isinstance(index, int):
-            return self._sample(range(len(self))[index])
-        try:
-            places = torch.arange(len(self))[list(index) if isinstance(index, tuple) else index]
-        except (IndexError, TypeError, ValueError) as error:
-            mend = f"use places from 0 to {len(self) - 1}, or one truth value for each"
-            raise InputError("index", index, mend) from error
-        if places.ndim == 0:
-            return self._sample(int(places))
+        places = _places(index, len(self))
+        if isinstance(places, int):
+            return self._sample(places)
         chosen = self.at(places)
         counts = {name: int(getattr(chosen, name).sum()) for name in Cost._fields if name != "seconds"}
         total = Cost(**counts, seconds=float(chosen.seconds.sum()))
@@ -139,7 +135,7 @@ class Samples:
         counts = {name: int(getattr(self, name)[place]) for name in Cost._fields if name != "seconds"}
         scores = None if self.token_log_probs is None else self.token_log_probs[place, start:length].tolist()
         return Sample(
-            index=place,
+            index=int(self.index[place]),
             prompt=prompt,
             tokens=sequence[start:],
             text=None if self.decode is None else self.decode(sequence[start:]),
@@ -197,8 +193,50 @@ class Samples:
             for parser, text, accepted in judged
         ]
 
+    @property
+    def parser(self) -> Parser | None:
+        """The one of `parsers` where all prompts are under one rule, None where that knows of no values.
+
+        Raises `InputError` where prompts have several.
+        """
+        first, *others = self.parsers or (None,)
+        if any(other != first for other in others):
+            raise InputError("parser", len(self.parsers), "prompts are under several rules: use `parsers`")
+        return first
+
     def _parsers(self) -> list[Parser | None]:
         return [self.parsers[prompt] for prompt in self.prompt.tolist()]
+
+
+def _places(index: Any, count: int) -> int | Tensor:
+    """The place, or the places (k,) int64, that `index` means among `count` samples."""
+    if isinstance(index, int) and not isinstance(index, bool):
+        if not -count <= index < count:
+            # What sequences raise, which loops over them by place rely on.
+            raise IndexError(f"there is no sample at {index}: there are {count}")
+        return index % count
+    try:
+        given = (
+            torch.tensor(range(count)[index], dtype=torch.int64)
+            if isinstance(index, slice)
+            else torch.as_tensor(list(index) if isinstance(index, tuple) else index).cpu()
+        )
+    except (IndexError, TypeError, ValueError, RuntimeError):
+        given = None
+    if given is not None and given.ndim <= 1:
+        if given.dtype == torch.bool and given.shape == (count,):
+            return given.nonzero()[:, 0]
+        if not given.numel() and given.dtype != torch.bool:
+            return given.to(torch.int64)
+        if not (given.is_floating_point() or given.is_complex() or given.dtype == torch.bool):
+            if given.ndim == 0:
+                return _places(int(given), count)
+            if bool(((given >= -count) & (given < count)).all()):
+                return given.to(torch.int64) % count
+    mend = (
+        f"use places from 0 to {count - 1}, or one truth value for each" if count else "there are no samples"
+    )
+    raise InputError("index", index, mend)
 
 
 def _refusal(parser: Parser, text: str) -> str | None:

@@ -90,6 +90,7 @@ class Filed:
         seconds = self._seconds[places].clone()
         total = {name: int(count.sum()) for name, count in counts.items()}
         return Samples(
+            index=places.clone(),
             tokens=self._tokens[places].clone(),
             lengths=self._lengths[places].clone(),
             prompt=self._request.prompt[places].clone(),

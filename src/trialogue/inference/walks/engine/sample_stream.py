@@ -10,9 +10,14 @@ import torch
 from trialogue.errors import InputError, truth_value
 from trialogue.inference.walks.engine.run import started
 from trialogue.inference.walks.engine.running import Running
-from trialogue.inference.walks.prompts import Prompts
+from trialogue.inference.walks.prompts import Prompts, decoder
 from trialogue.inference.walks.sample import Sample
 from trialogue.oracles import Autoregressive, as_oracle
+
+_OF_WHOLE_RUNS = {
+    "progress": "the loop sees how many samples there are",
+    "trace": "it is part of the Samples that generate returns",
+}
 
 
 def stream(
@@ -27,16 +32,19 @@ def stream(
 
     `for sample in stream(...)` works between one sample and the next, `async for sample in stream(...)` in a thread of
     its own; a loop that is left draws no more. With `partial` a sample is given whenever it has changed, too: it is not
-    `finished`, and a walk that goes back may take back what it showed. Raises `InputError` as `generate` does, what is
-    asked for at once, and where two loops share one stream.
+    `finished`, its text leaves out an end that may become a stop string, and a walk that goes back may take back what
+    it showed. Raises `InputError` as `generate` does, what is asked for at once, for `progress` and `trace`, and where
+    two loops share one stream.
     """
     oracle = as_oracle(oracle)
     truth_value("ordered", ordered)
     if truth_value("partial", partial) and ordered:
         raise InputError("ordered", True, "leave it out: partial samples come as they change")
-    tokenization = oracle.tokenization
-    text = None if tokenization is None else lambda tokens: tokenization.text(tokens, final=False)
-    return SampleStream(started(oracle, prompts, **settings), ordered, partial, text)
+    for name, mend in _OF_WHOLE_RUNS.items():
+        if settings.pop(name, False):
+            raise InputError(name, True, f"leave it out of stream: {mend}")
+    run = started(oracle, prompts, **settings)
+    return SampleStream(run, ordered, partial, decoder(oracle, settings.get("stop"), final=False))
 
 
 class SampleStream:
@@ -65,10 +73,9 @@ class SampleStream:
     def _drawn(self) -> Iterator[Sample]:
         shown: dict[int, tuple[int, ...]] = {}
         for places in self._run.steps():
-            finished = self._run.filed(places)
-            for sample, place in zip(finished, places.tolist(), strict=True):
-                shown.pop(place, None)
-                yield sample.at(place)
+            for sample in self._run.filed(places):
+                shown.pop(sample.index, None)
+                yield sample
             if self._partial:
                 yield from self._changed(shown)
 
