@@ -19,6 +19,7 @@ from mutants import verifiers as mutants
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.inference import FunctionVerifier, Rejection, TextVerifier, generate, python_verifier
+from trialogue.inference.verifiers.file_function import FileFunction
 from trialogue.inference.verifiers.timeout import Overdue, call_within
 from trialogue.inference.verifiers.user_files import function_of
 from trialogue.inference.walks.batch import Batch
@@ -403,6 +404,60 @@ def test_what_hangs_in_c_is_ended_and_begun_anew(tmp_path):
     with pytest.raises(InputError, match="verifier f='b': it ended its process \\(signal 9\\)"):
         ask(verifier, [(A,), (B,)])
     assert ask(verifier, [(A,)]) == [1]
+
+
+def test_threads_that_share_a_function_of_a_file_get_all_their_answers(tmp_path):
+    path = tmp_path / "rule.py"
+    path.write_text("def f(text):\n    return int(text)\n")
+    function, told = FileFunction(path, "f"), {}
+
+    def asks(first: int) -> None:
+        texts = [str(first + number) for number in range(20)]
+        told[first] = [[*function.answers(texts, LONG)] for _ in range(50)]
+
+    threads = [threading.Thread(target=asks, args=(first,), daemon=True) for first in (0, 100)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert told == {first: [[*range(first, first + 20)]] * 50 for first in (0, 100)}
+
+
+def test_who_is_interrupted_may_ask_again(tmp_path, alarms):
+    path = tmp_path / "rule.py"
+    path.write_text(
+        "import os, signal\n"
+        "def f(text):\n"
+        "    if text == 'now':\n        os.kill(os.getppid(), signal.SIGALRM)\n"
+        "    return len(text)\n"
+    )
+    function = FileFunction(path, "f")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        list(function.answers(["now"] + ["then"] * 20_000, None))
+    # Both sides would wait for room to write if answers were left that nobody reads.
+    told = []
+    asking = threading.Thread(
+        target=lambda: told.extend(function.answers(["a" * 2_000_000], None)), daemon=True
+    )
+    asking.start()
+    asking.join(20)
+    assert told == [2_000_000]
+
+
+def test_a_function_of_a_file_is_asked_no_further_than_nonsense(tmp_path):
+    path = tmp_path / "rule.py"
+    path.write_text(
+        "asked = []\ndef f(text):\n    asked.append(text)\n    return len(asked) if text else None\n"
+    )
+    verifier = python_verifier(path, "f", TEXT)
+    with pytest.raises(InputError, match="verifier f='': it returned None"):
+        ask(verifier, [(A,), (), (C,), (B,)])
+    assert ask(verifier, [(A,)]) == [3]
 
 
 def test_what_a_function_of_a_file_raises_is_located(tmp_path, monkeypatch):

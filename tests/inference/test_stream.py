@@ -21,6 +21,7 @@ from trialogue.inference import (
     TokenwiseRejection,
     WeightedRejection,
 )
+from trialogue.inference.verifiers.tolerant import Raised
 from trialogue.inference.walks.batch.tree import PrefixTree, Root
 
 COIN = Table(lambda prefix: (0.5, 0.3, 0.2), vocab_size=3)
@@ -264,3 +265,54 @@ def test_errors_reject_what_was_asked_about() -> None:
         assert sample.accepted or "it raised LookupError: twice (" in sample.error
     with pytest.raises(InputError, match=r"it raised LookupError: twice \(.*test_stream.py:\d+\)"):
         generate(COIN, **settings(), verifier=rule)
+
+
+def broken(prefix: tuple[int, ...]) -> bool:
+    raise LookupError("broken")
+
+
+def test_errors_are_of_the_rule_that_a_sample_is_under() -> None:
+    def refuses(prefix: tuple[int, ...]) -> bool:
+        return False
+
+    for walk in (None, TokenwiseRejection("mask")):
+        samples = generate(
+            COIN,
+            **settings(prompts=[[0], [0]], max_new_tokens=1, walk=walk),
+            verifier=[broken, refuses],
+            on_error="reject",
+        )
+        assert {(sample.prompt, sample.error is None) for sample in samples} == {(0, False), (1, True)}
+
+
+def test_errors_about_continuations_are_of_samples_without_a_way_on() -> None:
+    def rule(prefix: tuple[int, ...]) -> bool:
+        if prefix == (0, 1, 1):
+            raise LookupError("this one")
+        return len(prefix) < 3
+
+    asked = settings(prompts=[[0]], max_new_tokens=2, verifier=rule, on_error="reject")
+    for sample in generate(COIN, **asked, walk=TokenwiseRejection("mask")):
+        assert sample.stopped == "failed"
+        if sample.tokens == (1,):
+            assert sample.error.startswith("1 continuation raised: verifier rule=(0, 1, 1): it raised ")
+        else:
+            assert sample.error is None
+    # What is rejected for another reason says nothing of them.
+    below = Raised()
+    below.note(torch.tensor([0, 1, 1]), 1, "this one")
+    assert below.of(torch.tensor([0, 1]), 1, False) is None
+    assert below.of(torch.tensor([0, 1, 1]), 2, True) is None
+    assert below.of(torch.tensor([0, 1, 1]), 1, False) == "this one"
+
+
+def test_errors_about_more_continuations_than_are_remembered_are_told() -> None:
+    raised, prompt = Raised(most=10), torch.tensor([0])
+    for token in range(25):
+        raised.note(torch.tensor([0, token]), 1, f"about {token}")
+    assert raised.of(prompt, 1, True) == "25 continuations raised, the first: about 0"
+    assert raised.of(torch.tensor([0, 24]), 1, False) == "about 24"
+    assert raised.of(torch.tensor([0, 0]), 1, False) is None
+    for other in range(1, 11):
+        raised.note(torch.tensor([other, 0]), 1, "other")
+    assert raised.of(prompt, 1, True) is None

@@ -3,10 +3,10 @@
 import json
 import subprocess
 import sys
+import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from itertools import count
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
@@ -27,34 +27,47 @@ serve(Connection(int(sys.argv[1])), *sys.argv[3:])
 class FileFunction:
     """The function `name` of the Python file at `path`, called in a process of its own, which ends with this object.
 
-    What it keeps in memory it keeps from call to call, but not beyond one that takes too long or ends its process: the
-    next is made in another process. What it is given and what it answers cross as JSON. `most` is its greatest value,
-    if its annotation tells. Raises `InputError` where there is no such file or function, or it cannot be run.
+    What it keeps in memory it keeps from call to call, but not beyond one that takes too long, is interrupted or ends
+    its process: the next is made in another process. Threads that share it take turns. What it is given and what it
+    answers cross as JSON. `most` is its greatest value, if its annotation tells. Raises `InputError` where there is no
+    such file or function, or it cannot be run.
     """
 
     def __init__(self, path: str | Path, name: str) -> None:
         self.__name__, self._shown = name, str(path)
-        self._path, self._numbers = Path(path).resolve(), count()
+        self._path, self._turn = Path(path).resolve(), threading.Lock()
         self._worker: _Worker | None = None
         self.most = self._begun().most
 
     def __call__(self, argument: Any) -> Any:
         """What it answers about `argument`, a text or a tuple of token ids."""
-        return next(self.answers([argument], None))
+        return self.answers([argument], None)[0]
 
-    def answers(self, arguments: Sequence[Any], timeout: float | None) -> Iterator[Any]:
-        """What it answers about each of `arguments`, within `timeout` seconds each.
+    def answers(self, arguments: Sequence[Any], timeout: float | None) -> list[Any]:
+        """What it answers about each of `arguments`, within `timeout` seconds each, up to the first that is no number.
 
         Raises `InputError` that names the function and what it was given where it raises, takes too long or ends its
         process.
         """
         if not arguments:
-            return
-        worker, mine = self._begun(), next(self._numbers)
-        worker.ask(mine, arguments, timeout)
+            return []
+        with self._turn:
+            try:
+                return self._answers(self._begun(), arguments, timeout)
+            except InputError:
+                raise
+            except BaseException:
+                # Answers that nobody waits for would be taken for those to the next question.
+                if self._worker is not None:
+                    self._end()
+                raise
+
+    def _answers(self, worker: "_Worker", arguments: Sequence[Any], timeout: float | None) -> list[Any]:
+        worker.ask(arguments, timeout)
+        answers: list[Any] = []
         for argument in arguments:
             try:
-                told = worker.answer(mine, timeout)
+                told = worker.answer(timeout)
             except TimeoutError:
                 self._end()
                 raise overdue(self, argument, timeout or 0.0) from None
@@ -62,7 +75,10 @@ class FileFunction:
                 raise fault(self, argument, f"it ended its process ({self._end()})") from None
             if "raised" in told:
                 raise fault(self, argument, f"it raised {told['raised']}")
-            yield told["value"] if "value" in told else _Odd(told["odd"])
+            if "odd" in told:
+                return [*answers, _Odd(told["odd"])]
+            answers.append(told["value"])
+        return answers
 
     def _begun(self) -> "_Worker":
         if self._worker is None:
@@ -117,21 +133,17 @@ class _Worker:
             raise InputError(told["field"], told["value"], told["mend"])
         self.most: float | None = told["most"]
 
-    def ask(self, number: int, arguments: Sequence[Any], timeout: float | None) -> None:
-        """Ask about `arguments` under a `number`, each to be answered within `timeout` seconds."""
-        question = {"number": number, "given": arguments, "timeout": timeout}
+    def ask(self, arguments: Sequence[Any], timeout: float | None) -> None:
+        """Ask about `arguments`, each to be answered within `timeout` seconds; all answers are to be waited for."""
+        question = json.dumps({"given": arguments, "timeout": timeout}).encode()
         with suppress(OSError):  # it has ended, which whoever waits for the answer is told
-            self._connection.send_bytes(json.dumps(question).encode())
+            self._connection.send_bytes(question)
 
-    def answer(self, number: int, timeout: float | None) -> dict[str, Any]:
-        """The next answer under `number`; raises `TimeoutError` and, where it has ended, `EOFError`."""
-        while True:
-            if not self._connection.poll(timeout):
-                raise TimeoutError
-            told = self._told()
-            # Somebody may have stopped listening before the last answer.
-            if told["number"] == number:
-                return told
+    def answer(self, timeout: float | None) -> dict[str, Any]:
+        """The next answer; raises `TimeoutError` and, where it has ended, `EOFError`."""
+        if not self._connection.poll(timeout):
+            raise TimeoutError
+        return self._told()
 
     def _told(self) -> dict[str, Any]:
         told: dict[str, Any] = json.loads(self._connection.recv_bytes())

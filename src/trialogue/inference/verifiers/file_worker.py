@@ -1,7 +1,7 @@
 """The process in which a function of a user's file is called: what `FileFunction` begins and asks.
 
-Both sides send JSON. It says once what it has loaded; asked about a list of arguments under a number, it answers each
-under that number, up to the first that the function raises about.
+Both sides send JSON. It says once what it has loaded; asked about a list of arguments, it answers each, up to the
+first that the function raises about or answers by what is no number.
 """
 
 import inspect
@@ -47,8 +47,8 @@ def serve(connection: Connection, path: str, shown: str, name: str) -> None:
         for given in asked["given"]:
             _end_in(asked["timeout"] and asked["timeout"] + _GRACE)
             told = _answer(function, given if isinstance(given, str) else tuple(given), path)
-            say(number=asked["number"], **told)
-            if "raised" in told:
+            say(**told)
+            if "value" not in told:
                 break
         _end_in(None)
 

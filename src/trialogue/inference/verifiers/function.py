@@ -1,7 +1,7 @@
 """Plain Python functions as verifiers, and the threshold that turns a value into a verdict."""
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from typing import Any, Literal, Self, TypeVar, get_args
 
@@ -159,6 +159,7 @@ def _values(
     function: Callable[[Argument], Any], arguments: Sequence[Argument], timeout: float | None, most: float
 ) -> list[float]:
     """The values that `function` answers about each of `arguments`."""
+    answers: Iterable[Any]
     if isinstance(function, FileFunction):
         answers = function.answers(arguments, timeout)
     else:

@@ -1,6 +1,7 @@
 """Verifiers that may raise: what they raise rejects the one sequence that they were asked about."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,27 +14,56 @@ from trialogue.oracles import Decoding, Verifier
 _MOST = 1 << 16
 
 
+class _Below(NamedTuple):
+    """How many continuations of a sequence verifiers raised about, and what about the first."""
+
+    number: int
+    first: str
+
+
 class Raised:
-    """What verifiers raised, by the sequence that they were asked about: of the last `most` of those."""
+    """What the verifiers of one rule raised, by the sequence that they were asked about: of the last `most` of those.
+
+    Of as many sequences it knows what was raised about their continuations.
+    """
 
     def __init__(self, most: int = _MOST) -> None:
-        self._most, self._told = most, dict[bytes, str]()
+        self._most = most
+        self._about, self._below = dict[bytes, str](), dict[bytes, _Below]()
 
-    def note(self, tokens: Tensor, told: str) -> None:
-        """Note what was `told` about a sequence `tokens` (length,)."""
-        # Where every continuation is rejected so, it is where they begin that stands in the end.
-        for name in (_name(tokens), _name(tokens[:-1])):
-            self._told.setdefault(name, told)
-        while len(self._told) > self._most:
-            del self._told[next(iter(self._told))]
+    def note(self, tokens: Tensor, start: int, told: str) -> None:
+        """Note what was `told` about a sequence `tokens` (length,), the first `start` of which are its prompt."""
+        name = _name(tokens, start)
+        if name in self._about:
+            return
+        self._about[name] = told
+        if len(tokens) > start:
+            # Where every continuation is rejected so, it is where they begin that stands in the end.
+            parent = _name(tokens[:-1], start)
+            below = self._below.pop(parent, _Below(0, told))
+            self._below[parent] = below._replace(number=below.number + 1)
+        for table in (self._about, self._below):
+            while len(table) > self._most:
+                del table[next(iter(table))]
 
-    def of(self, tokens: Tensor) -> str | None:
-        """What was told about a sequence `tokens` (length,) or, if nothing, about one of its continuations."""
-        return self._told.get(_name(tokens))
+    def of(self, tokens: Tensor, start: int, failed: bool) -> str | None:
+        """What was told about a sequence `tokens` (length,), the first `start` of which are its prompt.
+
+        If nothing was and it `failed`, having no way on, what was told about its continuations.
+        """
+        name = _name(tokens, start)
+        if name in self._about or not failed or name not in self._below:
+            return self._about.get(name)
+        number, first = self._below[name]
+        return (
+            f"1 continuation raised: {first}"
+            if number == 1
+            else f"{number} continuations raised, the first: {first}"
+        )
 
 
-def _name(tokens: Tensor) -> bytes:
-    return tokens.cpu().numpy().tobytes()
+def _name(tokens: Tensor, start: int) -> bytes:
+    return start.to_bytes(8, "little") + tokens.cpu().numpy().tobytes()
 
 
 def tolerant(verifier: Verifier, raised: Raised) -> Verifier:
@@ -83,4 +113,5 @@ class _Tolerant(Verifier):
     def _note(self, decoding: Decoding, rows: Tensor, error: Exception) -> None:
         row = int(rows[0])
         told = str(error) if isinstance(error, InputError) else f"{reason(error)}{raised_at(error)}"
-        self._raised.note(decoding.tokens[row, : int(decoding.lengths[row])], told)
+        sequence = decoding.tokens[row, : int(decoding.lengths[row])]
+        self._raised.note(sequence, int(decoding.start[row]), told)

@@ -97,7 +97,8 @@ class Samples:
     """(n, capacity) float64, where they were asked for: the log-probability of each token of the completion under the
     oracle, before truncation; 0 elsewhere, and NaN from where a token was appended without asking for its law"""
     errors: Sequence[str | None] = ()
-    """What the verifier raised about each sample that was rejected for that; empty unless `on_error="reject"`"""
+    """What the verifier raised about each sample that was rejected for that, or, of one that failed, about its
+    continuations; empty unless `on_error="reject"`"""
 
     def __len__(self) -> int:
         return len(self.lengths)

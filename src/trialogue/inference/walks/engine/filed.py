@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from trialogue.inference.verifiers.tolerant import Raised
 from trialogue.inference.walks.batch.knowledge import Meter
 from trialogue.inference.walks.engine.groups import Groups
 from trialogue.inference.walks.engine.requests import Request
@@ -20,8 +21,8 @@ class Filed:
     """Room for the samples of `request`, in their order.
 
     `decode` turns completions into texts, if there are any, and `parsers`, by prompt, accepted texts into what they
-    stand for. `raised` tells what the verifier raised about a sequence, if it may. With `scored` log-probabilities are
-    kept token by token.
+    stand for. `raised`, by rule, know what its verifier raised, if it may. With `scored` log-probabilities are kept
+    token by token.
     """
 
     def __init__(
@@ -29,7 +30,7 @@ class Filed:
         request: Request,
         decode: Callable[[Sequence[int]], str] | None = None,
         parsers: Sequence[Parser | None] = (),
-        raised: Callable[[Tensor], str | None] | None = None,
+        raised: Sequence[Raised] = (),
         scored: bool = False,
     ) -> None:
         self._request, self._decode, self._parsers, self._raised = request, decode, parsers, raised
@@ -41,7 +42,7 @@ class Filed:
             3, samples, dtype=torch.float64
         ).unbind()
         self._scores = torch.zeros(samples, request.capacity, dtype=torch.float64) if scored else None
-        self._errors: list[str | None] = [None] * samples if raised is not None else []
+        self._errors: list[str | None] = [None] * samples if raised else []
         self._counts = {name: zeros.clone() for name in Meter.counts}
 
     def file(
@@ -76,9 +77,13 @@ class Filed:
         self._log_prob[samples] = batch.log_prob[first]
         if self._scores is not None:
             self._scores[samples] = batch.token_log_probs(first)
-        if self._raised is not None:
-            for sample, row in zip(samples[~accepted].tolist(), first[~accepted].tolist(), strict=True):
-                self._errors[sample] = self._raised(batch.tokens[row, : int(batch.lengths[row])])
+        if self._raised:
+            failed = ended & ~complete
+            for place in (~accepted).nonzero()[:, 0].tolist():
+                row = int(first[place])
+                sequence, start = batch.tokens[row, : int(batch.lengths[row])], int(batch.start[row])
+                raised = self._raised[int(batch.rule[row])]
+                self._errors[int(samples[place])] = raised.of(sequence, start, bool(failed[place]))
         self._seconds[samples] = seconds - groups.charged[stopped]
         bounded = torch.where(accepted, 0, torch.where(out_of_steps[stopped], 2, 3))
         self._stopped[samples] = torch.where(ended, torch.where(complete, 0, 1), bounded)

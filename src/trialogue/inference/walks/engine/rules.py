@@ -22,13 +22,13 @@ OnError = Literal["raise", "reject"]
 class Rules(NamedTuple):
     """The different `verifiers` of a run, and which of them each prompt is under (prompts,) int64.
 
-    `parsers` are by prompt, `raised` is told what verifiers raise, where that rejects.
+    `parsers` are by prompt, `raised`, by verifier, are told what it raises, where that rejects.
     """
 
     verifiers: Sequence[Verifier]
     of_prompt: Tensor
     parsers: Sequence[Parser | None]
-    raised: Raised | None
+    raised: Sequence[Raised]
 
     @classmethod
     def of(
@@ -44,12 +44,14 @@ class Rules(NamedTuple):
         """
         given = _each(verifier, prompts)
         different = {id(one): one for one in given}
-        raised = Raised() if on_error == "reject" else None
-        verifiers = []
+        verifiers, raised = [], []
         for one in different.values():
             judging = Anything() if one is None else _named(one, verifier)
             judging = judging.up_to(strings) if strings else judging
-            verifiers.append(judging if raised is None else tolerant(judging, raised))
+            if on_error == "reject":
+                raised.append(Raised())
+                judging = tolerant(judging, raised[-1])
+            verifiers.append(judging)
         places = {name: place for place, name in enumerate(different)}
         of_prompt = torch.tensor([places[id(one)] for one in given], dtype=torch.int64)
         parsers = [verifiers[place].parser for place in of_prompt.tolist()]

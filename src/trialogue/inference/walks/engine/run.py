@@ -162,7 +162,7 @@ def started(
         request,
         decoder(oracle, stop),
         parsers=() if rules is None else rules.parsers,
-        raised=None if rules is None or rules.raised is None else rules.raised.of,
+        raised=() if rules is None else rules.raised,
         scored=truth_value("token_log_probs", token_log_probs),
     )
     return Running(
