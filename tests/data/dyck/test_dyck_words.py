@@ -2,6 +2,7 @@
 
 import functools
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,6 +128,6 @@ def test_losses_at_thousands_of_positions() -> None:
     ("field", "arguments"),
     [("longest", (7,)), ("max_depth", (8, (0.5, 0.5), 0.5, 0)), ("end_prob", (8, (1.0,), 0.5, 3, 1))],
 )
-def test_bad_input(field: str, arguments: tuple) -> None:  # type: ignore[type-arg]
+def test_bad_input(field: str, arguments: tuple[Any, ...]) -> None:
     with pytest.raises(InputError, match=f"^{field}="):
         DyckWords(*arguments)

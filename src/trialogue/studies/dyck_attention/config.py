@@ -35,18 +35,18 @@ class Config(Settings):
                 raise InputError(f"{name}pairs", pairs, f"use half the number of {name}seeds, {len(seeds)}")
 
 
-_NIGHT = {
-    "seeds": tuple(range(101, 141)),
-    "pairs": 20,
-    "standard_seeds": tuple(range(201, 241)),
-    "standard_pairs": 20,
-}
-
 PRESETS = {
     "smoke": Config(
         seeds=(0, 1), standard_seeds=(2, 3), pairs=1, standard_pairs=1, steps=3, standard_steps=2
     ),
     "pilot": Config(seeds=(3000, 3001, 3002, 3003), standard_seeds=(3010, 3011), pairs=2, standard_pairs=1),
     "default": Config(),
-    "night": Config(**_NIGHT, steps=600, standard_steps=3000),  # type: ignore[arg-type]
+    "night": Config(
+        seeds=tuple(range(101, 141)),
+        pairs=20,
+        standard_seeds=tuple(range(201, 241)),
+        standard_pairs=20,
+        steps=600,
+        standard_steps=3000,
+    ),
 }

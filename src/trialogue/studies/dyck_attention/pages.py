@@ -1,5 +1,7 @@
 """Figures and tables of the study."""
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
@@ -70,7 +72,7 @@ def _arms() -> Cells:
         "confident, 400 to 500": "outside_confident",
         "attention made uniform": "uniform",
     }
-    table: dict[str, dict[str, object]] = {}
+    table: dict[str, dict[str, Any]] = {}
     for arm in MINIMAL_ARMS:
         table[arm] = {head: minimal(arm, column) for head, column in shown.items()}
         table[arm] |= {
@@ -82,7 +84,7 @@ def _arms() -> Cells:
     for arm in STANDARD_ARMS:
         table[arm] = {head: standard(arm, column) for head, column in shown.items()}
         table[arm] |= {"like a stack": standard(arm, "stack_2"), "variation": standard_variation(arm, 2)}
-    return table  # type: ignore[return-value]
+    return table
 
 
 def _layers() -> Cells:

@@ -1,5 +1,7 @@
 """Figures and tables of the study."""
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
@@ -205,7 +207,7 @@ _TITLES = {
 
 def _beside_table(rows: Rows) -> Cells:
     """Published networks that were trained: our accuracy, theirs, the bounds, and whether theirs is reached."""
-    cells: dict[str, dict[str, object]] = {}
+    cells: dict[str, dict[str, Any]] = {}
     for experiment, title in _TITLES.items():
         found = _found(rows, experiment)
         for point, mean in found.items():
@@ -225,7 +227,7 @@ def _beside_table(rows: Rows) -> Cells:
                 "lower bound": float(table.bound.iloc[0]) if bounded else None,
                 "previous bound": float(table.previous.iloc[0]) if bounded else None,
             }
-    return cells  # type: ignore[return-value]
+    return cells
 
 
 def _line_table(rows: Rows) -> Cells:

@@ -34,18 +34,6 @@ def _called(name: Name) -> str:
 PUBLISHED = (
     *(
         Claim(
-            f"{name}-same-topic-{measure}",
-            f"{MODELS[name].said}: words of one topic have a larger {said} than words of different ones "
-            f"({'ratio' if measure == 'attention' else 'difference'}, {_MEAN}).",
-            ratio(name, said).as_ratio() > 1 if measure == "attention" else gain(name, said) > 0,
-            _ONE,
-            _RATIOS[measure],
-        )
-        for name in HERE
-        for measure, said in MEASURES.items()
-    ),
-    *(
-        Claim(
             f"{name}-mostly-with-shared-words",
             f"{MODELS[name].said}: where a word may be of several topics, cosine, dot product and attention are mostly "
             "larger within a topic (share of texts, numbers of words and measures).",
@@ -107,6 +95,23 @@ PUBLISHED = (
         "Thesis section 2.1.5, on debiasing attention",
         "above 1 without debiasing",
     ),
+)
+
+OURS = (
+    # The pilot turned the least over texts and sizes into a mean.
+    *(
+        Claim(
+            f"{name}-same-topic-{measure}",
+            f"{MODELS[name].said}: words of one topic have a larger {said} than words of different ones "
+            f"({'ratio' if measure == 'attention' else 'difference'}, {_MEAN}).",
+            ratio(name, said).as_ratio() > 1 if measure == "attention" else gain(name, said) > 0,
+            _ONE,
+            _RATIOS[measure],
+            "ours",
+        )
+        for name in HERE
+        for measure, said in MEASURES.items()
+    ),
     *(
         Claim(
             f"published-models-{measure}",
@@ -115,12 +120,10 @@ PUBLISHED = (
             published_gain(said) > 0,
             _ONE,
             _RATIOS[measure],
+            "ours",
         )
         for measure, said in MEASURES.items()
     ),
-)
-
-OURS = (
     *(
         Claim(
             f"{name}-attention-beyond-random",

@@ -58,7 +58,7 @@ def _words(rows: Rows) -> list[int]:
 
 
 def _name(model: str) -> str:
-    return MODELS[model].said.partition(",")[0]  # type: ignore[index]
+    return next(found.said.partition(",")[0] for name, found in MODELS.items() if name == model)
 
 
 def _label(model: str, words: int, weights: str = PRETRAINED) -> str:
