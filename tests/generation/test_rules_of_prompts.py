@@ -3,10 +3,15 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
 from generation.command import Say
+from trialogue.inference.verifiers.tolerant import Raised, tolerant
+from trialogue.oracles import Decoding, Verifier
 
 MASK = ("--walk", "tokenwise-rejection", "--method", "mask", "--max-new-tokens", "8", "--n", "3")
 LINES = [
@@ -194,3 +199,22 @@ def test_order_is_kept_or_refused(say: Say) -> None:
     keys = [(line["id"], line["sample"]) for line in until.lines]
     assert keys == sorted(keys)
     assert len(keys) > 3
+
+
+def test_children_that_one_row_does_not_know_are_known_of_none() -> None:
+    class Unsure(Verifier):
+        def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+            return torch.ones(len(rows))
+
+        def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
+            if len(rows) > 1:
+                raise ValueError("one at a time")
+            return None if int(rows[0]) else torch.ones(1, 3, dtype=torch.bool)
+
+    judging = tolerant(Unsure(), Raised())
+    decoding: Any = None
+    assert judging.children(decoding, torch.tensor([0, 1])) is None
+    assert judging.children(decoding, torch.tensor([1, 1])) is None
+    both = judging.children(decoding, torch.tensor([0, 0]))
+    assert both is not None
+    assert both.shape == (2, 3)

@@ -103,7 +103,9 @@ class _Tolerant(Verifier):
         except Exception as error:
             if len(rows) > 1:
                 answers = [self.children(decoding, row) for row in rows.split(1)]
-                return torch.cat([answer for answer in answers if answer is not None])
+                known = [answer for answer in answers if answer is not None]
+                # Of children that one row does not know, none are: each is then asked about by itself.
+                return torch.cat(known) if len(known) == len(rows) else None
             self._note(decoding, rows, error)
             return torch.zeros(1, decoding.vocab_size, dtype=torch.bool)
 
