@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.mutants.arithmetic import LastAnswerOnly
 
-from trialogue.data.puzzles.twenty_questions import TwentyQuestions
+from trialogue.data.puzzles.twenty_questions import IndexedTwentyQuestions, TwentyQuestions
 from trialogue.errors import InputError
 from trialogue.inference import Ancestral
 from trialogue.inference.laws import exact_law, total_variation
@@ -57,6 +57,33 @@ def test_answers_by_what_fits_have_the_law_of_a_fixed_object(game) -> None:
     assert total_variation(law, fixed_object_law(answers, rounds, question)) < 1e-14
     assert set(map(tuple, player.sample(50, seed=1).tolist())) <= set(law)
     assert torch.equal(player.sample(50, seed=1)[:7], player.sample(7, seed=1))
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_an_index_gives_the_answers_of_going_through_all_objects(game) -> None:
+    assert distance(IndexedTwentyQuestions, game) < 1e-14
+    answers, rounds, question = game
+    rescanning, indexed = (
+        kind(answers, rounds, question) for kind in (TwentyQuestions, IndexedTwentyQuestions)
+    )
+    for number in range(len(answers)):
+        transcript = rescanning.transcript(number)
+        for length in range(rounds):
+            assert indexed.weights(transcript[:length]) == rescanning.weights(transcript[:length])
+    assert indexed.weights((1 - transcript[0], *transcript[1:], 0, 0)) == [0, 0]
+
+
+def test_an_index_is_looked_up_where_something_fits_alone() -> None:
+    """Questions that halve the objects: after i answers N / 2^i of N are looked at."""
+    objects = torch.arange(64)
+    bits = torch.stack([objects >> place & 1 for place in range(5)], 1)
+    player = IndexedTwentyQuestions(bits)
+    looked = []
+    for length in range(5):
+        before = player.looked_up
+        player.weights(player.transcript(37)[:length])
+        looked.append(player.looked_up - before)
+    assert looked == [64, 32, 16, 8, 4]
 
 
 def test_a_player_who_forgets_is_noticed() -> None:

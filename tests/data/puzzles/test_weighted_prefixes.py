@@ -7,7 +7,8 @@ import tracemalloc
 import pytest
 import torch
 
-from trialogue.data.puzzles.weighted_prefixes import Listed, decimal_edges
+from trialogue.data.puzzles.random_primes import RandomNumbers
+from trialogue.data.puzzles.weighted_prefixes import Listed, Stopped, decimal_edges
 from trialogue.errors import InputError
 from trialogue.inference import Ancestral, generate
 from trialogue.inference.laws import exact_law
@@ -25,6 +26,15 @@ def test_a_listed_law_is_the_law_of_its_oracle() -> None:
     )
     with pytest.raises(InputError, match=r"^tokens=\(1,\): no sequence"):
         generate(law, [[1]])
+
+
+def test_a_stop_token_ends_every_sequence_and_nothing_else() -> None:
+    oracle = Stopped(RandomNumbers(2))
+    law = exact_law(Ancestral(), oracle).probabilities
+    assert law == pytest.approx({(*divmod(number, 10), oracle.eos): 1 / 90 for number in range(10, 100)})
+    assert sum(oracle.weights((0, 3))) == sum(oracle.weights((1, 3, oracle.eos))) == 0
+    with pytest.raises(InputError, match=r"^oracle='Stopped': use an oracle"):
+        Stopped(oracle)
 
 
 def test_intervals_of_numbers_that_continue_a_prefix() -> None:

@@ -23,6 +23,7 @@ from trialogue.theory.factoring.reduction import (
     TupleByTrials,
     digits_of_factors,
     factor_by_generating,
+    first_number_costs,
     second_number_cost,
     share_factored,
 )
@@ -178,3 +179,16 @@ def test_the_share_that_trial_division_factors(divisions: int) -> None:
         reached = [*[2], *range(3, 2 * divisions, 2)]
         known = sum(min(p, q) <= reached[-1] for p, q in product(primes, repeat=2))
         assert share_factored(digits, divisions) == pytest.approx(known / len(primes) ** 2)
+
+
+def test_digits_of_the_first_number_cost_trials_alone() -> None:
+    """At a prefix of k digits as many pairs as the products have such prefixes, in expectation; never a factoring."""
+    samples = 400
+    costs = first_number_costs(1, "product-first", samples, seed=3)
+    products = [p * q for p, q in product((2, 3, 5, 7), repeat=2)]
+    expected = [1, len({number // 10 for number in products})]
+    assert [spent.multiplications / samples for spent in costs] == pytest.approx(expected, rel=0.2)
+    assert all(spent.factorings == spent.factoring_steps == 0 for spent in costs)
+    [easy] = first_number_costs(1, "factors-first", samples, seed=3)
+    assert easy.multiplications == 0
+    assert easy.primality_tests / samples == pytest.approx(9 / 4, rel=0.2)

@@ -14,7 +14,14 @@ from torch import Tensor
 
 from trialogue.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue.data.puzzles.random_primes import RandomPrimes, primes_of
-from trialogue.data.puzzles.weighted_prefixes import Prefix, WeightedPrefixes, number_of, one_hot, token_rows
+from trialogue.data.puzzles.weighted_prefixes import (
+    Prefix,
+    WeightedPrefixes,
+    fixed_length,
+    number_of,
+    one_hot,
+    token_rows,
+)
 from trialogue.errors import InputError, require_function, whole_number
 
 
@@ -40,7 +47,7 @@ class Independent(WeightedPrefixes):
     """`copies` sequences of an oracle of fixed length, drawn independently and written one after the other."""
 
     def __init__(self, oracle: WeightedPrefixes, copies: int) -> None:
-        self._oracle, self._length = oracle, _length(oracle)
+        self._oracle, self._length = oracle, fixed_length(oracle, "source")
         self.vocab_size = oracle.vocab_size
         self.max_length: int = self._length * whole_number("copies", copies, 1)
 
@@ -71,7 +78,7 @@ class HiddenStream(WeightedPrefixes):
     ) -> None:
         require_function("public", public, "give a function from the hidden tokens to the public ones")
         self._source, self._public = source, public
-        self.hidden = _length(source)
+        self.hidden = fixed_length(source, "source")
         self.vocab_size = max(source.vocab_size, whole_number("vocab_size", vocab_size, 1))
         self._visible = whole_number("length", length, 1)
         self.max_length: int = self.hidden + length
@@ -177,9 +184,3 @@ def candidate(coins: int, digits: int) -> int:
     """The number of so many digits that the bits `coins` of one candidate of `random_coins` stand for."""
     coins, digits = whole_number("coins", coins, 0), whole_number("digits", digits, 1)
     return int(10 ** (digits - 1) + ((coins * 9 * 10 ** (digits - 1)) >> coin_bits(digits)))
-
-
-def _length(oracle: WeightedPrefixes) -> int:
-    if not isinstance(oracle, WeightedPrefixes) or oracle.max_length is None or oracle.eos is not None:
-        raise InputError("source", type(oracle).__name__, "use an oracle whose sequences have one length")
-    return oracle.max_length

@@ -2,13 +2,15 @@
 
 A sequence is the transcript of the answers, token 1 for yes. The questioner may look at the transcript to choose the
 next question. A player who fixed an object looks it up once per question; a player without memory must weigh every
-question by the objects that fit the answers so far, and induces the same law.
+question by the objects that fit the answers so far, and induces the same law. Which objects fit can be found by going
+through all of them, or in an index of all transcripts that was made before the game.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Where this comes up".
 """
 
 import hashlib
 from collections.abc import Callable, Sequence
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -53,7 +55,7 @@ class TwentyQuestions(WeightedPrefixes):
         self._ask = len if question is None else question
 
     @classmethod
-    def of_hashes(cls, objects: int, rounds: int) -> "TwentyQuestions":
+    def of_hashes(cls, objects: int, rounds: int) -> Self:
         """The source's extreme case: question i is bit i of the SHA-256 hash of the object's number, in decimal."""
         whole_number("objects", objects, 1)
         if not 1 <= whole_number("rounds", rounds, 1) <= 256:
@@ -102,3 +104,31 @@ class TwentyQuestions(WeightedPrefixes):
         if question >= self.questions:
             raise InputError("question", question, f"name one of the {self.questions} questions, from 0")
         return question
+
+
+class IndexedTwentyQuestions(TwentyQuestions):
+    """The player without memory who has an index of all objects by their transcripts, and looks at what fits alone.
+
+    The index is made once, from one look at every answer that each object would give, and takes as much memory;
+    `looked_up` counts none of that. After i answers a question costs as many looks as there are objects that fit,
+    objects / 2^i where answers halve them.
+    """
+
+    def __init__(
+        self, answers: Tensor, rounds: int | None = None, question: Callable[[Prefix], int] | None = None
+    ) -> None:
+        super().__init__(answers, rounds, question)
+        self._fitting: dict[Prefix, list[int]] = {}
+        for number in range(self.objects):
+            transcript = self.transcript(number)
+            for length in range(self.max_length):
+                self._fitting.setdefault(transcript[:length], []).append(number)
+
+    def weights(self, prefix: Prefix) -> Sequence[float]:
+        """How many objects that fit the transcript answer no and yes to the next question."""
+        fitting = self._fitting.get(prefix, [])
+        self.looked_up += len(fitting)
+        weights = [0.0, 0.0]
+        for number in fitting:
+            weights[self._answers[number][self._asked(prefix)]] += 1.0
+        return weights

@@ -101,6 +101,34 @@ class Listed(WeightedPrefixes):
         return torch.from_numpy(self._row_weights[self._given] / self._row_weights.sum())
 
 
+class Stopped(WeightedPrefixes):
+    """The sequences of an oracle of one length, each with a stop token after it: the last of the vocabulary, `eos`.
+
+    Raises `InputError` where the sequences of `oracle` are not of one length.
+    """
+
+    eos: int
+
+    def __init__(self, oracle: WeightedPrefixes) -> None:
+        self._oracle, self._length = oracle, fixed_length(oracle)
+        self.vocab_size, self.eos = oracle.vocab_size + 1, oracle.vocab_size
+        self.max_length: int = self._length + 1
+
+    def weights(self, prefix: Prefix) -> Sequence[float]:
+        """What the oracle answers, and no weight to stop; after its last token all weight is there."""
+        if len(prefix) < self._length:
+            return [*self._oracle.weights(prefix), 0.0]
+        ends = len(prefix) == self._length and self._oracle.begins(prefix)
+        return one_hot(self.eos, self.vocab_size) if ends else [0.0] * self.vocab_size
+
+
+def fixed_length(oracle: WeightedPrefixes, field: str = "oracle") -> int:
+    """How long the sequences of `oracle` are; raises `InputError`, which names `field`, where not all are as long."""
+    if not isinstance(oracle, WeightedPrefixes) or oracle.max_length is None or oracle.eos is not None:
+        raise InputError(field, type(oracle).__name__, "use an oracle whose sequences have one length")
+    return oracle.max_length
+
+
 def token_rows(tokens: Tensor, length: int) -> Tensor:
     """`tokens` where they are a matrix (n, length) of whole numbers; raises `InputError` where they are not."""
     tokens = whole_tensor("tokens", tokens, f"give whole numbers, a matrix (n, {length}) of tokens")

@@ -194,6 +194,27 @@ def second_number_cost(
     )
 
 
+def first_number_costs(
+    digits: int, order: Order, samples: int, seed: int = 0, *, arithmetic: Arithmetic | None = None
+) -> list[Operations]:
+    """What `TupleByTrials` spends on each digit of the tuple's first number in turn, in sum over so many tuples.
+
+    Factors first that number is a prime of n digits; product first a product of 2n, whose digits are those of random
+    pairs of primes (two multiplied for one multiplication) until one begins with what is written. Every call has
+    coins of its own. The tuples are drawn from the law.
+    """
+    arithmetic = Arithmetic() if arithmetic is None else arithmetic
+    algorithm = TupleByTrials(digits, order, arithmetic)
+    tuples = SemiprimeTuples(digits, order).sample(whole_number("samples", samples, 1), seed).tolist()
+    costs = []
+    for position in range(2 * digits if order == "product-first" else digits):
+        before = arithmetic.cost
+        for place, row in enumerate(tuples):
+            algorithm.next_token(tuple(row[:position]), numpy_generator(seed, "coins", place, position))
+        costs.append(arithmetic.cost - before)
+    return costs
+
+
 def share_factored(digits: int, divisions: int) -> float:
     """Share of the tuples whose product trial division factors within a budget, exactly.
 

@@ -1,0 +1,125 @@
+"""Claims of the study, and the quantities that texts quote."""
+
+from trialogue.ledger import NOT_PRINTED, Claim
+from trialogue.ledger.claims.extremes import largest
+from trialogue.studies.solution_first.quantities import (
+    MANY_FIT,
+    counted_fall,
+    growth,
+    half_counted_fall,
+    leading_fall,
+    off_halving,
+)
+
+_TASKS = 'Section "Randomized Tasks"'
+_WHERE = 'Section "Where this comes up"'
+_WAYS = 'Section "Ways to get around this"'
+_PRIMES = 'Appendix, "Generating primes deterministically"'
+_ROUNDING = 1e-12
+
+CLAIMS = (
+    Claim(
+        "digits-and-then-stop",
+        "Digits drawn one after the other and then [STOP] make a uniform number (largest TV, 1 to 4 digits).",
+        largest("stop", "variation") < _ROUNDING,
+        _TASKS,
+        "a uniform distribution",
+    ),
+    Claim(
+        "random-activations-are-exact",
+        "With p and q in random activations the law of [pq, p, q] is unchanged (largest TV, n = 1, 2).",
+        largest("activations", "variation") < _ROUNDING,
+        _WAYS,
+        "0",
+    ),
+    Claim(
+        "random-activations-never-factor",
+        "Random activations take no factoring (number of factorings).",
+        largest("activations", "factorings") < 0.5,
+        _WAYS,
+        "0",
+    ),
+    Claim(
+        "sudoku-in-both-orders",
+        "A player without memory who counts the grids that fit writes Sudoku puzzles and their solutions with one law "
+        "in either order (largest error of the log-probability of a drawn sequence).",
+        largest("sudoku", "error") < 1e-9,
+        _WHERE,
+        origin="ours",
+    ),
+    Claim(
+        "sudoku-by-sight-fails",
+        "Who fills in the cells one by one with what those before allow comes to a dead end more than one time in ten "
+        "(probability).",
+        largest("dead ends", "probability") > 0.1,
+        _WHERE,
+        "will fail",
+        "ours",
+    ),
+    Claim(
+        "an-index-keeps-the-law",
+        "Answers by an index of what fits the transcript have the law of a fixed object (largest TV).",
+        largest("question", "variation") < _ROUNDING,
+        _WHERE,
+        "0",
+        "ours",
+    ),
+    Claim(
+        "an-index-looks-at-what-fits",
+        "After i answers about bits of hashes a player with an index looks at N / 2^i of N objects, within a tenth "
+        f"(largest distance from it as a share, where that is {MANY_FIT} or more).",
+        off_halving() < 0.1,
+        _WHERE,
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "leading-digits-by-density-sharpen",
+        "The first k digits of a random prime by density come closer to the truth with every further digit n (largest "
+        "log ratio of TV at n + 1 and n).",
+        leading_fall() < 0,
+        _PRIMES,
+        "exponentially small",
+    ),
+    Claim(
+        "whole-primes-by-density-sharpen",
+        "With the last four digits counted, whole primes by density come closer to random ones with every further "
+        "digit n (largest log ratio of TV at n + 1 and n, from n = 5).",
+        counted_fall(4) < 0,
+        _PRIMES,
+        "exponentially small",
+    ),
+    Claim(
+        "half-of-the-digits-counted-sharpen",
+        "With half of the digits counted, which takes an exponential number of tests, two further digits lower the TV "
+        "to less than 0.6 of what it was (largest log ratio).",
+        half_counted_fall() < -0.51,
+        _PRIMES,
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "the-product-is-dear-too",
+        "Product first, by trial, the dearest digit of the product itself takes more than 10^0.9 times as many pairs "
+        "of primes per digit of n.",
+        growth("products") > 0.9,
+        'Section "Factoring"',
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "overlap-below-root-in-many-vectors",
+        "No generator overlaps more than the root of its chance to factor (largest excess over the vectors of random "
+        "chances).",
+        largest("overlap", "excess") < _ROUNDING,
+        "Appendix, Claim 3 (counted as published in type-signature)",
+        "not above 0",
+        "ours",
+    ),
+)
+
+NUMBERS = {
+    "dead ends": largest("dead ends", "probability"),
+    "growth of products": growth("products"),
+    "largest overlap over the root": largest("overlap", "ratio"),
+}
