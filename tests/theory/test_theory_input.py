@@ -38,7 +38,7 @@ from trialogue.theory.masking.pseudolikelihood import (
     pseudolikelihood_information,
     pseudolikelihood_loss,
 )
-from trialogue.theory.masking.tensorization import empirical_law_bound, sample_bound
+from trialogue.theory.masking.sample_bound import empirical_law_bound, sample_bound
 from trialogue.theory.potts.domain_walls import (
     crossing_length,
     one_wall,

@@ -1,4 +1,4 @@
-"""Approximate tensorization: printed constants, certified witnesses, contraction, and the bound of Theorem 4.1.4."""
+"""Approximate tensorization: printed constants, certified witnesses, contraction, and a certain bound from above."""
 
 import math
 
@@ -8,17 +8,12 @@ import torch
 from theory.random_models import random_ising, random_simplex
 from trialogue.data.ising.model import Ising
 from trialogue.errors import InputError
-from trialogue.randomness import generator
 from trialogue.theory.masking.block_laws import block_dynamics, block_law
 from trialogue.theory.masking.mixing import poincare_constant
-from trialogue.theory.masking.pseudolikelihood import pseudolikelihood_loss
 from trialogue.theory.masking.tensorization import (
     approximate_tensorization,
     block_divergence,
-    empirical_law_bound,
-    mask_average_bound,
-    sample_bound,
-    smallest_conditional,
+    tensorization_upper_bound,
 )
 
 
@@ -103,94 +98,34 @@ def test_continuous_time_decays_at_one_over_the_constant_and_not_twice_that():
     assert later > math.exp(-2) * kl(start, q)
 
 
-GIVEN = {
-    "sites": 2,
-    "vocab_size": 2,
-    "samples": 10**6,
-    "masks": 10**6,
-    "tensorization": 2.0,
-    "loss": 0.0,
-    "beta": 0.05,
-    "cells": 100,
-    "eps": 0.1,
-    "delta": 0.1,
-}
-
-
-def test_printed_sample_bounds():
-    assert sample_bound(**GIVEN).bound == pytest.approx(1.283, abs=6e-4)
-    small = {**GIVEN, "sites": 1, "samples": 10**4, "masks": 10**4, "tensorization": 1.0}
-    assert sample_bound(**small).bound == pytest.approx(1.437, abs=6e-4)
-    assert empirical_law_bound(sites=3, vocab_size=2, samples=1000, delta=0.3) == pytest.approx(
-        0.327, abs=6e-4
-    )
-
-
-def test_bounds_beyond_a_float_are_infinite():
-    many = {"sites": 400, "vocab_size": 2, "samples": 10, "delta": 0.1}
-    assert empirical_law_bound(**many) == pytest.approx(math.exp(600 * math.log(2)) / 4, rel=1e-9)
-    assert empirical_law_bound(**{**many, "sites": 800}) == math.inf
-    assert mask_average_bound(**{**many, "sites": 800}, masks=1, beta=0.1) == math.inf
-    assert sample_bound(**{**GIVEN, "sites": 800}).bound == math.inf
-
-
-def test_the_theorem_is_its_two_halves_at_half_the_risk():
-    bound = sample_bound(**GIVEN)
-    half = {key: GIVEN[key] for key in ("sites", "vocab_size", "samples")}
-    assert bound.samples_term == pytest.approx(empirical_law_bound(**half, delta=0.05))
-    one_cell = mask_average_bound(**half, masks=GIVEN["masks"], beta=GIVEN["beta"], delta=0.05)
-    term = sample_bound(**{**GIVEN, "cells": 1}).masks_term
-    assert term * math.log(1 / GIVEN["beta"]) == pytest.approx(one_cell)
-
-
-def test_empirical_laws_stay_within_their_bound():
-    p, samples, delta = clique(3, 0.3, 0.1), 1000, 0.3
-    draws = torch.multinomial(p, 200 * samples, True, generator=generator(0, "empirical")).view(200, samples)
-    counts = torch.stack([torch.bincount(row, minlength=8) for row in draws]) / samples
-    distances = (counts - p).abs().sum(1) / 2
-    assert float(distances.quantile(1 - delta)) == pytest.approx(0.036, abs=0.006)
-    bound = empirical_law_bound(sites=3, vocab_size=2, samples=samples, delta=delta)
-    assert float((distances < bound).double().mean()) == 1.0
-
-
-def test_the_theorem_holds_at_the_empirical_law():
-    """theta^ = the smoothed empirical law; its loss as a likelihood contains the conditional entropy."""
-    p, law = clique(2, 0.5, 0.1), block_law(2, 2, block_size=1)
-    draws = torch.multinomial(p, 20 * 500, True, generator=generator(0, "theorem")).view(20, 500)
-    for row in draws:
-        fit = (torch.bincount(row, minlength=4) + 1.0) / 504
-        loss = float(pseudolikelihood_loss(torch.bincount(row, minlength=4) / 500, fit.double().log(), law))
-        assert loss > 0.3
-        constant = approximate_tensorization(fit.double() / fit.double().sum(), law, starts=0).lower_bound
-        beta = smallest_conditional(fit.double(), law)
-        bound = sample_bound(
-            **{**GIVEN, "samples": 500, "masks": 1, "loss": loss, "beta": beta, "tensorization": constant}
-        )
-        assert float((fit - p).abs().sum()) / 2 < bound.bound
-
-
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"delta": 0.0}, "delta"),
-        ({"delta": 1.0}, "delta"),
-        ({"beta": 0.0}, "beta"),
-        ({"beta": 1.0}, "beta"),
-        ({"tensorization": 0.5}, "tensorization"),
-        ({"tensorization": math.nan}, "tensorization"),
-        ({"loss": -1.0}, "loss"),
-        ({"cells": 0}, "cells"),
-        ({"eps": math.inf}, "eps"),
-        ({"samples": 0}, "samples"),
-        ({"masks": 0}, "masks"),
-    ],
-)
-def test_bad_input_is_refused(change, field):
-    with pytest.raises(InputError) as caught:
-        sample_bound(**{**GIVEN, **change})
-    assert caught.value.field == field
-
-
 def test_laws_without_a_constant_are_refused():
     with pytest.raises(InputError, match="positive everywhere"):
         approximate_tensorization(torch.tensor([0.5, 0.5, 0.0, 0.0]), block_law(2, 2, block_size=1))
+
+
+def test_the_bound_from_above_is_above_every_witness():
+    for place in range(6):
+        q = random_ising(3, place, scale=0.4).probabilities()
+        for size in (1, 2):
+            law = block_law(3, 2, block_size=size)
+            assert approximate_tensorization(q, law, starts=1).lower_bound <= tensorization_upper_bound(
+                q, law
+            )
+
+
+def test_the_bound_from_above_is_attained_by_product_laws():
+    product = Ising.clique(3, 3, coupling=0.0, field=0.4).probabilities()
+    for size in (1, 2, 3):
+        assert tensorization_upper_bound(product, block_law(3, 2, block_size=size)) == pytest.approx(3 / size)
+    weighted = block_law(3, 2, blocks=[[0, 1], [2]], weights=[0.3, 0.7])
+    assert tensorization_upper_bound(product, weighted) == pytest.approx(1 / 0.3)
+    # Two spins: no product fits J x_1 x_2 better than one without coupling, and the ratio is exp(2 J).
+    coupled = Ising.clique(2, 2, coupling=0.3, field=0.2).probabilities()
+    bound = tensorization_upper_bound(coupled, block_law(2, 2, block_size=1))
+    assert bound == pytest.approx(2 * math.exp(0.6), rel=1e-7)
+
+
+def test_a_bound_from_above_needs_a_law_of_blocks_alone():
+    adaptive = block_law(2, 2, blocks=[[0], [1]], law=random_simplex(4, 2))
+    with pytest.raises(InputError, match=r"^law='adaptive'"):
+        tensorization_upper_bound(random_simplex(4), adaptive)

@@ -1,24 +1,17 @@
-"""Block approximate tensorization of entropy, and the sample bound of Theorem 4.1.4 that rests on it."""
+"""Block approximate tensorization of entropy: its constant from below by witnesses, from above by a product law."""
 
 import math
-import sys
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import linprog, minimize
 from scipy.special import softmax, xlogy
 from torch import Tensor
 
-from trialogue.errors import (
-    InputError,
-    at_least,
-    finite_number,
-    non_negative_number,
-    probability,
-    whole_number,
-)
+from trialogue.errors import InputError, whole_number
+from trialogue.oracles import whole_sequences
 from trialogue.randomness import numpy_generator
 from trialogue.theory.masking.block_laws import BlockLaw, block_dynamics, conditionals, law_of_states
 from trialogue.theory.masking.mixing import poincare_constant
@@ -73,80 +66,29 @@ def smallest_conditional(probabilities: Tensor, law: BlockLaw) -> float:
     return float(table[table > 0].min())
 
 
-class SampleBound(NamedTuple):
-    """Theorem 4.1.4: TV(p_theta^, p_X) < sqrt(C_AT / 2 (loss + masks_term ln(1/beta) + eps)) + samples_term."""
+def tensorization_upper_bound(probabilities: Tensor, law: BlockLaw) -> float:
+    """A number that C_AT(q) of Definition 4.1.9 is certain not to exceed, for q = `probabilities` (states,), positive.
 
-    bound: float
-    masks_term: float
-    samples_term: float
-
-
-def sample_bound(
-    *,
-    sites: int,
-    vocab_size: int,
-    samples: int,
-    masks: int,
-    tensorization: float,
-    loss: float,
-    beta: float,
-    cells: float,
-    eps: float,
-    delta: float,
-) -> SampleBound:
-    """Theorem 4.1.4 with its constants as proved: holds with probability at least 1 - `delta`.
-
-    n = `samples`, each with m = `masks` masks; `tensorization` is C_AT of the fitted law (a lower bound of it proves
-    nothing), `loss` the empirical L^_PL at the fit in nats, with the root over all of
-    C_AT (L^ + B ln(1/beta) + eps); `beta` bounds every conditional of every theta from below (Assumption 4.1.3), and
-    `cells` = C_eps cells of the parameters vary the log-probabilities by `eps` / 2 (Assumption 4.1.4). As a negative
-    log-likelihood the loss contains the conditional entropy of the data, so the bound does not vanish with n.
-    B = sqrt(2^{3N} |Omega|^N C_eps / (m delta)) + sqrt(ln(8 C_eps / delta) / (2n)),
-    C = sqrt(|Omega|^{3N} / (8 delta n)).
+    A product law has C_AT = 1 / min_i P(site i is masked), by Shearer's inequality (N / k for k uniformly random
+    sites). As the entropies on both sides are minima over constants of integrals of non-negative functions, C_AT(q)
+    is at most that times max(q / pi) / min(q / pi) for any product law pi (Holley and Stroock): here the pi of least
+    ratio, by linear programming. Raises `InputError` for q with a zero, and for a block law that depends on the state.
     """
-    for name, count in (("sites", sites), ("vocab_size", vocab_size), ("samples", samples), ("masks", masks)):
-        whole_number(name, count, 1)
-    _inside("delta", delta)
-    _inside("beta", beta)
-    tensorization = at_least("tensorization", tensorization, 1 - 1e-12, "C_AT is at least 1")
-    loss, eps = non_negative_number("loss", loss), non_negative_number("eps", eps)
-    if finite_number("cells", cells) < 1:
-        raise InputError("cells", cells, "use a finite number of at least 1")
-    masks_term = _root(3 * sites, vocab_size, sites, cells / (masks * delta))
-    masks_term += math.sqrt(math.log(8 * cells / delta) / (2 * samples))
-    samples_term = empirical_law_bound(sites=sites, vocab_size=vocab_size, samples=samples, delta=delta / 2)
-    inside = tensorization / 2 * (loss + masks_term * math.log(1 / beta) + eps)
-    return SampleBound(math.sqrt(inside) + samples_term, masks_term, samples_term)
-
-
-def empirical_law_bound(*, sites: int, vocab_size: int, samples: int, delta: float) -> float:
-    """Lemma 4.3.6: TV(p~_X, p_X) < sqrt(|Omega|^{3N} / (16 delta n)) with probability at least 1 - `delta`."""
-    for name, count in (("sites", sites), ("vocab_size", vocab_size), ("samples", samples)):
-        whole_number(name, count, 1)
-    _inside("delta", delta)
-    return _root(0, vocab_size, 3 * sites, 1 / (16 * delta * samples))
-
-
-def mask_average_bound(
-    *, sites: int, vocab_size: int, samples: int, masks: int, beta: float, delta: float
-) -> float:
-    """Corollary 4.3.1: |L^_PL - L~_PL| at one theta, with probability at least 1 - `delta`.
-
-    (sqrt(2^{3N-1} |Omega|^N / (m delta)) + sqrt(ln(4 / delta) / (2n))) ln(1 / beta), from Lemma 4.3.5 with its own
-    eps = sqrt(2^{N-1} |Omega|^N / (m delta)).
-    """
-    for name, count in (("sites", sites), ("vocab_size", vocab_size), ("samples", samples), ("masks", masks)):
-        whole_number(name, count, 1)
-    _inside("delta", delta)
-    _inside("beta", beta)
-    masks_term = _root(3 * sites - 1, vocab_size, sites, 1 / (masks * delta))
-    return (masks_term + math.sqrt(math.log(4 / delta) / (2 * samples))) * math.log(1 / beta)
-
-
-def _root(twos: int, vocab_size: int, power: int, factor: float) -> float:
-    """sqrt(2^twos |Omega|^power factor), infinite where it is beyond a float: a bound that says nothing."""
-    log = (twos * math.log(2) + power * math.log(vocab_size) + math.log(factor)) / 2
-    return math.exp(log) if log < math.log(sys.float_info.max) else math.inf
+    q = law_of_states(probabilities, law.states)
+    if not bool((q > 0).all()):
+        raise InputError("probabilities", 0.0, "use a law that is positive everywhere")
+    if law.adaptive:
+        raise InputError("law", "adaptive", "use one that does not depend on the state")
+    masked = float((law.given[0] @ law.blocks.double()).min())
+    tokens = whole_sequences(law.vocab_size, law.sites)
+    chosen = torch.nn.functional.one_hot(tokens, law.vocab_size).flatten(1).double().numpy()
+    logs, ones = q.log().numpy(), np.ones((law.states, 1))
+    # The last two numbers are the least and the largest of log q - log pi, whose distance is made small.
+    rows = np.block([[-chosen, 0 * ones, -ones], [chosen, ones, 0 * ones]])
+    cost = np.array([0.0] * chosen.shape[1] + [-1.0, 1.0])
+    found = linprog(cost, rows, np.concatenate((-logs, logs)), bounds=(None, None))
+    fitted = chosen @ found.x[:-2] if found.success else np.zeros_like(logs)
+    return math.exp(float(np.ptp(logs - fitted))) / masked
 
 
 class _Entropies:
@@ -225,7 +167,3 @@ def _slowest(q: Tensor, law: BlockLaw) -> NDArray[np.float64]:
     slow = vectors[:, -2] / scale
     function: NDArray[np.float64] = (slow / slow.abs().max()).numpy()
     return function
-
-
-def _inside(field: str, value: float) -> None:
-    probability(field, value, zero=False, one=False, mend="use a number between 0 and 1")

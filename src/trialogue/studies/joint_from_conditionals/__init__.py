@@ -1,0 +1,28 @@
+"""When do conditionals that were learned from masks give the joint law, and how loose is the theorem that says so?
+
+Question (Q1) of chapter 4 of the thesis. Theorem 4.1.4, Corollary 4.3.1 and Lemmas 4.3.5 and 4.3.6 on cliques of two
+and three equal spins, whose two parameters are fitted by the stated loss within a box: the constant of approximate
+tensorization is bounded from above, conditionals from below, and the box is covered by cells, all with certainty, at
+sizes where the bound is below one. Beside it stand the decays that chapter 4 reads from its constants, chi^2 from the
+Poincaré constant and KL from approximate tensorization, and the convexity of Proposition 4.3.6 on random models.
+
+Deviations: the bound asks for many masks of every sample, whose counts are drawn at once; one site is masked at a time.
+"""
+
+from trialogue.ledger import Study
+from trialogue.studies.joint_from_conditionals.claims import CLAIMS, NUMBERS
+from trialogue.studies.joint_from_conditionals.config import PRESETS
+from trialogue.studies.joint_from_conditionals.measure import parts
+from trialogue.studies.joint_from_conditionals.pages import FIGURES, TABLES
+
+STUDY = Study(
+    module=__name__,
+    source="Thesis sections 4.1.2, 4.1.3, 4.3.4 and 4.3.11: Theorem 4.1.4, Definitions 4.1.5 and 4.1.9, "
+    "Proposition 4.3.6",
+    presets=PRESETS,
+    parts=parts,
+    claims=CLAIMS,
+    tables=TABLES,
+    figures=FIGURES,
+    numbers=NUMBERS,
+)
