@@ -59,6 +59,7 @@ def one_step_rows(instances: Sequence[Instance]) -> Iterator[dict[str, Any]]:
             "kind": "one step",
             "instance": one.label,
             "delta": one.delta,
+            "clique": one.clique,
             "block_size": one.block_size,
             "arrives": arrives,
             "promised": theory.hitting_rate,

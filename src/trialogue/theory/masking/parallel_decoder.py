@@ -1,0 +1,137 @@
+"""The parallel decoding transformer of eqs. (4.55)-(4.64), with weights that make any product kernel, or any map.
+
+Propositions 4.1.2 and 4.1.3 (4.3.4 and 4.3.5) of the thesis name universal approximation; here are weights. Two
+blocks look up the whole state in a table. The first binds each token to its position, the second gathers all of them
+by attention that is the same everywhere, and its hidden layer has one unit for every state and position:
+embedding 2 |Omega| + N + 2 N |Omega|, hidden width N |Omega|^N.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from trialogue.arrays import real_tensor, whole_tensor
+from trialogue.errors import InputError
+from trialogue.oracles import whole_sequences
+from trialogue.probabilities import checked_probabilities
+
+
+class Block(NamedTuple):
+    """Weights of one block with one head, eqs. (4.56) and (4.57), named as there; vectors have one axis."""
+
+    w_o: Tensor
+    w_v: Tensor
+    w_k: Tensor
+    w_q: Tensor
+    w_1: Tensor
+    b_1: Tensor
+    w_2: Tensor
+    b_2: Tensor
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """t(X) of `x` (rows, d, N)."""
+        scores = (self.w_k @ x).transpose(-2, -1) @ (self.w_q @ x)
+        attended = x + self.w_o @ self.w_v @ x @ scores.softmax(-2)
+        hidden = (self.w_1 @ attended + self.b_1[:, None]).relu()
+        return attended + self.w_2 @ hidden + self.b_2[:, None]
+
+
+@dataclass(frozen=True)
+class ParallelDecoder:
+    """A parallel decoding transformer: `tokens` (d, |Omega|) and `positions` (d, N) are embedded and added up."""
+
+    tokens: Tensor
+    positions: Tensor
+    blocks: tuple[Block, ...]
+    w_pred: Tensor
+    b_pred: Tensor
+
+    def predictions(self, states: Tensor) -> Tensor:
+        """Laws (rows, N, |Omega|) float64 of every position after `states` (rows, N) int64, eq. (4.60)."""
+        mend = f"give tokens (rows, {self.positions.shape[1]}) below {self.tokens.shape[1]}"
+        states = whole_tensor("states", states, mend)
+        if states.ndim != 2 or states.shape[1] != self.positions.shape[1]:
+            raise InputError("states", tuple(states.shape), mend)
+        x = self.tokens[:, states].movedim(1, 0) + self.positions
+        for block in self.blocks:
+            x = block(x)
+        return (self.w_pred @ x + self.b_pred[:, None]).softmax(-2).transpose(-2, -1)
+
+    def greedy(self, states: Tensor) -> Tensor:
+        """The next states (rows, N) by s_argmax, eq. (4.62): the smallest of several likeliest tokens."""
+        laws = self.predictions(states)
+        return (laws == laws.amax(-1, keepdim=True)).int().argmax(-1)
+
+
+def kernel_decoder(predictions: Tensor) -> ParallelDecoder:
+    """A decoder whose laws are `predictions` (|Omega|^N, N, |Omega|), positive: Proposition 4.1.3, the positive half.
+
+    Raises `InputError` where these are no positive laws for every state and position.
+    """
+    mend = "give positive laws (vocab ** sites, sites, vocab)"
+    laws = real_tensor("predictions", predictions, mend)
+    if laws.ndim != 3 or laws.shape[0] != laws.shape[2] ** laws.shape[1]:
+        raise InputError("predictions", tuple(laws.shape), mend)
+    checked_probabilities("predictions", laws, tuple(laws.shape), mend=mend)
+    if not bool((laws > 0).all()):
+        raise InputError("predictions", 0.0, mend)
+    return _lookup(laws.log())
+
+
+def map_decoder(following: Tensor, vocab_size: int) -> ParallelDecoder:
+    """A decoder whose greedy steps are a map: `following` (|Omega|^N, N) is the state after each, in their order.
+
+    Propositions 4.1.2 and 4.3.4, and so for any number of steps. Raises `InputError` for anything but states.
+    """
+    mend = f"give the state after each of vocab_size ** sites states, of tokens below {vocab_size}"
+    following = whole_tensor("following", following, mend)
+    if following.ndim != 2 or len(following) != vocab_size ** following.shape[1]:
+        raise InputError("following", tuple(following.shape), mend)
+    if not 0 <= int(following.min()) <= int(following.max()) < vocab_size:
+        raise InputError("following", int(following.max()), mend)
+    return _lookup(one_hot(following, vocab_size).double())
+
+
+def _lookup(logits: Tensor) -> ParallelDecoder:
+    """The decoder with these `logits` (states, N, |Omega|)."""
+    states, sites, vocab = logits.shape
+    bound = sites * vocab
+    token, position, own, all_sites, out = torch.arange(2 * vocab + sites + 2 * bound).split(
+        [vocab, sites, bound, bound, vocab]
+    )
+    width = int(out[-1]) + 1
+
+    def zeros(rows: int, columns: int) -> Tensor:
+        return torch.zeros(rows, columns, dtype=torch.float64)
+
+    eye = torch.eye(width, dtype=torch.float64)
+    nothing = zeros(bound, width)
+    # Unit (i, a) of the first block is on at position i where token a stands there.
+    pairs = eye[position].repeat_interleave(vocab, 0) + eye[token].repeat(sites, 1)
+    bind = Block(
+        zeros(width, bound),
+        nothing,
+        nothing,
+        nothing,
+        pairs,
+        -torch.ones(bound, dtype=torch.float64),
+        eye[:, own],
+        torch.zeros(width, dtype=torch.float64),
+    )
+    # Keys and queries that are zero attend everywhere alike; N times the mean is the sum.
+    gather = (sites * eye[:, all_sites], eye[own], nothing, nothing)
+    seen = one_hot(whole_sequences(vocab, sites), vocab).flatten(1).double() @ eye[all_sites]
+    units = seen.repeat_interleave(sites, 0) + eye[position].repeat(states, 1)
+    look_up = Block(
+        *gather,
+        units,
+        torch.full((states * sites,), -float(sites), dtype=torch.float64),
+        eye[:, out] @ logits.reshape(states * sites, vocab).T,
+        torch.zeros(width, dtype=torch.float64),
+    )
+    return ParallelDecoder(
+        eye[:, token], eye[:, position], (bind, look_up), eye[out], torch.zeros(vocab, dtype=torch.float64)
+    )
