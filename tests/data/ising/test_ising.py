@@ -332,3 +332,25 @@ def test_what_cannot_be_is_named(make, named):
     with pytest.raises(InputError, match=named) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "make", [Ising, lambda coupling, field, **given: Ising.clique(4, 4, 0.3, field, **given)]
+)
+def test_ordered_pairs_count_twice(make):
+    coupling, field = torch.full((4, 4), 0.3).fill_diagonal_(0.0), torch.linspace(-0.2, 0.4, 4)
+    ordered, doubled = make(coupling, field, pairs="ordered"), Ising(2 * coupling, field)
+    spins = 2.0 * ordered.states() - 1
+    both_ways = torch.einsum("ri,ij,rj->r", spins.double(), coupling.double(), spins.double())
+    assert torch.allclose(ordered.energy(ordered.states()), -(both_ways + spins.double() @ field.double()))
+    assert torch.allclose(ordered.probabilities(), doubled.probabilities())
+    assert torch.equal(ordered.sample(20, seed=1), doubled.sample(20, seed=1))
+    assert torch.allclose(ordered.parameters[:6], torch.full((6,), 0.3, dtype=torch.float64))
+    states = ordered.states()
+    assert torch.allclose(ordered.features(states) @ ordered.parameters, -ordered.energy(states))
+    assert torch.allclose(ordered.moments(), ordered.probabilities() @ ordered.features(states))
+    assert ordered.to("cpu").pairs == "ordered"
+    again = Ising.from_parameters(ordered.parameters, 4, pairs="ordered")
+    assert torch.allclose(again.coupling, ordered.coupling)
+    with pytest.raises(InputError, match=r"^pairs='both'"):
+        make(coupling, field, pairs="both")

@@ -1,12 +1,13 @@
 """Ising models: spins on any graph, with everything about them exact as long as their states can be listed.
 
-Token 0 is spin -1 and token 1 is spin +1. One convention for pairs: p(x) ∝ exp(sum over i < j of J_ij x_i x_j +
-sum over i of h_i x_i), unordered pairs, as in equation (4.5) of the thesis.
+Token 0 is spin -1 and token 1 is spin +1. p(x) ∝ exp(sum over i < j of J_ij x_i x_j + sum over i of h_i x_i): unordered
+pairs, as in equation (4.5) of the thesis and in its proofs. Its equation (4.6) writes i != j, where every pair counts
+twice; a model takes that reading with `pairs="ordered"`, and is then the one of 2 J.
 """
 
 import math
 from functools import cached_property
-from typing import Self
+from typing import Literal, Self, get_args
 
 import torch
 from torch import Tensor
@@ -17,9 +18,12 @@ from trialogue.data.ising.block_table import block_table, table_marginals
 from trialogue.data.ising.couplings import Clique, checked_field, checked_matrix, couplings_of
 from trialogue.data.ising.neighbourhoods import ising_tables
 from trialogue.data.site_tables import SiteTables
-from trialogue.errors import InputError, finite_number, whole_number
+from trialogue.errors import InputError, finite_number, one_of, whole_number
 from trialogue.oracles import Energy, Joint, Masked, whole_sequences
 from trialogue.randomness import Choose, Streams, seed_of
+
+Pairs = Literal["unordered", "ordered"]
+"""Whether a sum over i != j takes every pair once or twice."""
 
 ENUMERABLE_SITES = 20
 """A model of more sites is not listed: 2^20 states of 20 spins take 160 MB."""
@@ -36,17 +40,24 @@ class Ising(Masked, Energy, Joint):
     are one clique of equal couplings is recognised: then blocks and samples of any size are drawn exactly, by the
     magnetisation. It is a masked oracle, an energy, and draws blocks jointly.
 
-    Raises `InputError` for couplings that are not symmetric and finite with a zero diagonal, and for fields that are
-    not N finite numbers.
+    With `pairs="ordered"` the given couplings are those of a sum over i != j, which takes every pair twice: p(x) ∝
+    exp(sum_{i != j} J_ij x_i x_j + sum_i h_i x_i). `parameters` and `features` are then of that reading, and
+    `coupling`, which all samplers read, is 2 J.
+
+    Raises `InputError` for couplings that are not symmetric and finite with a zero diagonal, for fields that are
+    not N finite numbers, and for an unknown reading of the pairs.
     """
 
     vocab_size = 2
     sites: int
     device: torch.device
     """Where the model lies, and the tokens that it is asked about."""
+    pairs: Pairs
+    """How `parameters` and `features` count pairs."""
 
-    def __init__(self, coupling: Tensor, field: Tensor) -> None:
-        matrix = checked_matrix(coupling)
+    def __init__(self, coupling: Tensor, field: Tensor, *, pairs: Pairs = "unordered") -> None:
+        self.pairs = one_of("pairs", pairs, get_args(Pairs))
+        matrix = self._times * checked_matrix(coupling)
         self.sites = len(matrix)
         self.field = checked_field(field, self.sites, matrix.device)
         self.device = self.field.device
@@ -56,21 +67,24 @@ class Ising(Masked, Energy, Joint):
         self._couplings = couplings_of(matrix, self.field)
 
     @classmethod
-    def clique(cls, n: int, clique: int, coupling: float, field: Tensor | float) -> Self:
+    def clique(
+        cls, n: int, clique: int, coupling: float, field: Tensor | float, *, pairs: Pairs = "unordered"
+    ) -> Self:
         """N = `n` spins, the first `clique` of them all coupled to each other with J = `coupling`.
 
         `field` is one number for all, or (n,). Nothing of size n^2 is made until `coupling` is asked for. Equation
-        (4.6) of the thesis with its pairs read as unordered. Raises `InputError` for a clique larger than n and for
-        numbers that are not finite.
+        (4.6) of the thesis, by default with its pairs read as unordered. Raises `InputError` for a clique larger than
+        n, for numbers that are not finite, and for an unknown reading of the pairs.
         """
         sites = whole_number("n", n, 1)
         if whole_number("clique", clique, 0) > sites:
             raise InputError("clique", clique, f"use at most n={sites}")
         mend = "give one number, a coupling whose sum over all pairs is finite"
-        strength = finite_number("coupling", coupling, mend)
-        if not math.isfinite(strength * int(clique) ** 2):
-            raise InputError("coupling", strength, mend)
         model = cls.__new__(cls)
+        model.pairs = one_of("pairs", pairs, get_args(Pairs))
+        strength = model._times * finite_number("coupling", coupling, mend)
+        if not math.isfinite(strength * int(clique) ** 2):
+            raise InputError("coupling", coupling, mend)
         model.sites = sites
         model.field = checked_field(field, sites, one_for_all=True)
         model.device = model.field.device
@@ -82,29 +96,34 @@ class Ising(Masked, Energy, Joint):
         """The same model on another device, such as "cuda"."""
         device = checked_device(device)
         model = type(self).__new__(type(self))
-        model.sites, model.field = self.sites, self.field.to(device)
+        model.sites, model.field, model.pairs = self.sites, self.field.to(device), self.pairs
         model.device = model.field.device
         model._couplings = self._couplings.to(device)
         return model
 
     @classmethod
-    def from_parameters(cls, parameters: Tensor, sites: int) -> Self:
-        """The model whose `parameters` (N(N-1)/2 + N,) these are."""
-        pairs = whole_number("sites", sites, 1) * (sites - 1) // 2
-        parameters = real_tensor("parameters", parameters, f"give {pairs} couplings and {sites} fields")
-        if parameters.shape != (pairs + sites,):
+    def from_parameters(cls, parameters: Tensor, sites: int, *, pairs: Pairs = "unordered") -> Self:
+        """The model whose `parameters` (N(N-1)/2 + N,) these are, by that reading of the pairs."""
+        number = whole_number("sites", sites, 1) * (sites - 1) // 2
+        parameters = real_tensor("parameters", parameters, f"give {number} couplings and {sites} fields")
+        if parameters.shape != (number + sites,):
             raise InputError(
-                "parameters", tuple(parameters.shape), f"{sites} sites have {pairs} pairs and {sites} fields"
+                "parameters", tuple(parameters.shape), f"{sites} sites have {number} pairs and {sites} fields"
             )
         matrix = torch.zeros(sites, sites, dtype=torch.float64, device=parameters.device)
         upper = torch.triu_indices(sites, sites, 1, device=parameters.device)
-        matrix[upper[0], upper[1]] = parameters[:pairs]
-        return cls(matrix + matrix.T, parameters[pairs:])
+        matrix[upper[0], upper[1]] = parameters[:number]
+        return cls(matrix + matrix.T, parameters[number:], pairs=pairs)
 
     @cached_property
     def coupling(self) -> Tensor:
-        """J (N, N) float64."""
+        """J (N, N) float64 of the unordered sum: twice the given couplings where these are of ordered pairs."""
         return self._couplings.matrix()
+
+    @property
+    def _times(self) -> int:
+        """How often the sum that the parameters belong to takes every pair."""
+        return 2 if self.pairs == "ordered" else 1
 
     @property
     def members(self) -> Tensor | None:
@@ -114,7 +133,7 @@ class Ising(Masked, Energy, Joint):
     @property
     def parameters(self) -> Tensor:
         """J_ij of the pairs i < j in lexicographic order, then h_i: (N(N-1)/2 + N,) float64."""
-        return torch.cat((self._pairs(self.coupling), self.field))
+        return torch.cat((self._pairs(self.coupling) / self._times, self.field))
 
     def _pairs(self, matrix: Tensor) -> Tensor:
         """Entries i < j of `matrix` (N, N), in lexicographic order."""
@@ -135,10 +154,10 @@ class Ising(Masked, Energy, Joint):
         return _signs(tokens)
 
     def features(self, tokens: Tensor) -> Tensor:
-        """What the `parameters` multiply: x_i x_j of the pairs, then x_i; (rows, N(N-1)/2 + N) float64."""
+        """What the `parameters` multiply: x_i x_j of the pairs, or twice it, and x_i; (rows, N(N-1)/2 + N) float64."""
         spins = self._spins(tokens)
         upper = torch.triu_indices(self.sites, self.sites, 1, device=self.device)
-        return torch.cat((spins[:, upper[0]] * spins[:, upper[1]], spins), 1)
+        return torch.cat((self._times * spins[:, upper[0]] * spins[:, upper[1]], spins), 1)
 
     def energy(self, tokens: Tensor) -> Tensor:
         """E(x) (rows,) float64 of `tokens` (rows, N), with p(x) ∝ exp(-E(x))."""
@@ -176,7 +195,7 @@ class Ising(Masked, Energy, Joint):
     def moments(self) -> Tensor:
         """Expectations of the `features` (N(N-1)/2 + N,) float64, from all states."""
         spins, law = _signs(self.states()), self.probabilities()
-        return torch.cat((self._pairs(spins.T @ (law[:, None] * spins)), law @ spins))
+        return torch.cat((self._times * self._pairs(spins.T @ (law[:, None] * spins)), law @ spins))
 
     def site_tables(self) -> SiteTables:
         """The conditional laws of all sites, for compiled sweeps; raises `InputError` where they would not fit."""

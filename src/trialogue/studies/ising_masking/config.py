@@ -6,6 +6,7 @@ from typing import Annotated
 from annotated_types import Ge, Interval
 
 from trialogue.data import Ising
+from trialogue.data.ising.model import Pairs
 from trialogue.ledger.settings import Count, Different, Finite, Increasing, Seeds, Settings
 
 
@@ -24,9 +25,9 @@ class Config(Settings):
     data_sets: Annotated[int, Ge(2)] = 10
     seeds: Seeds = tuple(range(12))
 
-    def model(self, coupling: float) -> Ising:
-        """The model that the data are drawn from."""
-        return Ising.clique(self.sites, self.sites, coupling, self.field)
+    def model(self, coupling: float, pairs: Pairs = "unordered") -> Ising:
+        """The model that the data are drawn from, by either reading of its pairs."""
+        return Ising.clique(self.sites, self.sites, coupling, self.field, pairs=pairs)
 
 
 PRESETS = {

@@ -46,11 +46,8 @@ def exact_rows(config: Config) -> Iterator[dict[str, Any]]:
                 covariance = asymptotic_covariance(model, size, masks_per_sample=number)
                 setting = {"pairs": "unordered", "masks": masks, "poincare": constant}
                 yield {**common, **setting, **_traces(covariance, config)}
-            # exp(sum over i != j of J x_i x_j) is the model of coupling 2 J, whose estimate is halved.
-            doubled = _traces(asymptotic_covariance(config.model(2 * coupling), size), config)
-            halved, fields = doubled["trace_couplings"] / 4, doubled["trace_fields"]
-            traces = {"trace": halved + fields, "trace_couplings": halved, "trace_fields": fields}
-            yield {**common, "pairs": "ordered", "masks": "one", **traces}
+            ordered = asymptotic_covariance(config.model(coupling, "ordered"), size)
+            yield {**common, "pairs": "ordered", "masks": "one", **_traces(ordered, config)}
         loewner = masking_more(model).smallest_eigenvalue
         for size, eigenvalue in enumerate(loewner.tolist(), start=1):
             common = {"kind": "theorem", "coupling": coupling, "block_size": size}

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from pandas import DataFrame, Series
 
 from trialogue.ledger import Replication, Rows, exact
@@ -121,3 +122,21 @@ def slack_of_poincare(rows: Rows) -> float:
     traces = _by_model(rows, "trace")
     bound = _by_model(rows, "poincare").mul(traces.iloc[:, -1], axis=0)
     return float(((bound - traces) / bound).to_numpy().min())
+
+
+def _limits(rows: Rows, pairs: str) -> DataFrame:
+    """log Tr Gamma with one mask a sample, by coupling and number of masked sites."""
+    table = rows.where("exact", masks="one", pairs=pairs)
+    return np.log(table.pivot(index="coupling", columns="block_size", values="trace"))
+
+
+@exact
+def largest_step_of_limit(rows: Rows, pairs: str) -> float:
+    """Log ratio of Tr Gamma at k + 1 and k masked sites, the largest over k and couplings."""
+    return float(np.nanmax(_limits(rows, pairs).diff(axis=1).to_numpy()))
+
+
+@exact
+def least_change_of_limit(rows: Rows) -> float:
+    """Absolute log ratio of Tr Gamma in the two readings of the pairs, the least over k and couplings."""
+    return float((_limits(rows, "ordered") - _limits(rows, "unordered")).abs().to_numpy().min())

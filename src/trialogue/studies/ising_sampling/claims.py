@@ -117,6 +117,19 @@ CLAIMS = (
     ),
 )
 
+CLAIMS += tuple(
+    Claim(
+        f"independent-parallel-never-arrives-{reading}-pairs",
+        f"With the pairs of eq. (4.6) read as {reading}, independent parallel reaches R_1 within 1000 steps with "
+        "probability below 0.01 from J = 2 on (largest over J = 2, 3 and 4).",
+        quantities.reached_by_reading(PARALLEL, 2.0, times) < 0.01,
+        f"{_FIGURE}, eq. (4.6)",
+        _NEVER,
+        "ours",
+    )
+    for reading, times in (("unordered", 1), ("ordered", 2))
+)
+
 NUMBERS = {
     f"chance that independent parallel arrives, J = {coupling:g}": quantities.exact_number(
         coupling, PARALLEL, "reached"

@@ -41,7 +41,7 @@ class Config(Settings):
             raise InputError("block_sizes", self.block_sizes, f"give numbers from 1 to sites={self.sites}")
 
     def model(self, coupling: float) -> Ising:
-        """The model that is sampled from."""
+        """The model that is sampled from, its pairs read as unordered; read as ordered, it has half this coupling."""
         return Ising.clique(self.sites, self.clique, coupling, self.field)
 
 

@@ -110,3 +110,21 @@ def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
     """By how much it is larger at the first J than at the second, the smallest over k below N."""
     logs = expected(rows, "log_expected")[blocks(rows, below_all=1)].T
     return float((logs[first] - logs[second]).min())
+
+
+def in_both_readings(rows: Rows) -> list[float]:
+    """The couplings J whose double was measured too: the model of 2 J is that of J with its pairs read as ordered."""
+    couplings = rows["setting"].coupling.tolist()
+    return sorted(coupling for coupling in couplings if 2 * coupling in couplings)
+
+
+@exact
+def reached_by_reading(rows: Rows, chain: str, least: float, times: int) -> float:
+    """P(reaching the larger mode within the budget), the largest over J from `least` on that both readings have.
+
+    `times` is how often a pair is counted: 1 where pairs are unordered, 2 where they are ordered.
+    """
+    chosen = [times * coupling for coupling in in_both_readings(rows) if coupling >= least]
+    if not chosen:
+        raise NoRows(f"no J from {least:g} on was measured with its double")
+    return float(expected(rows, "reached")[chain].loc[chosen].max())
