@@ -14,6 +14,7 @@ from .pattern_corpus import PatternCorpus as PatternCorpus
 from .pattern_corpus import maximal_length_patterns as maximal_length_patterns
 from .potts.chain import PottsChain as PottsChain
 from .potts.law import PottsLaw as PottsLaw
+from .potts.sitewise import SitewisePottsChain as SitewisePottsChain
 from .potts.window_tables import window_tables as window_tables
 from .puzzles.arithmetic import SemiprimeTuples as SemiprimeTuples
 from .puzzles.integer_polynomials import RootedPolynomials as RootedPolynomials
