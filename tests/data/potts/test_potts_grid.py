@@ -1,0 +1,61 @@
+"""Potts models on a torus: conditionals of two values are those of Ising, and samples of three have the exact law."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from trialogue.data.potts.grid import potts_grid
+from trialogue.errors import InputError
+from trialogue.inference.simulation.sweeps import run_sweeps
+from trialogue.oracles import whole_sequences
+
+
+def test_two_values_are_spins_of_half_the_coupling() -> None:
+    tables = potts_grid(3, 4, 2, 0.7)
+    for number, beside in enumerate(whole_sequences(2, 4).tolist()):
+        field = 0.35 * sum(2 * token - 1 for token in beside)
+        up = 1 / (1 + math.exp(-2 * field))
+        place = int(np.dot(tables.strides[0], beside))
+        assert place == number
+        assert tables.entries[place] / 2**32 == pytest.approx(up, abs=1e-9)
+
+
+def test_neighbours_are_those_of_the_torus() -> None:
+    tables = potts_grid(3, 4, 3, 0.5)
+    assert sorted(tables.neighbours[0].tolist()) == [1, 3, 4, 8]
+    assert sorted(tables.neighbours[6].tolist()) == [2, 5, 7, 10]
+
+
+def equal_pairs(coupling: float, sampled: float | None = None) -> tuple[float, float]:
+    """The mean number of equal neighbours on a torus of 3 x 3 sites of three values: sampled, and exact."""
+    states = whole_sequences(3, 9).view(-1, 3, 3)
+    equal = sum((states == states.roll(1, axis)).sum((1, 2)) for axis in (1, 2)).double()
+    law = (coupling * equal).softmax(0)
+    drawn = run_sweeps(potts_grid(3, 3, 3, sampled or coupling), sweeps=60, chains=20_000, seed=1).view(
+        -1, 3, 3
+    )
+    own = sum((drawn == drawn.roll(1, axis)).sum((1, 2)) for axis in (1, 2)).double()
+    return float(own.mean()), float(law @ equal)
+
+
+def test_sweeps_have_the_exact_law() -> None:
+    found, exact = equal_pairs(0.6)
+    assert found == pytest.approx(exact, abs=0.15)
+    found, exact = equal_pairs(0.6, sampled=0.66)
+    assert found != pytest.approx(exact, abs=0.15)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: potts_grid(2, 3, 3, 1.0), "^rows=2"),
+        (lambda: potts_grid(3, 3, 1, 1.0), "^vocab_size=1"),
+        (lambda: potts_grid(3, 3, 30, 1.0), "^vocab_size=30: tables of four neighbours would not fit"),
+        (lambda: potts_grid(3, 3, 3, torch.inf), "^coupling=inf"),
+    ],
+)
+def test_bad_input(make, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        make()
