@@ -9,9 +9,8 @@ assumptions, as printed, hold and its proof does not.
 Propositions 4.1.2 and 4.1.3: what draws every position by itself given the state has products as transitions. A small
 bidirectional transformer is trained on single steps of k-Gibbs on a clique and held against the step's own law, beside
 the best product law, in KL and in total variation; trained on steps of independent parallel updates it is a control.
-Weights by construction make any map of states and any positive product kernel.
 
-Deviations: the corollary is tried on 14 instances, each with the least fields and couplings that it allows; the two
+Deviations: the corollary is tried on four instances, each with the least fields and couplings that it allows; the two
 of 15,000 and 30,800 spins are computed and not simulated. The thesis trains no networks of this kind: theirs are ours.
 """
 

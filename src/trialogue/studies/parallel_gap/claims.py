@@ -72,7 +72,7 @@ CLIQUE_CLAIMS = (
     *(
         Claim(
             id,
-            f"{said} with probability at least 1 - delta / 2 (smallest excess over the instances tried).",
+            f"{said} with probability at least 1 - delta / 2 (smallest excess over the four instances tried).",
             smallest("one step", f"{chance} - (1 - delta / 2)") > ROUNDING,
             _COROLLARY,
             _NOT_BELOW,
@@ -85,31 +85,16 @@ CLIQUE_CLAIMS = (
     Claim(
         "audit-of-the-constants",
         "Under Assumptions 4.1.6 and 4.1.7 c_R1 is at most delta / 2 and c_stuck at least ln(4 M / delta) (smallest "
-        "excess over the instances tried).",
+        "excess over the four instances tried).",
         smallest("one step", "promised - (1 - delta / 2)", "stuck_exponent - stuck_exponent_needed")
         > ROUNDING,
         f"Proof of {_COROLLARY}",
         _NOT_BELOW,
     ),
-    *(
-        Claim(
-            f"chain-of-bounds-with-{divisor}",
-            f"c_stuck is at least 2 (1 - |C|/2 + |C|^2/{divisor}) / |C| (smallest excess over the instances tried).",
-            smallest("one step", f"stuck_exponent - 2 * (1 - clique / 2 + clique ** 2 / {divisor}) / clique")
-            > ROUNDING,
-            source,
-            _NOT_BELOW,
-            origin,
-        )
-        for divisor, source, origin in (
-            (4, f"Proof of {_COROLLARY}", "published"),
-            (16, f"Proof of {_COROLLARY}, corrected", "ours"),
-        )
-    ),
     Claim(
         "one-step-against-many-simulated",
         "Simulated, one step of k-Gibbs arrives and M steps of independent parallel do not, with probability above "
-        "1 - delta (smallest excess over the twelve instances of up to 1,000 spins).",
+        "1 - delta (smallest excess over the two instances of up to 1,000 spins).",
         both_events() > 0,
         _COROLLARY,
         _NOT_BELOW,
@@ -117,7 +102,7 @@ CLIQUE_CLAIMS = (
     Claim(
         "parallel-stays-away-simulated",
         "Simulated, independent parallel visits R_1 within M steps in less than 1 % of the runs (largest share over "
-        "the twelve instances of up to 1,000 spins).",
+        "the two instances of up to 1,000 spins).",
         leaves() < 0.01,
         _COROLLARY,
         "at most delta / 2",
@@ -145,21 +130,6 @@ _RANDOM_SITE = largest("kernel", "divergence", where="chain == 'one random site'
 _EXCESS = network(GIBBS, "divergence - best_divergence")
 
 NETWORK_CLAIMS = (
-    Claim(
-        "decoders-make-any-map",
-        "A parallel decoding transformer with weights by construction makes every random map of states, for eight "
-        "greedy steps from every state (states that differ).",
-        largest("decoder", "states_apart") < 0.5,
-        "Propositions 4.1.2 and 4.3.4",
-        "0",
-    ),
-    Claim(
-        "decoders-make-any-product",
-        "With other weights it makes every random positive product kernel (largest error of a probability).",
-        largest("decoder", "kernel_error") < 1e-9,
-        _PRODUCTS,
-        "0",
-    ),
     Claim(
         "random-site-steps-are-products",
         "A step of 1-Gibbs at a random site (Definition 4.1.10) is a product law given the state (largest KL).",

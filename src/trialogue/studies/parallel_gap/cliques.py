@@ -60,6 +60,7 @@ def one_step_rows(instances: Sequence[Instance]) -> Iterator[dict[str, Any]]:
             "instance": one.label,
             "delta": one.delta,
             "clique": one.clique,
+            "steps": one.steps,
             "block_size": one.block_size,
             "arrives": arrives,
             "promised": theory.hitting_rate,
@@ -150,6 +151,14 @@ def simulated_rows(
     instances: Sequence[Instance], runs: int, seeds: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
     """Whole samplers, one row per seed: shares of `runs` runs that visit R_1 in time, with the exact chances."""
+    yield from simulated_corollary_rows(instances, runs, seeds)
+    yield from simulated_hitting_rows(runs, seeds)
+
+
+def simulated_corollary_rows(
+    instances: Sequence[Instance], runs: int, seeds: Sequence[int]
+) -> Iterator[dict[str, Any]]:
+    """Corollary 4.1.1: one step of k-Gibbs and M steps of independent parallel, in the instances that are not large."""
     for one in instances:
         if one.sites > SIMULATED_SITES or one.steps > SIMULATED_STEPS:
             continue
@@ -164,6 +173,10 @@ def simulated_rows(
             common = {"instance": one.label, "chain": name, "delta": one.delta, "exact": exact}
             for seed, share in _shares(chain, model, one.clique, start, budget, runs, seeds, one.label):
                 yield {"kind": "simulated", **common, "seed": seed, "reached": share}
+
+
+def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """Proposition 4.1.4: k-Gibbs on the first instances that are named, for T steps."""
     for sites, clique, size, excess, field in NAMED[:4]:
         model, coupling = _clique(sites, clique, excess, field, OUTSIDE)
         assumed = clique_assumption(model)

@@ -89,16 +89,6 @@ class Config(Settings):
         Instance(delta=0.1, steps=100, clique=75, sites=15000),
         Instance(delta=0.5, steps=10, clique=44, sites=440),
         Instance(delta=0.05, steps=10**6, clique=154, sites=30800),
-        Instance(delta=0.5, steps=1, clique=25, sites=25),
-        Instance(delta=0.5, steps=1, clique=25, sites=250),
-        Instance(delta=0.5, steps=10, clique=44, sites=44),
-        Instance(delta=0.5, steps=100, clique=62, sites=62),
-        Instance(delta=0.5, steps=100, clique=62, sites=600),
-        Instance(delta=0.1, steps=1, clique=38, sites=38),
-        Instance(delta=0.1, steps=10, clique=56, sites=56),
-        Instance(delta=0.05, steps=10, clique=62, sites=62),
-        Instance(delta=0.05, steps=100, clique=80, sites=80),
-        Instance(delta=0.9, steps=10, clique=40, sites=400),
     )
     runs: Count = 200
     seeds: Seeds = tuple(range(20))

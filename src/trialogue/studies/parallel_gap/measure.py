@@ -15,13 +15,7 @@ from trialogue.studies.parallel_gap.cliques import (
     stuck_rows,
 )
 from trialogue.studies.parallel_gap.config import GIBBS, PARALLEL, Config
-from trialogue.studies.parallel_gap.transitions import (
-    Imitation,
-    decoder_rows,
-    kernel_rows,
-    network_row,
-    two_mode_rows,
-)
+from trialogue.studies.parallel_gap.transitions import Imitation, kernel_rows, network_row, two_mode_rows
 
 
 def parts(config: Config) -> list[Part]:
@@ -34,10 +28,7 @@ def parts(config: Config) -> list[Part]:
             "exact",
             lambda _: chain(one_step_rows(config.instances), hitting_rows(), stuck_rows(), growth_rows()),
         ),
-        Part(
-            "kernels",
-            lambda _: chain(two_mode_rows(sizes), kernel_rows(sizes, config.coupling), decoder_rows(sizes)),
-        ),
+        Part("kernels", lambda _: chain(two_mode_rows(sizes), kernel_rows(sizes, config.coupling))),
         Part("simulated", lambda _: simulated_rows(config.instances, config.runs, config.seeds)),
         *(
             Part(

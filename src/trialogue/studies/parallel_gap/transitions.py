@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from trialogue.randomness import generator, seed_of
 from trialogue.studies.parallel_gap.config import GIBBS, PARALLEL
 from trialogue.theory.masking.block_laws import BlockLaw, block_dynamics
 from trialogue.theory.masking.mixing import stationary_law
-from trialogue.theory.masking.parallel_decoder import kernel_decoder, map_decoder
 from trialogue.theory.masking.product_kernels import (
     closest_in_divergence,
     closest_in_variation,
@@ -113,34 +111,6 @@ def kernel_rows(sizes: Sequence[int], coupling: float) -> Iterator[dict[str, Any
             gap = factorization_gap(matrix.numpy(), sites)
             most = {"divergence": float(gap.divergence.max()), "variation": float(gap.variation.max())}
             yield {"kind": "kernel", "sites": sites, "chain": name, **most}
-
-
-def decoder_rows(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Propositions 4.1.2 and 4.1.3 by construction, on random maps and kernels of two and three tokens.
-
-    `states_apart` is in how many states, of all and over eight greedy steps, a decoder is not where the map leads;
-    `kernel_error` the largest error of a probability.
-    """
-    for sites, vocab in product(sizes, (2, 3)):
-        stream = generator(0, "parallel-gap", "decoder", sites, vocab)
-        states = whole_sequences(vocab, sites)
-        following = torch.randint(vocab, tuple(states.shape), generator=stream)
-        decoder = map_decoder(following, vocab)
-        places = vocab ** torch.arange(sites - 1, -1, -1)
-        reached = led = states
-        apart = 0
-        for _ in range(8):
-            reached, led = decoder.greedy(reached), following[(led * places).sum(1)]
-            apart += int((reached != led).any(1).sum())
-        laws = torch.randn(*states.shape, vocab, dtype=torch.float64, generator=stream).softmax(-1)
-        error = (kernel_decoder(laws).predictions(states) - laws).abs().max()
-        yield {
-            "kind": "decoder",
-            "sites": sites,
-            "vocab": vocab,
-            "states_apart": apart,
-            "kernel_error": float(error),
-        }
 
 
 def network_row(imitation: Imitation, seed: int) -> dict[str, Any]:
