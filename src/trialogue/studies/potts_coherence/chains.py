@@ -10,7 +10,6 @@ import torch
 
 from trialogue.data import PottsChain, window_tables
 from trialogue.inference.simulation.sweeps import run_sweeps
-from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator, seed_of
 from trialogue.studies.potts_coherence.config import Sampled
 from trialogue.theory.potts.domain_walls import (
@@ -26,9 +25,6 @@ from trialogue.theory.potts.domain_walls import (
 from trialogue.theory.potts.nearest_neighbour import NearestNeighbourPotts
 
 Row = dict[str, Any]
-
-_SHORT = 8
-"""Tokens of the chains whose sequences are listed."""
 
 UNIFORM, PLANTED, PERIODIC, SHARED = "uniform", "planted", "periodic", "shared tokens"
 
@@ -127,30 +123,6 @@ def chain_rows(family: Family, temperatures: Sequence[float], lengths: Sequence[
                     "splices_counted": (length - 1) * (family.patterns - 1),
                 }
             yield row
-
-
-def cold_rows(family: Family, length: int) -> Iterator[Row]:
-    """P(no wall) as the temperature falls, from the least positive energy of a window to a 64th of it.
-
-    At eight tokens beside `limit`, the share of the sequences of energy zero that have no wall, by enumeration; at
-    `length` beside nothing. `cold` is that energy over T.
-    """
-    chain = family.chain
-    least = float(chain.energies[chain.energies > 0].min())
-    states = whole_sequences(chain.vocab_size, _SHORT)
-    free = states[chain.energy(states) == 0]
-    limit = float((~chain.domain_walls(free).any(1)).double().mean())
-    setting = {
-        "family": family.name,
-        "patterns": family.patterns,
-        "window": chain.window,
-        "penalty": family.penalty,
-    }
-    for cold in (1, 2, 4, 8, 16, 32, 64):
-        for sites in (_SHORT, length):
-            kept = chain.no_wall_probability(sites, least / cold)
-            row = {"kind": "cold", **setting, "cold": cold, "length": sites, "no_wall": kept}
-            yield row | ({"limit": limit} if sites == _SHORT else {})
 
 
 def closed_form_rows() -> Iterator[Row]:

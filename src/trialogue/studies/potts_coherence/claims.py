@@ -119,73 +119,7 @@ PLANE_CLAIMS = (
     ),
 )
 
-COLD_CLAIMS = (
-    Claim(
-        "no-wall-is-a-constant-in-the-cold",
-        "At a fixed length P(no wall) tends to a constant as T falls to zero, in every chain (largest change from a "
-        "32nd to a 64th of the least energy, the longest chains).",
-        quantities.cold_change() < EQUAL,
-        f"{WALLS} (not in the document, which lets the length grow)",
-        origin="ours",
-    ),
-    Claim(
-        "the-constant-counts-what-costs-nothing",
-        "The constant is the share of the sequences of energy zero that have no wall (largest difference, eight "
-        "tokens, all sequences listed).",
-        quantities.cold_error() < EQUAL,
-        f"{WALLS} (not in the document, which lets the length grow)",
-        origin="ours",
-    ),
-)
-
-TEXT_CLAIMS = (
-    Claim(
-        "texts-leave-their-patterns",
-        "Texts of random bigram and trigram models that begin on a greedy pattern go on leaving it: fewer follow it "
-        "after twice the time (least share that leaves in the second half, over models).",
-        quantities.least_leaving() > 0,
-        "Corollary 1.2.1",
-        "incapable of infinite coherent output",
-    ),
-    Claim(
-        "texts-leave-as-computed",
-        "They leave at the rate of the greedy map, within 5 % (ratio, mean over models).",
-        quantities.decay_ratio().as_ratio().near(1, margin=0.05),
-        "Corollary 1.2.1 (control not in the document)",
-        origin="ours",
-    ),
-)
-
-COLOUR_CLAIMS = (
-    Claim(
-        "the-plane-keeps-one-of-many-patterns",
-        "From one of N = 2, 3, 4 or 10 patterns everywhere the plane keeps it at every temperature tried up to "
-        "E_min / log 3 = 0.91 J (smallest order, above 0.1).",
-        quantities.order_of_colours(10) > 0.1,
-        _PLANE,
-        "converges to one pattern, for any N > 1",
-        grade=True,
-    ),
-    Claim(
-        "the-plane-keeps-one-of-few-patterns",
-        "With up to 4 patterns, whose T_c is not below E_min / log 3, it does (smallest order).",
-        quantities.order_of_colours(4) > 0.1,
-        _PLANE,
-        "converges to one pattern, for any N > 1",
-        "ours",
-    ),
-    Claim(
-        "ten-patterns-are-lost-below-the-bound",
-        "With 10 patterns order is lost above T_c = 1 / log(1 + sqrt 10) = 0.70 J and below E_min / log 3 (largest "
-        "order, below 0.1).",
-        quantities.order_of_colours(10, least=10, above_critical=True) < 0.1,
-        f"{_PLANE}, whose proof leaves out the N - 1 of its own count",
-        "does not depend on the number of patterns",
-        "ours",
-    ),
-)
-
-CLAIMS = (*CHAIN_CLAIMS, *COLD_CLAIMS, *MAP_CLAIMS, *TEXT_CLAIMS, *PLANE_CLAIMS, *COLOUR_CLAIMS)
+CLAIMS = (*CHAIN_CLAIMS, *MAP_CLAIMS, *PLANE_CLAIMS)
 
 NUMBERS = {
     "largest distance with one constant per context": largest("map", "per_context"),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from annotated_types import Ge, Interval
+from annotated_types import Ge
 
 from trialogue.data import PottsChain
 from trialogue.errors import InputError
@@ -38,9 +38,7 @@ class Config(Settings):
     """Chains of `patterns` and `windows` at `temperatures` and `lengths`, random energies up to each of `penalties`.
 
     `sampled` are drawn `chains` times per seed, by Gibbs sampling with `sweeps`; `models` random autoregressive models
-    of each of `widths`, of which the first `simulated_models` also write `texts` texts per seed; tori of `sides` at
-    `plane_temperatures`, `plane_chains` of them for `plane_sweeps`, and of `potts_side` with each number of `colours`
-    at `potts_temperatures`.
+    of each of `widths`; tori of `sides` at `plane_temperatures`, `plane_chains` of them for `plane_sweeps`.
     """
 
     patterns: Different[Count] = (1, 2, 3, 4)
@@ -57,16 +55,10 @@ class Config(Settings):
     sweeps: Count = 2000
     widths: Different[Count] = (1, 2)
     models: Count = 20
-    simulated_models: Count = 5
-    texts: Count = 200
     sides: Different[Annotated[int, Ge(3)]] = (16, 32)
     plane_temperatures: Different[Positive] = (0.8, 1.0, 1.4, 1.8, 2.0, 2.6, 3.2)
     plane_chains: Count = 128
     plane_sweeps: Count = 500
-    colours: Different[Annotated[int, Interval(ge=2, le=16)]] = (2, 3, 4, 10)
-    potts_side: Annotated[int, Ge(3)] = 16
-    potts_temperatures: Different[Positive] = (0.5, 0.65, 0.82)
-    potts_chains: Count = 64
     seeds: Seeds = tuple(range(10))
 
     def check(self) -> None:
@@ -96,11 +88,6 @@ PRESETS = {
         chains=40,
         sweeps=100,
         models=2,
-        simulated_models=1,
-        texts=40,
-        colours=(2, 4, 10),
-        potts_side=8,
-        potts_chains=10,
         sides=(8,),
         plane_temperatures=(1.0, 1.8, 3.2),
         plane_chains=20,

@@ -10,7 +10,6 @@ from trialogue.studies.potts_coherence.chains import (
     Row,
     chain_rows,
     closed_form_rows,
-    cold_rows,
     control_rows,
     curve_rows,
     families,
@@ -18,16 +17,15 @@ from trialogue.studies.potts_coherence.chains import (
 )
 from trialogue.studies.potts_coherence.config import Config
 from trialogue.studies.potts_coherence.maps import map_rows
-from trialogue.studies.potts_coherence.plane import exact_plane_rows, plane_rows, potts_plane_rows
-from trialogue.studies.potts_coherence.survival import survival_rows
+from trialogue.studies.potts_coherence.plane import exact_plane_rows, plane_rows
 
 
 def parts(config: Config) -> list[Part]:
-    """The exact numbers about chains, maps and the plane, and three parts per seed."""
+    """The exact numbers about chains, maps and the plane, and two parts per seed."""
     drawn = [
         Part(f"{name}-{seed}", partial(measure, config, seed), lane=str(seed))
         for seed in config.seeds
-        for name, measure in (("sampled", _sampled), ("plane", _plane), ("survival", _survival))
+        for name, measure in (("sampled", _sampled), ("plane", _plane))
     ]
     return [
         Part("chains", partial(_chains, config)),
@@ -40,7 +38,6 @@ def parts(config: Config) -> list[Part]:
 def _chains(config: Config, _: Path) -> Iterator[Row]:
     for family in families(config.patterns, config.windows, config.penalties):
         yield from chain_rows(family, config.temperatures, config.lengths)
-        yield from cold_rows(family, max(config.lengths))
 
 
 def _exact(config: Config, _: Path) -> Iterator[Row]:
@@ -53,11 +50,4 @@ def _sampled(config: Config, seed: int, _: Path) -> Iterator[Row]:
 
 def _plane(config: Config, seed: int, _: Path) -> Iterator[Row]:
     temperatures, chains, sweeps = config.plane_temperatures, config.plane_chains, config.plane_sweeps
-    yield from plane_rows(config.sides, temperatures, chains, sweeps, seed)
-    yield from potts_plane_rows(
-        config.colours, config.potts_side, config.potts_temperatures, config.potts_chains, sweeps, seed
-    )
-
-
-def _survival(config: Config, seed: int, _: Path) -> Iterator[Row]:
-    return survival_rows(config.widths, config.simulated_models, config.texts, seed)
+    return plane_rows(config.sides, temperatures, chains, sweeps, seed)

@@ -11,7 +11,7 @@ from trialogue.ledger.claims.extremes import largest, smallest
 from trialogue.ledger.pages.figures import BAD, COLORS, OURS, QUIET, panels, spread
 from trialogue.studies.potts_coherence.chains import PLANTED, SHARED, UNIFORM
 from trialogue.studies.potts_coherence.plane import PLANE, RING
-from trialogue.studies.potts_coherence.quantities import CHAIN, order_at, uniform
+from trialogue.studies.potts_coherence.quantities import CHAIN, uniform
 
 _SEEDS = "± one standard deviation over seeds"
 _SAMPLED = ["patterns", "window", "temperature"]
@@ -82,31 +82,6 @@ def _maps(rows: Rows) -> Cells:
     }
 
 
-def _texts(rows: Rows) -> Cells:
-    heads = {
-        "measured": "measured rate",
-        "rate": "exact rate",
-        "half": "left at half time",
-        "whole": "left at the end",
-    }
-    return {
-        f"w = {width:g}, model {place:g}, period {int(table.period.iloc[0])}": {
-            head: table[column].astype(float) for column, head in heads.items()
-        }
-        for (width, place), table in rows["survival"].groupby(["width", "place"])
-    }
-
-
-def _colours(rows: Rows) -> Cells:
-    table = rows["colours"]
-    temperatures = sorted(table.temperature.unique().tolist())
-    return {
-        f"N = {colours:g}": {"T_c": float(table.critical[table.colours == colours].iloc[0])}
-        | {f"T = {each:g} J": order_at(int(colours), each) for each in temperatures}
-        for colours in sorted(table.colours.unique())
-    }
-
-
 def _plane(rows: Rows) -> Cells:
     return {
         f"T = {temperature:g} J": {"Onsager": float(at.onsager.max())}
@@ -148,21 +123,6 @@ TABLES = (
         rows_are="context, and which of the models",
         note="total variation from the model's law, or for temperatures from equation 10; patterns of the greedy map "
         "with their phases",
-    ),
-    ResultTable(
-        title="Texts of random models that begin on one of their patterns",
-        source="Corollary 1.2.1",
-        cells=_texts,
-        rows_are="context and model",
-        note=f"rates in nats per token; {_SEEDS}",
-    ),
-    ResultTable(
-        title="Order of N patterns in the plane, from one of them everywhere",
-        source="Theorem 2.1",
-        cells=_colours,
-        rows_are="patterns",
-        note=f"{_SEEDS}; 1 where all sites keep the pattern, 0 by chance; E_min = J, E_min / log 3 = 0.91 J",
-        digits=4,
     ),
     ResultTable(
         title="Magnetisation from an ordered start",

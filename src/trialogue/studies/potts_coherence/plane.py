@@ -1,6 +1,5 @@
 """Rows about order in the plane: heat bath from an ordered start, and exact answers."""
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -8,7 +7,6 @@ import numpy as np
 import torch
 
 from trialogue.data.ising.grid import ising_grid
-from trialogue.data.potts.grid import potts_grid
 from trialogue.inference.simulation.sweeps import run_sweeps
 from trialogue.randomness import seed_of
 from trialogue.theory.potts.peierls import (
@@ -63,28 +61,3 @@ def plane_rows(
                     "magnetisation": float(spins.mean()),
                     "onsager": onsager_magnetisation(temperature) if shape == PLANE else 0.0,
                 }
-
-
-def potts_plane_rows(
-    colours: Sequence[int], side: int, temperatures: Sequence[float], chains: int, sweeps: int, seed: int
-) -> Iterator[dict[str, Any]]:
-    """Order of `chains` Potts models on a torus after so many sweeps from one pattern everywhere, J = 1 per wall.
-
-    `order` is (V m - 1) / (V - 1) with m the share of sites that still show the pattern: 1 for all, 0 for chance.
-    Their critical temperature is 1 / log(1 + sqrt V), and Peierls' argument speaks of T up to 1 / log 3 for every V.
-    """
-    start = torch.zeros(chains, side * side, dtype=torch.int64)
-    for vocab in colours:
-        for temperature in temperatures:
-            stream = seed_of(seed, "potts-coherence", "colours", vocab, side, temperature)
-            model = potts_grid(side, side, vocab, 1 / temperature)
-            kept = float((run_sweeps(model, sweeps=sweeps, start=start, seed=stream) == 0).double().mean())
-            yield {
-                "kind": "colours",
-                "seed": seed,
-                "colours": vocab,
-                "temperature": temperature,
-                "critical": 1 / math.log1p(math.sqrt(vocab)),
-                "peierls": peierls_temperature(1.0),
-                "order": (vocab * kept - 1) / (vocab - 1),
-            }

@@ -33,7 +33,7 @@ def survival_rows(widths: Sequence[int], models: int, chains: int, seed: int) ->
                 oracle,
                 prompt.expand(chains, -1),
                 max_new_tokens=periods * period,
-                seed=seed_of(seed, "potts-coherence", "survival", width, place),
+                seed=seed_of(seed, "potts-patterns", "survival", width, place),
             )
             written = torch.tensor([row[width:] for row in text.sequences()])
             right = (written == pattern.tokens.repeat(periods)).view(chains, periods, period).all(2)
