@@ -94,8 +94,9 @@ def _draw(rows: Rows) -> Drawing:
         left.plot(places, heights, "o", color=color, label=label)
     left.axhline(1, color=QUIET, lw=1, ls="--")
     left.set_xticks(places, [each.replace(", ", "\n") for each in sizes])
-    left.set(yscale="log", ylabel="total variation", title="Theorem 4.1.4 and what it bounds")
-    left.legend()
+    # Below what is shown there is room for the legend.
+    left.set(yscale="log", ylim=(1e-7, 5), ylabel="total variation", title="Theorem 4.1.4 and what it bounds")
+    left.legend(loc="lower left")
     slow = rows["slow"]
     for rare, color in zip(sorted(slow.rare.unique()), COLORS, strict=False):
         one = slow[slow.rare == rare].sort_values("time")

@@ -102,9 +102,10 @@ def _draw(rows: Rows) -> Drawing:
         left.plot(table.asked, table.fitting, ":", color=QUIET)
     left.plot([], [], "x--", color=QUIET, label="rescanning all")
     left.plot([], [], ":", color=QUIET, label=r"$N / 2^i$")
-    left.set(yscale="log", xlabel="answers so far, i", ylabel="looks for one answer")
+    # Below what is shown there is room for the legend.
+    left.set(yscale="log", ylim=(1e-3, None), xlabel="answers so far, i", ylabel="looks for one answer")
     left.set_title("Twenty questions without memory")
-    left.legend()
+    left.legend(loc="lower left", fontsize=7)
     table = variations(rows)
     for counted, color in zip((1, 2, 3, 4), COLORS, strict=False):
         middle.plot(table.index, table[counted], "o-", color=color, label=f"{counted} counted")
@@ -112,7 +113,7 @@ def _draw(rows: Rows) -> Drawing:
         yscale="log", xlabel="digits n of the prime", ylabel="total variation", xticks=list(table.index)
     )
     middle.set_title("Primes without coins")
-    middle.legend()
+    middle.legend(loc="upper left", ncols=2)
     for order, color in zip(ORDERS, (BAD, GOOD), strict=True):
         costs = rows.where("first number", order=order)
         for digits, of_size in costs.groupby("digits"):
