@@ -110,7 +110,11 @@ def _draw(rows: Rows) -> Drawing:
     for counted, color in zip((1, 2, 3, 4), COLORS, strict=False):
         middle.plot(table.index, table[counted], "o-", color=color, label=f"{counted} counted")
     middle.set(
-        yscale="log", xlabel="digits n of the prime", ylabel="total variation", xticks=list(table.index)
+        yscale="log",
+        ylim=(None, 8),
+        xlabel="digits n of the prime",
+        ylabel="total variation",
+        xticks=list(table.index),
     )
     middle.set_title("Primes without coins")
     middle.legend(loc="upper left", ncols=2)
