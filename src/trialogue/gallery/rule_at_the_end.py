@@ -37,6 +37,8 @@ LAW = {
 """The oracle: probabilities of the next word by the words before it; sentences have three."""
 LAST = "loudly"
 """The rule: the word that a sentence is to end in."""
+TEMPTING = "Fish swim loudly"
+"""The sentence of which the page says how often masking writes it."""
 QUERIES = 2400
 """Words that each walk may ask the oracle for."""
 
@@ -63,7 +65,7 @@ PLAYERS = (
     ),
     Player(
         "Four at a time",
-        "four drafts side by side; drafts with no future are dropped, the others copied "
+        "four drafts side by side; drafts with little future are dropped, the others copied "
         "(sequential Monte Carlo)",
         SequentialMonteCarlo(particles=4, proposal="mask"),
     ),
@@ -78,7 +80,7 @@ PLAYERS = (
 
 def oracle() -> Table:
     """The law of sentences of three words."""
-    rows = {tuple(WORDS.index(word) for word in said.split()): row for said, row in LAW.items()}
+    rows = {_tokens(said): row for said, row in LAW.items()}
     return Table(lambda prefix: [rows[prefix].get(word, 0.0) for word in WORDS], len(WORDS), max_length=3)
 
 
@@ -120,6 +122,7 @@ def scene(seed: int = 0) -> dict[str, Any]:
         "parents": tree.parent.tolist(),
         "reached": reached.tolist(),
         "hopes": [hopes.table[prefix] for prefix in tree.prefixes],
+        "tempting": tree.prefixes.index(_tokens(TEMPTING)),
         "target": [target.get(prefix, 0.0) for prefix in tree.prefixes],
         "walks": walks,
     }
@@ -150,6 +153,10 @@ def recorded(samples: Samples, members: int, prefixes: Sequence[Prefix]) -> list
                 steps.append([nodes, sources] if members > 1 else [nodes])
         runs.append({"steps": steps, "output": places[samples[sample].tokens]})
     return runs
+
+
+def _tokens(said: str) -> Prefix:
+    return tuple(WORDS.index(word) for word in said.split())
 
 
 def _afforded(runs: Sequence[dict[str, Any]], queries: int) -> list[dict[str, Any]]:
