@@ -30,7 +30,9 @@ def scene(results: Path) -> dict[str, Any]:
     return {
         "result": f"{STUDY.name}@{result.hash}",
         "laws": laws,
-        "first": int((bounds.two - bounds.three).combine(bounds.three - bounds.four, min).to_numpy().argmax()),
+        "first": int(
+            (bounds.two - bounds.three).combine(bounds.three - bounds.four, min).to_numpy().argmax()
+        ),
         "last_first": sum(last < min(first, middle) for first, middle, last in onsets),
         "middle_second": sum(middle < first for first, middle, _ in onsets),
     }
@@ -44,7 +46,9 @@ def _law(rows: Rows, seed: int) -> dict[str, Any]:
     return {
         "seed": seed,
         "bounds": [float(law[form]) for form in ("two", "three", "four")],
-        "curves": [{"steps": curve.step.astype(int).tolist(), "losses": curve.loss.tolist()} for curve in curves],
+        "curves": [
+            {"steps": curve.step.astype(int).tolist(), "losses": curve.loss.tolist()} for curve in curves
+        ],
         "moved": [three[f"moved_{layer}"].tolist() for layer in DEPTHS],
         "onsets": [int(training[f"onset_{layer}"]) for layer in DEPTHS],
     }

@@ -14,12 +14,12 @@ function set(node, attributes) {
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
 }
 
-const NEGLIGIBLE = 1e-9;
+const NEGLIGIBLE = 1e-12;
 const mean = (numbers) => numbers.reduce((sum, one) => sum + one, 0) / numbers.length;
 
 function percent(share) {
   if (share < NEGLIGIBLE) return "0\u00a0%";
-  if (share < 0.0005) return "less than 0.1\u00a0%";
+  if (share < 0.0005) return "<\u00a00.1\u00a0%";
   return `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)}\u00a0%`;
 }
 
@@ -45,7 +45,7 @@ function canvas(parent, height, label, paint) {
 }
 
 // A number from 0 to `end` with a button and a slider of `section`; `show(value)` draws it, `rate(value)` is its speed.
-// It moves only while the section is in view, and by itself only where motion is welcome.
+// It moves only while the section is in the middle of the view, and by itself only where motion is welcome.
 class Timeline {
   constructor(section, { end, rate, show, said, step = 1, start = 0, rest = end }) {
     Object.assign(this, { section, end, rate, show, said });
@@ -64,7 +64,7 @@ class Timeline {
     new IntersectionObserver(([entry]) => {
       this.visible = entry.isIntersecting;
       this.update();
-    }, { threshold: 0.15 }).observe(section);
+    }, { rootMargin: "-25% 0px" }).observe(section);
     this.to(this.value);
     this.update();
   }

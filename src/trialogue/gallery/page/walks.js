@@ -146,8 +146,9 @@ function walksScene(section, data) {
       const share = Math.min(1, Math.max(0, (value - move.begin) / (move.asked - move.begin)));
       parts.dots.forEach((dot, member) => {
         const [x, y] = point(move.ways[member], Math.min(1, share * 1.25));
-        const aside = parts.dots.length > 1 ? (member - 1.5) * 5.5 : 0;
-        set(dot, { cx: x, cy: y + aside });
+        // Several stand in two rows.
+        const [right, below] = parts.dots.length > 1 ? [(member % 2) - 0.5, (member >> 1) - 0.5] : [0, 0];
+        set(dot, { cx: x + 8 * right, cy: y + 8 * below });
         dot.classList.toggle("lost", broken.has(move.ways[member].at(-1)) && share > 0.8);
       });
     }
