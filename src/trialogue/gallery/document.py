@@ -13,8 +13,6 @@ from trialogue.gallery.embedding import rounded
 
 SCRIPTS = ("stage.js", "walks.js", "walls.js", "cliques.js", "layers.js", "start.js")
 
-_NEGLIGIBLE = 1e-12
-
 
 def render_gallery(results: str | Path = "results", seed: int = 0) -> str:
     """The page of four scenes as text: three recorded here with `seed`, and one from the rows below `results`.
@@ -63,8 +61,7 @@ def _text(name: str) -> str:
 
 
 def _percent(share: float) -> str:
-    """A share of the text; what is 0 but for rounding is 0."""
-    if share < _NEGLIGIBLE:
+    if share == 0:
         return "0\u00a0%"
     return (
         "less than 0.1\u00a0%" if share < 0.0005 else f"{100 * share:.{1 if share < 0.0995 else 0}f}\u00a0%"

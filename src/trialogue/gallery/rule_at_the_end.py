@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trialogue.data import Table
+from trialogue.gallery.embedding import without_rounding
 from trialogue.inference import (
     Backtracking,
     SequentialMonteCarlo,
@@ -71,7 +72,7 @@ PLAYERS = (
     ),
     Player(
         "Value-guided",
-        "knows at every word how likely a good ending still is, and walks down and up the tree by it",
+        "knows at every word how likely a good ending still is (the size of its dots), and goes down and up by that",
         ValueGuided(lazy=False),
         values=True,
     ),
@@ -92,8 +93,8 @@ def rule() -> Verifier:
 def scene(seed: int = 0) -> dict[str, Any]:
     """The tree, the restricted law, and of each walk its exact law and samples of `QUERIES` queries.
 
-    Nodes are numbered from the root, level by level; probabilities and values are in their order. `runs` are lists of
-    steps as `recorded` has them.
+    Nodes are numbered from the root, level by level; probabilities, and the values that a walk is given (`hopes`), are
+    in their order. `runs` are lists of steps as `recorded` has them.
     """
     law, judge = oracle(), rule()
     tree = prefix_tree(law)
@@ -112,7 +113,8 @@ def scene(seed: int = 0) -> dict[str, Any]:
                 "code": repr(player.walk),
                 "law": [exact.probabilities.get(prefix, 0.0) for prefix in tree.prefixes],
                 "queries": exact.expected_queries,
-                "distance": total_variation(exact.probabilities, target),
+                "distance": without_rounding(total_variation(exact.probabilities, target)),
+                "hopes": [hopes.table[prefix] for prefix in tree.prefixes] if player.values else None,
                 "runs": _afforded(recorded(samples, player.walk.rows_per_sample, tree.prefixes), QUERIES),
             }
         )
@@ -121,7 +123,6 @@ def scene(seed: int = 0) -> dict[str, Any]:
         "words": [WORDS[prefix[-1]] if prefix else "" for prefix in tree.prefixes],
         "parents": tree.parent.tolist(),
         "reached": reached.tolist(),
-        "hopes": [hopes.table[prefix] for prefix in tree.prefixes],
         "tempting": tree.prefixes.index(_tokens(TEMPTING)),
         "target": [target.get(prefix, 0.0) for prefix in tree.prefixes],
         "walks": walks,

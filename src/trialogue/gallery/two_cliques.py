@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from trialogue.data import Ising
-from trialogue.gallery.embedding import in_characters
+from trialogue.gallery.embedding import in_characters, without_rounding
 from trialogue.inference import BlockGibbs, IndependentParallel, run_chain
 from trialogue.inference.laws import transition_matrix
 
@@ -75,6 +75,6 @@ def _distances(transitions: Tensor, law: Tensor) -> list[float]:
     at[0] = 1.0
     distances = []
     for _ in range(STEPS + 1):
-        distances.append(float((at - law).abs().sum()) / 2)
+        distances.append(without_rounding(float((at - law).abs().sum()) / 2))
         at = at @ transitions
     return distances

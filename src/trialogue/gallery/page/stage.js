@@ -14,11 +14,10 @@ function set(node, attributes) {
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
 }
 
-const NEGLIGIBLE = 1e-12;
 const mean = (numbers) => numbers.reduce((sum, one) => sum + one, 0) / numbers.length;
 
 function percent(share) {
-  if (share < NEGLIGIBLE) return "0\u00a0%";
+  if (share === 0) return "0\u00a0%";
   if (share < 0.0005) return "<\u00a00.1\u00a0%";
   return `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)}\u00a0%`;
 }

@@ -102,7 +102,7 @@ function walksScene(section, data) {
             "stroke-width": 1 + 9 * Math.sqrt(data.reached[node]),
           });
         }
-        if (!broken.has(node)) add(names, "circle", { class: "node", cx: x, cy: y, r: 4 });
+        if (!broken.has(node)) add(names, "circle", { class: "node", cx: x, cy: y, r: walk.hopes ? 2 + 5.5 * walk.hopes[node] : 4 });
         const label = broken.has(node) ? "word wrong" : leaves.includes(node) ? "word right" : "word";
         if (word) add(names, "text", { class: label, x: x + 9, y: y + 4 }, word);
         if (broken.has(node)) add(names, "path", { class: "cross", d: `M${x - 3} ${y - 3}l6 6m-6 0l6-6` });
