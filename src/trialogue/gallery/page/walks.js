@@ -79,7 +79,7 @@ function walksScene(section, data) {
     add(facts, "span", { class: "exact" }, `exactly ${percent(walk.distance)} in the long run`);
 
     function paint(svg, width) {
-      const bars = Math.max(104, width * 0.36);
+      const bars = Math.max(112, width * 0.36);
       const column = (width - bars - 72) / 3;
       const place = data.words.map(() => null);
       const row = (leaf) => 34 + leaves.indexOf(leaf) * 24;
@@ -102,13 +102,13 @@ function walksScene(section, data) {
             "stroke-width": 1 + 9 * Math.sqrt(data.reached[node]),
           });
         }
-        if (!broken.has(node)) add(names, "circle", { class: "node", cx: x, cy: y, r: walk.hopes ? 2 + 5.5 * walk.hopes[node] : 4 });
+        if (!broken.has(node)) add(names, "circle", { class: "node", cx: x, cy: y, r: walk.hopes ? 2 + 4 * walk.hopes[node] : 4 });
         const label = broken.has(node) ? "word wrong" : leaves.includes(node) ? "word right" : "word";
         if (word) add(names, "text", { class: label, x: x + 9, y: y + 4 }, word);
         if (broken.has(node)) add(names, "path", { class: "cross", d: `M${x - 3} ${y - 3}l6 6m-6 0l6-6` });
       });
       const left = width - bars;
-      const long = bars - 38;
+      const long = bars - 46;
       add(svg, "text", { class: "head", x: 0, y: 12 }, "thick: likely");
       add(svg, "text", { class: "head", x: width, y: 12, "text-anchor": "end" }, "how often written");
       const shares = leaves.map((leaf) => {
