@@ -16,7 +16,6 @@ from trialogue.studies.potts_patterns.quantities import (
     cold_change,
     cold_error,
     decay_ratio,
-    least_leaving,
     order_at,
     order_of_colours,
 )
@@ -38,7 +37,6 @@ def test_cold_chains_keep_what_costs_nothing() -> None:
 def test_texts_leave_at_the_rate_of_the_map(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Rows(list(survival_rows((1, 2), 2, 400, 3)))
     assert decay_ratio()(found).item() == pytest.approx(1, abs=0.15)
-    assert least_leaving()(found).item() > 0
     right = survival.greedy_patterns
 
     def with_another_rate(log_probs: torch.Tensor) -> list[object]:
@@ -52,6 +50,7 @@ def test_ten_patterns_are_lost_where_two_are_kept(monkeypatch: pytest.MonkeyPatc
     found = Rows(list(plane_rows((2, 10), 12, (0.5, 0.82), 20, 150, 1)))
     assert order_of_colours(4)(found).item() > 0.5
     assert order_of_colours(10)(found).item() < 0.1
+    assert order_of_colours(10, hottest=0.5)(found).item() > 0.9
     assert order_of_colours(10, least=10, above_critical=True)(found).item() < 0.1
     assert order_at(10, 0.5)(found).item() > 0.9
     assert found["colours"].critical.tolist()[0] == pytest.approx(1 / math.log(1 + math.sqrt(2)))

@@ -134,9 +134,3 @@ def _limits(rows: Rows, pairs: str) -> DataFrame:
 def largest_step_of_limit(rows: Rows, pairs: str) -> float:
     """Log ratio of Tr Gamma at k + 1 and k masked sites, the largest over k and couplings."""
     return float(np.nanmax(_limits(rows, pairs).diff(axis=1).to_numpy()))
-
-
-@exact
-def least_change_of_limit(rows: Rows) -> float:
-    """Absolute log ratio of Tr Gamma in the two readings of the pairs, the least over k and couplings."""
-    return float((_limits(rows, "ordered") - _limits(rows, "unordered")).abs().to_numpy().min())

@@ -3,8 +3,10 @@
 Question (Q1) of chapter 4 of the thesis. Theorem 4.1.4, Corollary 4.3.1 and Lemmas 4.3.5 and 4.3.6 on cliques of two
 and three equal spins, whose two parameters are fitted by the stated loss within a box: the constant of approximate
 tensorization is bounded from above, conditionals from below, and the box is covered by cells, all with certainty, at
-sizes where the bound is below one. Beside it stand the decays that chapter 4 reads from its constants, chi^2 from the
-Poincaré constant and KL from approximate tensorization, and the convexity of Proposition 4.3.6 on random models.
+sizes chosen so that the bound is below one. There it is larger than the distance of any law of the box from the data's:
+it cannot fail, and how loose it is is a table and no claim. Beside it stand the decays that chapter 4 reads from its
+constants, chi^2 from the Poincaré constant and KL from approximate tensorization, and the convexity of Proposition
+4.3.6 on random models.
 
 Deviations: the bound asks for many masks of every sample, whose counts are drawn at once; one site is masked at a time.
 """

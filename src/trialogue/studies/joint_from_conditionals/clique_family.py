@@ -63,6 +63,12 @@ class CliqueFamily:
         corners = product(self.couplings, self.fields)
         return min(smallest_conditional(self.law(*corner), self.blocks) for corner in corners)
 
+    def farthest(self, coupling: float, field: float) -> float:
+        """Total variation of the model of `coupling` and `field` from that in the farthest corner of the box."""
+        own = self.law(coupling, field)
+        corners = product(self.couplings, self.fields)
+        return max(float((self.law(*corner) - own).abs().sum()) / 2 for corner in corners)
+
     def cells(self, eps: float) -> int:
         """Assumption 4.1.4: into how many boxes the box is cut so that no log-probability varies by more than eps / 2.
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.autograd.functional import hessian
 
 from trialogue.data import Ising
+from trialogue.inference.laws.distances import kullback_leibler, total_variation
 from trialogue.ledger import Part
 from trialogue.randomness import numpy_generator
 from trialogue.studies.joint_from_conditionals.config import Config, Sizes
@@ -62,7 +63,7 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
     family, count = sizes.family, {"samples": sizes.samples, "masks": sizes.masks}
     size = {"sites": sizes.sites, "vocab_size": 2}
     theta, beta = np.array([sizes.coupling, sizes.field]), family.beta
-    truth = family.law(sizes.coupling, sizes.field)
+    truth = _by_state(family.law(sizes.coupling, sizes.field))
     within: dict[str, list[bool]] = {}
     values: dict[str, list[float]] = {}
     average = mask_average_bound(**size, **count, beta=beta, delta=config.delta)
@@ -71,10 +72,10 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
         draws = numpy_generator(seed, "joint-from-conditionals", "data", place, data_set)
         data = family.draw(sizes.coupling, sizes.field, sizes.samples, sizes.masks, draws)
         fitted = family.fit(data)
-        variation = _variation(family.law(*fitted.tolist()), truth)
+        variation = total_variation(_by_state(family.law(*fitted.tolist())), truth)
         loss = family.empirical_loss(data, fitted)
         gap = abs(family.empirical_loss(data, theta) - family.averaged_loss(data, theta))
-        distance = _variation(torch.from_numpy(data.samples / sizes.samples), truth)
+        distance = total_variation(_by_state(torch.from_numpy(data.samples / sizes.samples)), truth)
         one: dict[str, tuple[float, float]] = {"average": (gap, average), "empirical": (distance, empirical)}
         constant = family.tensorization(fitted)
         for name, used in (
@@ -143,11 +144,11 @@ def decay_rows(config: Config, model: Ising, law: BlockLaw, draws: np.random.Gen
         "random": torch.from_numpy(draws.dirichlet(np.ones(len(p)))),
         "least likely": torch.eye(len(p), dtype=torch.float64)[int(p.argmin())],
     }
-    constant = tensorization_upper_bound(p, law)
+    constant, own = tensorization_upper_bound(p, law), _by_state(p)
     for name, start in starts.items():
         decay = chi_square_decay(matrix, start, torch.tensor(config.times, dtype=torch.float64))
-        entropy = [_divergence(moved(matrix, start, time), p) for time in config.times]
-        first = _divergence(start, p)
+        entropy = [kullback_leibler(_by_state(moved(matrix, start, time)), own) for time in config.times]
+        first = kullback_leibler(_by_state(start), own)
         yield {
             "start": name,
             "chi_square": float((decay.values.log() - decay.bounds.log()).max()),
@@ -166,10 +167,11 @@ def slow_rows(config: Config) -> Rows:
     for rare in (1e-2, 1e-4, 1e-8):
         q = torch.full((8,), (1 - rare) / 7, dtype=torch.float64)
         q[0] = rare
-        start = torch.eye(8, dtype=torch.float64)[0]
+        start, own = torch.eye(8, dtype=torch.float64)[0], _by_state(q)
+        first = kullback_leibler(_by_state(start), own)
         for time in config.times:
             later = math.exp(-time) * start + (1 - math.exp(-time)) * q
-            ratio = math.log(_divergence(later, q) / _divergence(start, q))
+            ratio = math.log(kullback_leibler(_by_state(later), own) / first)
             yield {"kind": "slow", "rare": rare, "time": time, "log_ratio": ratio}
 
 
@@ -202,9 +204,5 @@ def convexity_row(config: Config, draws: np.random.Generator) -> dict[str, float
     return {"smallest": smallest, "largest": largest}
 
 
-def _variation(first: Tensor, second: Tensor) -> float:
-    return float((first - second).abs().sum()) / 2
-
-
-def _divergence(first: Tensor, second: Tensor) -> float:
-    return float(torch.special.xlogy(first, first / second).sum())
+def _by_state(law: Tensor) -> dict[tuple[int, ...], float]:
+    return {(state,): probability for state, probability in enumerate(law.tolist())}

@@ -1,8 +1,10 @@
 """Quantities of the study: one number per seed of the data sets, and extremes over models."""
 
+import math
+
 from pandas import Series
 
-from trialogue.ledger import Counts, Replication, Rows, shares_of
+from trialogue.ledger import Counts, Replication, Rows, exact, shares_of
 
 draws = Replication("draw", "seeds")
 
@@ -24,3 +26,9 @@ def of_sizes(rows: Rows, column: str, sizes: str) -> "Series[float]":
 def least_looseness(rows: Rows, bound: str) -> "Series[float]":
     """Log ratio of a bound and what it bounds, mean over data sets, the least over sizes."""
     return rows["bound"].groupby("seed")[f"log_looseness_{bound}"].min()
+
+
+@exact
+def decades_of_masks(rows: Rows) -> float:
+    """Decimal logarithm of the number of masks of every sample, the least over sizes."""
+    return min(math.log10(sizes["masks"]) for sizes in rows.config["sizes"])

@@ -2,7 +2,7 @@
 
 from trialogue.ledger import Claim
 from trialogue.ledger.claims.extremes import largest, smallest
-from trialogue.studies.one_step_corollary.quantities import off_exact
+from trialogue.studies.one_step_corollary.quantities import largest_error
 from trialogue.studies.parallel_gap.claims import ROUNDING
 from trialogue.studies.parallel_gap.quantities import both_events
 
@@ -20,9 +20,10 @@ CLAIMS = (
         "ours",
     ),
     Claim(
-        "simulated-as-computed-on-twelve-instances",
-        "Simulated shares are the exact probabilities within 0.01 (mean difference over instances and samplers).",
-        off_exact().near(0, margin=0.01),
+        "every-share-as-computed-on-twelve-instances",
+        "Simulated, every share of k-Gibbs is its exact probability within 0.057, two Monte Carlo errors of 200 runs "
+        "in the instance where they are largest (largest distance over instances).",
+        largest_error() < 0.057,
         f"{_COROLLARY} (control not in the thesis)",
         origin="ours",
     ),

@@ -3,6 +3,7 @@
 from pandas import Series
 
 from trialogue.ledger import Replication, Rows
+from trialogue.studies.parallel_gap.config import GIBBS
 
 draws = Replication("draw", "seeds")
 
@@ -14,7 +15,7 @@ def share(rows: Rows, instance: str, chain: str) -> "Series[float]":
 
 
 @draws
-def off_exact(rows: Rows) -> "Series[float]":
-    """Simulated shares less the exact probabilities, mean over instances and samplers."""
-    table = rows["simulated"]
-    return (table.reached - table.exact).groupby(table.seed).mean()
+def largest_error(rows: Rows) -> "Series[float]":
+    """Largest distance of a simulated share from its exact probability, over instances of k-Gibbs."""
+    table = rows.where("simulated", chain=GIBBS)
+    return (table.reached - table.exact).abs().groupby(table.seed).max()

@@ -2,11 +2,11 @@
 
 The rest of the document on Potts chains, beside `potts-coherence`: what P(no wall) tends to at a fixed length as the
 temperature falls; how long texts of random bigram and trigram models follow a pattern of the models' own (Corollary
-1.2.1), simulated; and whether the plane keeps one of N patterns up to E_min / log 3, whatever N is (Theorem 2.1), by
-chains from one pattern everywhere.
+1.2.1), simulated; and whether the plane keeps one of N patterns at some temperature, whatever N is (Theorem 2.1), and
+up to E_min / log 3 (its proof), by chains from one pattern everywhere.
 
-Deviations: the document fixes no models and no N; the torus has 16 x 16 sites, on which order is lost for good within
-the sweeps only where it is not metastable.
+Deviations: the document fixes no models and no N, and every seed has the same random models; the torus has
+16 x 16 sites, on which order is lost for good within the sweeps only where it is not metastable.
 """
 
 from trialogue.ledger import Study

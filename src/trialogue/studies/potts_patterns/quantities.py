@@ -1,10 +1,13 @@
 """Quantities of the study: exact ones of cold chains, and one number per seed of what is drawn."""
 
+import math
+
 from pandas import Series
 
 from trialogue.ledger import Replication, Rows, exact
 
 draws = Replication("draw", "seeds")
+texts = Replication("draw", "seeds", objects="the random models of the run")
 
 
 @exact
@@ -25,14 +28,7 @@ def cold_error(rows: Rows) -> float:
     return float((coldest.no_wall - coldest.limit).abs().max())
 
 
-@draws
-def least_leaving(rows: Rows) -> "Series[float]":
-    """Share of texts that leave their pattern in the second half of the time, the least over random models."""
-    table = rows["survival"]
-    return (table.half - table.whole).groupby(table.seed).min()
-
-
-@draws
+@texts
 def decay_ratio(rows: Rows) -> "Series[float]":
     """Measured over exact rate at which texts leave their pattern, mean over random models."""
     table = rows["survival"]
@@ -40,9 +36,15 @@ def decay_ratio(rows: Rows) -> "Series[float]":
 
 
 @draws
-def order_of_colours(rows: Rows, most: int, least: int = 2, above_critical: bool = False) -> "Series[float]":
-    """The smallest order up to E_min / log 3 with `least` to `most` colours; or the largest beyond their own T_c."""
+def order_of_colours(
+    rows: Rows, most: int, least: int = 2, above_critical: bool = False, hottest: float = math.inf
+) -> "Series[float]":
+    """The smallest order up to E_min / log 3 with `least` to `most` colours; or the largest beyond their own T_c.
+
+    Temperatures above `hottest` are left out.
+    """
     table = rows["colours"].query(f"{least} <= colours <= {most} and temperature <= peierls")
+    table = table[table.temperature <= hottest]
     if above_critical:
         return table[table.temperature > table.critical].groupby("seed").order.max()
     return table.groupby("seed").order.min()

@@ -8,16 +8,6 @@ from trialogue.studies.solution_first.config import PRODUCT_FIRST
 
 costs = Replication("draw", "cost_seeds")
 
-MANY_FIT = 32
-"""Where fewer objects than this are expected to fit, how many do varies from transcript to transcript."""
-
-
-@exact
-def off_halving(rows: Rows) -> float:
-    """How far looks by the index are from objects / 2^i, as a share, at most where many objects fit."""
-    table = rows["question"].query(f"fitting >= {MANY_FIT}")
-    return float((table.indexed / table.fitting - 1).abs().max())
-
 
 @exact
 def looks(rows: Rows, player: str, objects: int, asked: int) -> float:
@@ -47,14 +37,6 @@ def leading_fall(rows: Rows) -> float:
 def counted_fall(rows: Rows, counted: int) -> float:
     """Log ratio of the TV of whole primes at n + 1 and at n, so many digits counted, the largest over n."""
     return _largest_log_ratio(variations(rows)[[counted]], 1)
-
-
-@exact
-def half_counted_fall(rows: Rows) -> float:
-    """Log ratio of the TV of whole primes at n + 2 and at n, half of the digits counted, the largest over n."""
-    table = variations(rows)
-    halves = DataFrame({"half": {digits: table.loc[digits, -(-digits // 2)] for digits in table.index}})
-    return _largest_log_ratio(halves, 2)
 
 
 def _largest_log_ratio(table: DataFrame, digits: int) -> float:
