@@ -41,13 +41,12 @@ def _cells(rows: Rows, heads: dict[str, str]) -> Cells:
 
 
 def _bounds(rows: Rows) -> Cells:
-    cells = _cells(rows, _BOUNDS)
-    for values in rows.config["sizes"]:
-        sizes = Sizes(**values)
-        cells[sizes.label] |= {
-            "TV of the farthest corner": sizes.family.farthest(sizes.coupling, sizes.field)
-        }
-    return cells
+    boxes = [Sizes(**values) for values in rows.config["sizes"]]
+    farthest = {one.label: one.family.farthest(one.coupling, one.field) for one in boxes}
+    return {
+        sizes: {**cells, "TV of the farthest corner": farthest[sizes]}
+        for sizes, cells in _cells(rows, _BOUNDS).items()
+    }
 
 
 def _lemmas(rows: Rows) -> Cells:
