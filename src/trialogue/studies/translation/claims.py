@@ -1,4 +1,4 @@
-"""Claims of the study: the sentences of section 4.2 on translation, at a reduced scale, and what is asked of it here."""
+"""Claims of the study: the sentences of section 4.2 on translation, at a reduced scale, and what is asked here."""
 
 from trialogue.ledger import NOT_PRINTED, Claim, Criterion
 from trialogue.studies.translation.config import (

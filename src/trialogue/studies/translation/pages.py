@@ -89,8 +89,8 @@ TABLES = (
         source="Tables 4.1 to 4.3",
         cells=_quality(),
         rows_are="translator",
-        note="BLEU and chrF of sacreBLEU on all test sentences, detokenised, with 95 % of the bootstrap over sentences; "
-        "stutter before repeats are dropped, passes of the decoder for a sentence",
+        note="BLEU and chrF of sacreBLEU on all test sentences, detokenised, with 95 % of the bootstrap over "
+        "sentences; stutter before repeats are dropped, passes of the decoder for a sentence",
     ),
     ResultTable(
         title="BLEU by what the test sentences are",

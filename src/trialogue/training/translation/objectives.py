@@ -72,7 +72,8 @@ def refinement_loss(
 
     Equation 4.10 of the thesis and its mean over stages: the first stage reads the target as `noise` spoils it, each
     further one the argmax of the one before, through which no gradient goes. The cross-entropy of the
-    number of tokens is added `length_weight` times. `sources` and `targets` are as in `translation_loss`; EOS is given, not predicted.
+    number of tokens is added `length_weight` times. `sources` and `targets` are as in `translation_loss`; EOS is
+    given, not predicted.
     """
     encoded = model.encode(sources)
     words = (targets != PAD) & (targets != EOS)
