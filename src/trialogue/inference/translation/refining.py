@@ -39,12 +39,17 @@ class LengthBeam:
         truth_value("drop_repeats", self.drop_repeats)
 
     def translate(
-        self, refiner: Refiner, sources: Sequence[Sequence[int]], *, seed: int = 0, first: int = 0
+        self,
+        refiner: Refiner,
+        sources: Sequence[Sequence[int]],
+        *,
+        seed: int = 0,
+        numbers: Sequence[int] | None = None,
     ) -> list[Translation]:
         """Translations of `sources`, tokens without EOS, evaluated side by side; empty ones of empty sources.
 
-        Source i draws as number `first` + i of `seed`, whatever it is beside. Raises `InputError` where a source is too
-        long for the model.
+        Each draws as its number of `numbers`, by default its place, under `seed`, whatever it is beside. Raises
+        `InputError` where a source is too long for the model.
         """
         told = [place for place, source in enumerate(sources) if len(source)]
         answers = [NOTHING] * len(sources)
@@ -53,7 +58,8 @@ class LengthBeam:
         with torch.inference_mode():
             model, laws = refiner.condition_each([sources[place] for place in told])
             lengths = likeliest_lengths(laws, self.hypotheses)
-            found = self._refined(model, lengths, torch.tensor(told) + first, seed)
+            named = told if numbers is None else [numbers[place] for place in told]
+            found = self._refined(model, lengths, torch.tensor(named), seed)
         for place, translation in zip(told, found, strict=True):
             answers[place] = translation
         return answers
