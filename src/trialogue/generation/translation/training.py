@@ -31,14 +31,15 @@ class TrainedModel(NamedTuple):
 
 
 def train_translation(
-    pairs: Pairs, training: TranslationTraining, report: Callable[[str], None] = lambda line: None
+    pairs: Pairs, training: TranslationTraining, report: Callable[[str], object] = str
 ) -> TrainedModel:
     """Train what `pairs` asks for as `training` says, and save it; `report` is told of every stage.
 
     A training that was cut short goes on where it was. Raises `InputError` for pairs that cannot be read or are too
     few, and where the folder cannot be written.
     """
-    assert pairs.text is not None and pairs.out is not None  # their class sees to it
+    assert pairs.text is not None  # its class sees to it
+    assert pairs.out is not None
     folder = make_folder(pairs.out)
     text = (
         ParallelText.read(pairs.text, pairs.columns)
