@@ -100,13 +100,14 @@ def test_from_left_to_right_it_is_the_same_law():
         assert total == pytest.approx(-float(law.energy(torch.tensor([sequence]))[0]))
 
 
-def test_the_denoiser_is_bayes_rule_on_the_noise():
+@pytest.mark.parametrize("among", [3, 12])
+def test_the_denoiser_is_bayes_rule_on_the_noise(among):
     law, share = _random(), 0.3
     target, states = _conditional(law, 3), whole_sequences(3, 3)
-    answer = Denoiser(law, share).site_log_probs(states).exp()
+    answer = Denoiser(law, share, among).site_log_probs(states).exp()
     for number, noisy in enumerate(states):
         kept = (states == noisy).double()
-        chance = (share * kept + (1 - share) / 3).prod(1) * target
+        chance = (share * kept + (1 - share) / among).prod(1) * target
         for site in range(3):
             bayes = torch.stack([chance[states[:, site] == value].sum() for value in range(3)])
             assert (answer[number, site] - bayes / bayes.sum()).abs().max() < 1e-12

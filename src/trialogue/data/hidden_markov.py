@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from trialogue.arrays import real_tensor
-from trialogue.errors import InputError, probability
+from trialogue.errors import InputError, probability, whole_number
 from trialogue.oracles import Energy, Masked, PrefixOracle
 from trialogue.probabilities import checked_probabilities
 
@@ -80,14 +80,15 @@ class HiddenMarkov(Masked, Energy):
         """log p(x_i | all others, N) (rows, V) of one site of each row; `sites` (rows,)."""
         return self.site_log_probs(tokens)[torch.arange(len(tokens)), sites]
 
-    def denoised_log_probs(self, tokens: Tensor, correct: float) -> Tensor:
+    def denoised_log_probs(self, tokens: Tensor, correct: float, among: int | None = None) -> Tensor:
         """log p(x_i | y, N) (rows, N, V) where y = `tokens` is x with noise: what a perfect denoiser answers.
 
-        Each token of y is that of x with probability `correct`, else uniformly random: the noise of PaDIR's first
-        stage, which asks about every site and hides none.
+        Each token of y is that of x with probability `correct`, else uniform over `among` tokens, by default and at
+        least the V of the law: the noise of PaDIR's first stage, which asks about every site and hides none.
         """
         share = probability("correct", correct)
-        channel = torch.full((self.vocab_size,) * 2, (1 - share) / self.vocab_size, dtype=torch.float64)
+        others = self.vocab_size if among is None else whole_number("among", among, self.vocab_size)
+        channel = torch.full((self.vocab_size,) * 2, (1 - share) / others, dtype=torch.float64)
         channel += share * torch.eye(self.vocab_size, dtype=torch.float64)
         noisy = channel.T[tokens]
         return self._site_laws(
@@ -122,12 +123,13 @@ class HiddenMarkov(Masked, Energy):
 class Denoiser(Masked):
     """What answers for every site of `law` given all tokens, its own too, of which a share `correct` are right.
 
-    A perfect network of iterative refinement, as a masked oracle whose chain is `IndependentParallel`: all of its
-    sites are drawn at once from its answers. At masked sites it is the law itself, that knows nothing of them.
+    The others are uniform over `among` tokens (`HiddenMarkov.denoised_log_probs`). A perfect network of iterative
+    refinement, as a masked oracle whose chain is `IndependentParallel`: all of its sites are drawn at once from its
+    answers. At masked sites it is the law itself, that knows nothing of them.
     """
 
-    def __init__(self, law: HiddenMarkov, correct: float) -> None:
-        self.law, self.correct = law, probability("correct", correct)
+    def __init__(self, law: HiddenMarkov, correct: float, among: int | None = None) -> None:
+        self.law, self.correct, self.among = law, probability("correct", correct), among
         self.vocab_size = law.vocab_size
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
@@ -136,7 +138,7 @@ class Denoiser(Masked):
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
         """log p(x_i | tokens with noise, N) (rows, N, V)."""
-        return self.law.denoised_log_probs(tokens, self.correct)
+        return self.law.denoised_log_probs(tokens, self.correct, self.among)
 
 
 class HiddenMarkovPrefixes(PrefixOracle):
