@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -14,6 +15,26 @@ from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
 from trialogue.models.encoder_decoder.layers import DecoderBlock, EncoderBlock, unseen
 from trialogue.models.networks import register_network
 from trialogue.models.transformer import draw_weights
+
+
+def ended(rows: Sequence[Sequence[int]]) -> Tensor:
+    """Token ids with EOS at their ends (n, T) int64, filled up with PAD to the longest."""
+    tokens = torch.full((len(rows), max(map(len, rows), default=0) + 1), PAD)
+    for place, row in enumerate(rows):
+        tokens[place, : len(row) + 1] = torch.tensor([*row, EOS])
+    return tokens
+
+
+def source_rows(sources: Sequence[Sequence[int]], max_length: int) -> Tensor:
+    """Encoded texts as the encoder reads them (n, S): each with EOS, filled up with PAD.
+
+    Raises `InputError` for a text of more than `max_length` tokens.
+    """
+    longest = max(map(len, sources), default=0)
+    if longest > max_length:
+        mend = f"the model reads at most {max_length} tokens: shorten or cut the text"
+        raise InputError("source", f"{longest} tokens", mend)
+    return ended(sources)
 
 
 class Encoded(NamedTuple):
@@ -30,6 +51,14 @@ class Encoded(NamedTuple):
         """The sources numbered `rows` (m,), in that order."""
         pairs = tuple((keys[rows], values[rows]) for keys, values in self.keys_values)
         return Encoded(self.states[rows], self.mask[rows], pairs)
+
+    def repeated(self, rows: int) -> Encoded:
+        """The one source, for each of so many rows; nothing is copied."""
+        pairs = tuple(
+            (keys.expand(rows, -1, -1, -1), values.expand(rows, -1, -1, -1))
+            for keys, values in self.keys_values
+        )
+        return Encoded(self.states.expand(rows, -1, -1), self.mask, pairs)
 
 
 @register_network("encoder-decoder", EncoderDecoderConfig)
@@ -89,11 +118,12 @@ class EncoderDecoder(nn.Module):
         logits: Tensor = self.length_head(states)
         return logits
 
-    def decode(self, inputs: Tensor, encoded: Encoded) -> Tensor:
+    def decode(self, inputs: Tensor, encoded: Encoded, lengths: Tensor | None = None) -> Tensor:
         """What the head reads (n, T, width) at every position of `inputs` (n, T), which may hold PAD at their ends.
 
         Position i of a causal decoder reads what lies before it and itself: give it BOS and the target. Another one
-        reads all tokens: give it the target with EOS at its end. Raises `InputError` for too long a row.
+        reads all tokens: give it the target with EOS at its end, and the `lengths` (n,) of the rows, where they are not
+        to be told by PAD. Raises `InputError` for too long a row.
         """
         self._require_length("targets", inputs)
         length = inputs.shape[1]
@@ -101,7 +131,7 @@ class EncoderDecoder(nn.Module):
         if self.config.causal:
             mask = unseen(torch.ones(length, length, dtype=torch.bool, device=inputs.device).tril())
         else:
-            mask = unseen(inputs != PAD)[:, None, None]
+            mask = unseen(inputs != PAD if lengths is None else positions < lengths[:, None])[:, None, None]
         x = self.embed(inputs, positions)
         vectors = self.position_embedding.weight[:length]
         for block, source in zip(self._decoder(), encoded.keys_values, strict=True):

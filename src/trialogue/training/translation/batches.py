@@ -8,7 +8,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from trialogue.data.parallel.vocabulary import EOS, PAD
+from trialogue.data.parallel.vocabulary import PAD
 from trialogue.errors import InputError, whole_number
 from trialogue.randomness import generator
 
@@ -54,14 +54,6 @@ def shortened(tokens: Tensor) -> Tensor:
     """`tokens` (n, T) without columns that only fill up, to a multiple of two where there are as many."""
     longest = int((tokens != PAD).sum(1).max())
     return tokens[:, : -(-longest // _MULTIPLE) * _MULTIPLE]
-
-
-def ended(rows: list[list[int]]) -> Tensor:
-    """Token ids with EOS at their ends (n, T) int64, filled up with PAD to the longest."""
-    tokens = torch.full((len(rows), max(map(len, rows), default=0) + 1), PAD)
-    for place, row in enumerate(rows):
-        tokens[place, : len(row) + 1] = torch.tensor([*row, EOS])
-    return tokens
 
 
 @lru_cache(maxsize=4)

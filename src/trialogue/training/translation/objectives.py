@@ -42,6 +42,9 @@ class Noise:
         return torch.where(kept, targets, random)
 
 
+AS_PUBLISHED = Noise()
+
+
 def translation_loss(
     model: EncoderDecoder, sources: Tensor, targets: Tensor, smoothing: float = 0.0
 ) -> Tensor:
@@ -60,16 +63,17 @@ def refinement_loss(
     model: EncoderDecoder,
     sources: Tensor,
     targets: Tensor,
-    noise: Noise = Noise(),
+    noise: Noise = AS_PUBLISHED,
     stages: int = 1,
     smoothing: float = 0.0,
     length_weight: float = 0.1,
 ) -> Tensor:
-    """Mean over `stages` of the cross-entropy, in nats per token, of the target, plus `length_weight` times its length's.
+    """Mean over `stages` of the cross-entropy, in nats per token, of the target; and that of its length.
 
     Equation 4.10 of the thesis and its mean over stages: the first stage reads the target as `noise` spoils it, each
-    further one the argmax of the one before, through which no gradient goes. The number of tokens is predicted by
-    cross-entropy. `sources` and `targets` are as in `translation_loss`; EOS is given, not predicted.
+    further one the argmax of the one before, through which no gradient goes. The cross-entropy of the
+    number of tokens is added `length_weight` times. `sources` and `targets` are as in `translation_loss`; EOS is
+    given, not predicted.
     """
     encoded = model.encode(sources)
     words = (targets != PAD) & (targets != EOS)
