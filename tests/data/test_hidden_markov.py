@@ -104,13 +104,18 @@ def test_from_left_to_right_it_is_the_same_law():
 def test_the_denoiser_is_bayes_rule_on_the_noise(among):
     law, share = _random(), 0.3
     target, states = _conditional(law, 3), whole_sequences(3, 3)
-    answer = Denoiser(law, share, among).site_log_probs(states).exp()
+    nothing = torch.zeros_like(states, dtype=torch.bool)
+    denoiser = Denoiser(law, share, among)
+    answer = denoiser.refined_log_probs(states, nothing).exp()
     for number, noisy in enumerate(states):
         kept = (states == noisy).double()
         chance = (share * kept + (1 - share) / among).prod(1) * target
         for site in range(3):
             bayes = torch.stack([chance[states[:, site] == value].sum() for value in range(3)])
             assert (answer[number, site] - bayes / bayes.sum()).abs().max() < 1e-12
+    everything = ~nothing
+    assert torch.equal(denoiser.refined_log_probs(states, everything), law.log_probs(states, everything))
+    check_masked(denoiser, sites=3, law=target)
 
 
 def test_what_cannot_be_is_refused():

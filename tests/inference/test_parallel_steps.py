@@ -4,14 +4,15 @@ import math
 import pytest
 import torch
 
-from trialogue.data import Ising
+from trialogue.data.hidden_markov import Denoiser
 from trialogue.data.translation_language import phrases_of_lengths, translation_law
 from trialogue.errors import InputError
 from trialogue.inference import Gibbs, IndependentParallel
 from trialogue.inference.chains.conditionals import site_laws
+from trialogue.inference.chains.refinement import Refinement
 from trialogue.inference.laws import transition_matrix
 from trialogue.inference.laws.parallel_steps import ParallelSteps, divergence_and_variation, refinement_laws
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import Energy, whole_sequences
 from trialogue.theory.masking.product_kernels import closest_in_divergence
 
 
@@ -44,11 +45,29 @@ def test_the_first_pass_from_masks_loses_the_total_correlation(language):
     assert (first - torch.from_numpy(best.joint()).flatten()).abs().max() < 1e-12
 
 
-def test_models_that_are_an_energy_alone_start_anywhere_but_from_masks():
-    model = Ising.clique(3, 3, 1.0, 0.2)
-    laws = refinement_laws(model, 3, 1, "random")
-    matrix = transition_matrix(IndependentParallel(), model)
-    assert (laws[0] @ matrix - laws[1]).abs().max() < 1e-12
+@pytest.mark.parametrize("correct", [0.15, 0.9])
+def test_a_denoiser_is_refined_by_the_chain_of_that_name(language, correct):
+    denoiser = Denoiser(language, correct, 40)
+    chain = Refinement(choice="sampled", keep="nothing")
+    matrix = transition_matrix(chain, denoiser, sites=3)
+    laws = refinement_laws(denoiser, 3, 2)
+    for before, after in itertools.pairwise(laws):
+        assert (before @ matrix - after).abs().max() < 1e-12
+    alone = transition_matrix(chain, language, sites=3)
+    assert (alone - transition_matrix(IndependentParallel(), language, sites=3)).abs().max() < 1e-12
+    assert (alone - matrix).abs().max() > 0.1
+
+
+class _Uniform(Energy):
+    vocab_size = 2
+
+    def energy(self, tokens):
+        return torch.zeros(len(tokens))
+
+
+def test_what_is_no_masked_oracle_is_refused():
+    with pytest.raises(InputError, match="masked oracle"):
+        refinement_laws(_Uniform(), 3, 1)
     with pytest.raises(InputError, match="start="):
         refinement_laws(translation_law([[[0, 1]]], coupling=0.0, slips=0.1), 2, 1, "nothing")
 

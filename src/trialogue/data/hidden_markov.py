@@ -80,20 +80,26 @@ class HiddenMarkov(Masked, Energy):
         """log p(x_i | all others, N) (rows, V) of one site of each row; `sites` (rows,)."""
         return self.site_log_probs(tokens)[torch.arange(len(tokens)), sites]
 
-    def denoised_log_probs(self, tokens: Tensor, correct: float, among: int | None = None) -> Tensor:
+    def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
+        """log p(x_i | x outside the mask and i, N) (rows, N, V) of every site, in the same two passes."""
+        return self.log_probs(tokens, masked)
+
+    def denoised_log_probs(
+        self, tokens: Tensor, masked: Tensor, correct: float, among: int | None = None
+    ) -> Tensor:
         """log p(x_i | y, N) (rows, N, V) where y = `tokens` is x with noise: what a perfect denoiser answers.
 
         Each token of y is that of x with probability `correct`, else uniform over `among` tokens, by default and at
-        least the V of the law: the noise of PaDIR's first stage, which asks about every site and hides none.
+        least the V of the law: the noise of PaDIR's first stage. Of those at `masked` nothing is known.
         """
         share = probability("correct", correct)
         others = self.vocab_size if among is None else whole_number("among", among, self.vocab_size)
         channel = torch.full((self.vocab_size,) * 2, (1 - share) / others, dtype=torch.float64)
         channel += share * torch.eye(self.vocab_size, dtype=torch.float64)
-        noisy = channel.T[tokens]
-        return self._site_laws(
-            (self.emissions @ channel).T[tokens], lambda states: (states @ self.emissions) * noisy
-        )
+        hidden = masked[:, :, None]
+        noisy = channel.T[tokens].masked_fill(hidden, 1.0)
+        evidence = (self.emissions @ channel).T[tokens].masked_fill(hidden, 1.0)
+        return self._site_laws(evidence, lambda states: (states @ self.emissions) * noisy)
 
     def _site_laws(self, evidence: Tensor, law: Callable[[Tensor], Tensor]) -> Tensor:
         """Normalised logarithms of `law` of the states (rows, N, K) that all sites but each itself speak for.
@@ -121,11 +127,10 @@ class HiddenMarkov(Masked, Energy):
 
 
 class Denoiser(Masked):
-    """What answers for every site of `law` given all tokens, its own too, of which a share `correct` are right.
+    """`law`, refined by what reads every token, its own too, and knows that a share `correct` of them is right.
 
-    The others are uniform over `among` tokens (`HiddenMarkov.denoised_log_probs`). A perfect network of iterative
-    refinement, as a masked oracle whose chain is `IndependentParallel`: all of its sites are drawn at once from its
-    answers. At masked sites it is the law itself, that knows nothing of them.
+    The others are uniform over `among` tokens (`HiddenMarkov.denoised_log_probs`): a perfect network of iterative
+    refinement. What is asked of masked sites alone is the law's, where no noise is assumed.
     """
 
     def __init__(self, law: HiddenMarkov, correct: float, among: int | None = None) -> None:
@@ -133,12 +138,12 @@ class Denoiser(Masked):
         self.vocab_size = law.vocab_size
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """log p(x_i | x outside the mask, N) (rows, N, V): no noise is assumed there."""
+        """log p(x_i | x outside the mask, N) (rows, N, V)."""
         return self.law.log_probs(tokens, masked)
 
-    def site_log_probs(self, tokens: Tensor) -> Tensor:
-        """log p(x_i | tokens with noise, N) (rows, N, V)."""
-        return self.law.denoised_log_probs(tokens, self.correct, self.among)
+    def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
+        """log p(x_i | tokens outside the mask, with noise, N) (rows, N, V)."""
+        return self.law.denoised_log_probs(tokens, masked, self.correct, self.among)
 
 
 class HiddenMarkovPrefixes(PrefixOracle):

@@ -5,15 +5,12 @@ map has V^2N entries; applied from both halves of the sites it is one product of
 which gives laws over some 10^5 sequences in seconds.
 """
 
-from collections.abc import Iterator
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
-from trialogue.inference.chains.conditionals import site_laws
-from trialogue.oracles import Masked, SequenceModel, as_model, whole_sequences
+from trialogue.errors import InputError, one_of, whole_number
+from trialogue.oracles import Masked, as_model, whole_sequences
+from trialogue.oracles.whole import answered
 from trialogue.probabilities import checked_probabilities
 
 MOST_STATES = 2**17
@@ -33,7 +30,10 @@ class ParallelSteps:
             raise InputError("sites", tuple(sites.shape), "use the shape (vocab ** sites, sites, vocab)")
         if not bool((sites >= 0).all() & (sites.sum(2) <= 1 + 1e-6).all()):
             raise InputError("sites", tuple(sites.shape), "give probabilities that sum to at most one")
-        self._halves = _outer(sites[:, : sites.shape[1] // 2]), _outer(sites[:, sites.shape[1] // 2 :])
+        self._halves = (
+            product_laws(sites[:, : sites.shape[1] // 2]),
+            product_laws(sites[:, sites.shape[1] // 2 :]),
+        )
 
     def __call__(self, law: Tensor) -> Tensor:
         """The law (V^N,) after a step from `law` (V^N,)."""
@@ -41,37 +41,37 @@ class ParallelSteps:
         return ((left * law[:, None]).T @ right).flatten()
 
 
-def refinement_laws(model: SequenceModel, sites: int, steps: int, start: str = "mask") -> Tensor:
+def refinement_laws(model: Masked, sites: int, steps: int, start: str = "mask") -> Tensor:
     """The laws (steps + 1, V^N) float64 after 0 to `steps` steps of refinement of N = `sites` tokens by `model`.
 
-    A step is one of `IndependentParallel`. Of `start` "random" the first law is uniform; of "mask", for a masked oracle
-    alone, it is what that draws in parallel where every site is masked, and so costs a pass of its own. Raises
-    `InputError` for more than `MOST_STATES` states.
+    A step is one of `Refinement` whose tokens are sampled and none is kept; of a model that answers for masked sites
+    alone it is one of `IndependentParallel`. Of `start` "random" the first law is uniform; of "mask" it is what is
+    drawn where every site is masked, and so costs a pass of its own. Raises `InputError` for more than `MOST_STATES`
+    states.
     """
     asked = as_model(model)
+    if not isinstance(asked, Masked):
+        raise InputError("model", type(model).__name__, "refinement asks a masked oracle")
     number, vocab = whole_number("sites", sites, 1), int(asked.vocab_size)
     if vocab**number > MOST_STATES:
         mend = f"{vocab}^{number} sequences are more than {MOST_STATES}: use fewer sites"
         raise InputError("sites", sites, mend)
-    step = ParallelSteps(torch.cat(list(_site_laws(asked, whole_sequences(vocab, number)))))
-    laws = [starting_law(asked, number, start)]
-    for _ in range(whole_number("steps", steps, 0)):
-        laws.append(step(laws[-1]))
+    one_of("start", start, ("mask", "random"))
+    laws = [
+        product_laws(_refined(asked, torch.zeros(1, number, dtype=torch.int64), start == "mask"))[0]
+        if start == "mask"
+        else torch.full((vocab**number,), float(vocab) ** -number, dtype=torch.float64)
+    ]
+    if whole_number("steps", steps, 0):
+        at_once = max(1, _ENTRIES_AT_ONCE // (number * vocab**2))
+        states = whole_sequences(vocab, number).split(at_once)
+        step = ParallelSteps(torch.cat([_refined(asked, part, False) for part in states]))
+        for _ in range(steps):
+            laws.append(step(laws[-1]))
     return torch.stack(laws)
 
 
-def starting_law(model: SequenceModel, sites: int, start: str) -> Tensor:
-    """The law (V^N,) that refinement starts from, as `refinement_laws` says; raises `InputError` for another one."""
-    vocab = int(model.vocab_size)
-    if start == "random":
-        return torch.full((vocab**sites,), float(vocab) ** -sites, dtype=torch.float64)
-    if start != "mask" or not isinstance(model, Masked):
-        raise InputError("start", start, 'use "random", or, for a masked oracle, "mask"')
-    tokens = torch.zeros(1, sites, dtype=torch.int64)
-    return _outer(model.log_probs(tokens, torch.ones_like(tokens, dtype=torch.bool)).double().exp())[0]
-
-
-def divergence_and_variation(truth: Any, law: Any) -> tuple[float, float]:
+def divergence_and_variation(truth: Tensor, law: Tensor) -> tuple[float, float]:
     """KL(truth, law) in nats, and the total variation, of laws (states,); mass that `law` lacks counts as elsewhere."""
     truth = checked_probabilities("truth", truth, tuple(truth.shape))
     positive = truth > 0
@@ -80,14 +80,14 @@ def divergence_and_variation(truth: Any, law: Any) -> tuple[float, float]:
     return max(0.0, float(terms.sum())), (float((truth - law).abs().sum()) + missing) / 2
 
 
-def _site_laws(model: SequenceModel, states: Tensor) -> Iterator[Tensor]:
-    at_once = max(1, _ENTRIES_AT_ONCE // (states.shape[1] * int(model.vocab_size) ** 2))
-    for part in states.split(at_once):
-        yield site_laws(model, part).double().softmax(2)
+def _refined(model: Masked, tokens: Tensor, masked: bool) -> Tensor:
+    """Laws (rows, N, V) of every token given `tokens` (rows, N), or given that all are masked."""
+    laws = model.refined_log_probs(tokens, torch.full_like(tokens, masked, dtype=torch.bool))
+    return answered("refined_log_probs", laws, (*tokens.shape, int(model.vocab_size))).double().exp()
 
 
-def _outer(sites: Tensor) -> Tensor:
-    """The products (states, V^k) of the laws (states, k, V) of k sites; 1 of none."""
+def product_laws(sites: Tensor) -> Tensor:
+    """The product laws (rows, V^k) of the laws (rows, k, V) of k sites; of none, 1."""
     product = torch.ones(len(sites), 1, dtype=torch.float64)
     for site in sites.double().unbind(1):
         product = (product[:, :, None] * site[:, None, :]).flatten(1)

@@ -1,20 +1,33 @@
 """Settings of the study: sentences whose laws are listed, and networks that learn a made-up language."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from annotated_types import Interval
-from typing import Annotated
 
 from trialogue.data.hidden_markov import HiddenMarkov
 from trialogue.data.translation_language import TranslationLanguage, phrases_of_lengths, translation_law
-from trialogue.ledger.settings import Count, Different, Increasing, Natural, Probability, Seeds, Settings, Share, Some
+from trialogue.ledger.settings import (
+    Count,
+    Increasing,
+    Probability,
+    Seeds,
+    Settings,
+    Share,
+    Some,
+)
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
 
 NonNegative = Annotated[float, Interval(ge=0, le=100)]
 SLIPS = 0.001
 """The share of target tokens that are none of the chosen phrase: without them most sequences could not occur."""
 CONDITIONALS, DENOISER = "conditionals", "denoiser"
-TWIN, ONE_STAGE, TWO_STAGES, DISTILLED = "twin", "refiner, S = 1", "refiner, S = 2", "refiner, S = 2, distilled"
+TWIN, ONE_STAGE, TWO_STAGES, DISTILLED = (
+    "twin",
+    "refiner, S = 1",
+    "refiner, S = 2",
+    "refiner, S = 2, distilled",
+)
 """What is trained, each from every seed."""
 REFINERS = (ONE_STAGE, TWO_STAGES, DISTILLED)
 

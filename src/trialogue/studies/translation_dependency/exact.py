@@ -16,11 +16,13 @@ from trialogue.theory.masking.product_kernels import closest_in_divergence
 
 
 class Truth:
-    """The law of translations length by length: of each that can occur its probability, and the law of its sequences."""
+    """The law of translations by length: of each that can occur its probability, and the law of its sequences."""
 
     def __init__(self, law: HiddenMarkov, clean: HiddenMarkov, longest: int) -> None:
         lengths = law.length_log_probs(longest).exp()
-        self.lengths = {length: float(lengths[length]) for length in range(1, longest + 1) if lengths[length] > 0}
+        self.lengths = {
+            length: float(lengths[length]) for length in range(1, longest + 1) if lengths[length] > 0
+        }
         states = {length: whole_sequences(law.vocab_size, length) for length in self.lengths}
         self.laws = {length: _normalised(law, tokens) for length, tokens in states.items()}
         self._clean = {length: clean.energy(tokens) < torch.inf for length, tokens in states.items()}
@@ -46,7 +48,9 @@ class Truth:
     def total_correlation(self, vocab: int) -> float:
         """Of the tokens given the length, averaged over lengths."""
         shaped = {length: law.view((vocab,) * length) for length, law in self.laws.items()}
-        return sum(weight * closest_in_divergence(shaped[length]).distance for length, weight in self.lengths.items())
+        return sum(
+            weight * closest_in_divergence(shaped[length]).distance for length, weight in self.lengths.items()
+        )
 
 
 def _normalised(law: HiddenMarkov, tokens: Tensor) -> Tensor:
