@@ -37,18 +37,25 @@ class AdjacentAttention(NamedTuple):
 
 
 def adjacent_attention(
-    model: EncoderDecoder, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    model: EncoderDecoder,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    written: Sequence[Sequence[int]] | None = None,
 ) -> AdjacentAttention:
-    """What the last layer of `model` does at all adjacent positions of `targets`, tokens without EOS.
+    """What the last layer of `model` does at all adjacent positions of `targets`, tokens without EOS, that it reads.
 
-    A decoder that reads a whole target is given each with EOS at its end; the thesis speaks of none other. Pairs are in
-    order. Raises `InputError` for a causal model, for unequal numbers, and where no target has two tokens.
+    Whether a pair stutters is said by the tokens there of `written`, what came of the targets in that pass, by default
+    by the targets. Pairs are in order. Raises `InputError` for a causal model, for unequal numbers or lengths, and
+    where no target has two tokens.
     """
     if model.config.causal:
         raise InputError("model", "a causal decoder", "give one that reads a whole target")
     if len(sources) != len(targets):
         counts = f"{len(sources)} sources and {len(targets)} targets"
         raise InputError("targets", counts, "give one target for each source")
+    said = targets if written is None else written
+    if list(map(len, said)) != list(map(len, targets)):
+        raise InputError("written", len(said), "give as many tokens as there are in each target")
     kept = [place for place, target in enumerate(targets) if len(target) > 1 and len(sources[place])]
     if not kept:
         raise InputError("targets", len(targets), "give one with at least two tokens")
@@ -56,12 +63,13 @@ def adjacent_attention(
     for start in range(0, len(kept), _AT_ONCE):
         places = kept[start : start + _AT_ONCE]
         read = source_rows([sources[place] for place in places], model.config.max_length)
-        parts.append(_pairs(model, read, ended([targets[place] for place in places])))
+        both = (ended([rows[place] for place in places]) for rows in (targets, said))
+        parts.append(_pairs(model, read, *both))
     return AdjacentAttention(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 @torch.no_grad()
-def _pairs(model: EncoderDecoder, sources: Tensor, tokens: Tensor) -> AdjacentAttention:
+def _pairs(model: EncoderDecoder, sources: Tensor, tokens: Tensor, written: Tensor) -> AdjacentAttention:
     device = model.head.weight.device
     own, source = model.last_attention(tokens.to(device), model.encode(sources.to(device)))
     own, source, tokens = own.double().cpu(), source.double().cpu(), tokens.cpu()
@@ -75,7 +83,7 @@ def _pairs(model: EncoderDecoder, sources: Tensor, tokens: Tensor) -> AdjacentAt
     first, second = source[row, :, left], source[row, :, right]
     cosine = 1 - torch.nn.functional.cosine_similarity(first, second, dim=-1)
     return AdjacentAttention(
-        (tokens[row, left] == tokens[row, right]).numpy(),
+        (written[row, left] == written[row, right]).numpy(),
         others.flatten(1).numpy(),
         torch.stack([_among(laws, (right, left), k) for k in (1, 2)], 1).numpy(),
         ((first - second).abs().sum(-1) / 2).numpy(),

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from annotated_types import Interval
+from annotated_types import Ge, Interval
 
 from trialogue.data.hidden_markov import HiddenMarkov
 from trialogue.data.translation_language import TranslationLanguage, phrases_of_lengths, translation_law
+from trialogue.errors import InputError
 from trialogue.ledger.settings import (
     Count,
     Increasing,
@@ -16,7 +17,6 @@ from trialogue.ledger.settings import (
     Share,
     Some,
 )
-from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
 
 NonNegative = Annotated[float, Interval(ge=0, le=100)]
 SLIPS = 0.001
@@ -29,7 +29,8 @@ TWIN, ONE_STAGE, TWO_STAGES, DISTILLED = (
     "refiner, S = 2, distilled",
 )
 """What is trained, each from every seed."""
-REFINERS = (ONE_STAGE, TWO_STAGES, DISTILLED)
+ARMS = (TWIN, ONE_STAGE, TWO_STAGES, DISTILLED)
+REAL_TEXT = "named translator"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,11 @@ class Sentence(Settings):
     def longest(self) -> int:
         """Tokens of the longest translation."""
         return sum(max(word) for word in self.words)
+
+    @property
+    def states(self) -> int:
+        """Sequences of the tokens of its alphabet that are as long."""
+        return sum(map(sum, self.words)) ** self.longest
 
     def law(self, coupling: float) -> HiddenMarkov:
         """The law of its translations at a coupling J."""
@@ -85,9 +91,11 @@ class Config(Settings):
     sequences, at `chain_coupling`, for `chain_passes`. The perfect denoiser is told that a share `correct` of the
     tokens is right, as the refiners are in training.
 
-    Networks of `shape` learn the language of `words` words with `coupling`, `swapping` and `expanding` from `pairs`
-    pairs of `source_lengths` words, in `training_steps` steps on batches of `batch_size`. They translate `sources`
-    sentences of `test_lengths` words; their laws are listed on `listed` sentences of `listed_words` words each.
+    Networks learn the language of `words` words with `coupling`, `swapping` and `expanding` from `pairs` pairs of
+    `source_lengths` words. They translate `sources` sentences of `test_lengths` words; their laws are listed on
+    `listed` sentences of `listed_words` words, from `starts` random targets each. Attention is looked at in the pass
+    `attended_pass`; also in a translator that `trialogue train-translation` wrote to the folder `model`, where one is
+    named, on the sources in `columns` of the table `text`.
     """
 
     sentences: Some[Sentence] = (STYLES, PHRASES, LENGTHS, ORDER, ALL)
@@ -98,22 +106,48 @@ class Config(Settings):
     chain_states: Count = 4096
     chain_coupling: NonNegative = 2.0
     chain_passes: Count = 40
-    seeds: Seeds = tuple(range(5))
-    words: Count = 40
+    seeds: Seeds = tuple(range(4))
+    words: Count = 16
     coupling: NonNegative = 2.0
     swapping: Share = 0.2
     expanding: Share = 0.5
-    source_lengths: tuple[Count, Count] = (2, 10)
-    test_lengths: tuple[Count, Count] = (6, 10)
+    source_lengths: tuple[Count, Count] = (2, 6)
+    test_lengths: tuple[Count, Count] = (4, 6)
     pairs: Count = 20_000
-    width: Count = 64
     layers: Count = 2
-    training_steps: Count = 3000
-    batch_size: Count = 64
-    sources: Count = 500
-    listed: Count = 6
+    heads: Count = 4
+    width: Count = 48
+    training_steps: Count = 2000
+    batch_size: Count = 32
+    sources: Count = 400
+    listed: Count = 4
     listed_words: Count = 2
+    starts: Count = 64
     tested_passes: Increasing[Count] = (1, 2, 4, 10)
+    attended_pass: Annotated[int, Ge(2)] = 2
+    model: str = ""
+    text: str = ""
+    columns: tuple[Count, Count] = (2, 1)
+
+    def check(self) -> None:
+        """Raise `InputError` where fields do not go together."""
+        if not {1, 4, 10} <= set(self.tested_passes):
+            raise InputError("tested_passes", self.tested_passes, "1, 4 and 10 must be among them")
+        if self.width % self.heads:
+            raise InputError("width", self.width, f"must be a multiple of heads={self.heads}")
+        if bool(self.model) != bool(self.text):
+            raise InputError("text", self.text, "name a model and a text to translate, or neither")
+        for field in ("source_lengths", "test_lengths"):
+            least, most = getattr(self, field)
+            if not least <= most <= self.words:
+                raise InputError(field, (least, most), f"use two sizes up to words={self.words}")
+        if self.test_lengths[1] > self.source_lengths[1]:
+            raise InputError("test_lengths", self.test_lengths, "test on lengths that are learned")
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest target."""
+        return 2 * self.source_lengths[1]
 
     def language(self, synonyms: int = 2) -> TranslationLanguage:
         """The language that is learned, or the one in which every sentence is translated alike."""
@@ -126,16 +160,57 @@ class Config(Settings):
             synonyms=synonyms,
         )
 
-    def shape(self, causal: bool) -> EncoderDecoderConfig:
-        """Of the twin, or of a refiner of equal size."""
-        return EncoderDecoderConfig(
-            vocab_size=self.language().vocab_size,
-            encoder_layers=self.layers,
-            decoder_layers=self.layers,
-            heads=4,
-            width=self.width,
-            mlp_width=4 * self.width,
-            max_length=2 * self.source_lengths[1],
-            causal=causal,
-            positional_attention=not causal,
-        )
+
+PRESETS = {
+    "smoke": Config(
+        sentences=(LENGTHS, ORDER),
+        couplings=(0.0, 2.0),
+        passes=4,
+        chain_states=300,
+        chain_passes=4,
+        seeds=(0, 1),
+        words=6,
+        source_lengths=(2, 3),
+        test_lengths=(2, 3),
+        pairs=100,
+        layers=1,
+        heads=2,
+        width=16,
+        training_steps=20,
+        batch_size=16,
+        sources=20,
+        listed=1,
+        starts=4,
+    ),
+    "pilot": Config(
+        sentences=(STYLES, PHRASES, LENGTHS, ORDER),
+        couplings=(0.0, 2.0),
+        chain_states=300,
+        seeds=(100, 101),
+        training_steps=500,
+        sources=200,
+        listed=2,
+    ),
+    "default": Config(),
+    "night": Config(
+        seeds=tuple(range(10)),
+        words=40,
+        source_lengths=(2, 10),
+        test_lengths=(6, 10),
+        width=64,
+        training_steps=6000,
+        batch_size=64,
+        sources=1000,
+    ),
+    "paper": Config(
+        seeds=tuple(range(20)),
+        words=40,
+        source_lengths=(2, 10),
+        test_lengths=(6, 10),
+        pairs=200_000,
+        width=256,
+        training_steps=20_000,
+        batch_size=128,
+        sources=2000,
+    ),
+}

@@ -45,6 +45,12 @@ class Truth:
                 found[name] += weight * number
         return found
 
+    def joint(self, laws: dict[int, Tensor]) -> tuple[float, float]:
+        """KL in nats and total variation of laws q(N, x) by length N, which need not sum to one."""
+        lengths = list(self.lengths)
+        truth = torch.cat([self.lengths[length] * self.laws[length] for length in lengths])
+        return divergence_and_variation(truth / truth.sum(), torch.cat([laws[length] for length in lengths]))
+
     def total_correlation(self, vocab: int) -> float:
         """Of the tokens given the length, averaged over lengths."""
         shaped = {length: law.view((vocab,) * length) for length, law in self.laws.items()}
