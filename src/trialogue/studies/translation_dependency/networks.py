@@ -148,15 +148,23 @@ def _refiner_laws(
 ) -> Iterator[tuple[int, dict[int, Tensor]]]:
     """Laws q(N, x) by length N after each pass, tokens drawn and none kept, from random pieces.
 
-    Of the random start the mean over `config.starts` of them is taken. Lengths are the network's own.
+    Of the random start the mean over `config.starts` of them is taken. Lengths are the network's own. All tokens that
+    no translation has count as one, for which the network is shown one of them.
     """
-    refiner, alphabet = Refiner(network), torch.from_numpy(law.alphabet)
+    refiner, places = Refiner(network), generator(seed, "translation dependency", "other token")
     _, lengths = refiner.condition_each([source])
     model = refiner.condition(source)
+    known = torch.from_numpy(law.alphabet)
+    others = torch.tensor(
+        [token for token in range(SPECIAL, network.config.vocab_size) if token not in known]
+    )
+    other = others[torch.randint(len(others), (1,), generator=places)]
+    alphabet = torch.cat((known, other))
 
     def sites(tokens: Tensor) -> Tensor:
         answers = model.refined_log_probs(tokens, torch.zeros_like(tokens, dtype=torch.bool))
-        return answers[:, :, alphabet].double().exp()
+        found = answers[:, :, known].double().exp()
+        return torch.cat((found, (1 - found.sum(2, keepdim=True)).clamp_min(0)), 2)
 
     laws, steps = {}, {}
     for length in truth.lengths:
@@ -165,8 +173,13 @@ def _refiner_laws(
         laws[length] = product_laws(sites(start)).mean(0) * float(lengths[0, length].exp())
         steps[length] = ParallelSteps(sites(alphabet[whole_sequences(len(alphabet), length)]))
     for passes in range(1, config.passes + 1):
-        yield passes, laws
+        yield passes, {length: _without_last(found, len(alphabet), length) for length, found in laws.items()}
         laws = {length: steps[length](found) for length, found in laws.items()}
+
+
+def _without_last(law: Tensor, vocab: int, length: int) -> Tensor:
+    """What a law (vocab^N,) gives the sequences without the last token ((vocab - 1)^N,)."""
+    return law.view((vocab,) * length)[(slice(vocab - 1),) * length].flatten()
 
 
 @torch.no_grad()
