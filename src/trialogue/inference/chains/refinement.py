@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, one_of, whole_number
-from trialogue.inference.chains.conditionals import every_row
 from trialogue.oracles import Chain, SequenceModel, as_model
 from trialogue.oracles.whole import answered
 from trialogue.randomness import Choose
@@ -36,6 +35,8 @@ class Refinement(Chain[Refined]):
     "nothing", or "confident", the schedule of mask-predict (Ghazvininejad et al. 2019): a step fills the masks, and
     then masks the least likely tokens again, N / `steps` fewer than before, until none is left. A sequence that a step
     by argmax does not change is a fixed point.
+
+    From random tokens it is a Markov chain of the tokens, from masks one of tokens and masks.
 
     The model is a masked oracle (`Masked.refined_log_probs`). It is no heat bath of any law: what it converges to is
     its own. Raises `InputError` for other words, and for "confident" without masks at the start.
@@ -68,7 +69,9 @@ class Refinement(Chain[Refined]):
         if self.keep == "confident" and not bool(masked.any()):
             return state
         laws = self._laws(model, tokens, masked)
-        drawn = laws.argmax(-1) if self.choice == "argmax" else _drawn(laws, choose)
+        drawn = laws.argmax(-1)
+        if self.choice == "sampled":
+            drawn = _drawn(laws, as_model(model).free(tokens), drawn, choose)
         found = laws.gather(2, drawn[:, :, None])[:, :, 0].to(scores.dtype)
         if self.keep == "confident":
             tokens, scores = torch.where(masked, drawn, tokens), torch.where(masked, found, scores)
@@ -94,6 +97,11 @@ def _least_likely(count: Tensor, scores: Tensor) -> Tensor:
     return ranks < count[:, None]
 
 
-def _drawn(laws: Tensor, choose: Choose) -> Tensor:
-    rows = every_row(laws)
-    return torch.stack([choose(laws[:, site], rows) for site in range(laws.shape[1])], 1)
+def _drawn(laws: Tensor, free: Tensor, likeliest: Tensor, choose: Choose) -> Tensor:
+    """Tokens (rows, N) drawn at `free` sites (rows, N) from `laws` (rows, N, vocab); elsewhere the `likeliest`."""
+    drawn = likeliest.clone()
+    for site in range(laws.shape[1]):
+        rows = free[:, site].nonzero()[:, 0]
+        if len(rows):
+            drawn[rows, site] = choose(laws[rows, site], rows)
+    return drawn

@@ -87,39 +87,39 @@ class LengthBeam:
 
 
 class _Beams:
-    """Candidates under way: all of them, and those that may still change."""
+    """Candidates under way: all of them, and those that are still asked about."""
 
     def __init__(self, chain: Refinement, model: RefinedRows, state: Refined, streams: Streams) -> None:
         self._chain, self._model, self._state, self._streams = chain, model, state, streams
-        self._moving = torch.arange(len(state.tokens), device=state.tokens.device)
+        self._rows = torch.arange(len(state.tokens), device=state.tokens.device)
+        self._changing = torch.ones_like(self._rows, dtype=torch.bool)
         self.ended = state
-        self.passes = torch.zeros_like(self._moving)
+        self.passes = torch.zeros_like(self._rows)
 
     def step(self) -> bool:
-        """Take one step with the candidates that may change; whether any is left."""
+        """Take one step; whether another one may change any of them."""
         before = self._state
-        after = self._chain.step(self._model, before, self._streams.choose)
-        self.passes[self._moving] += 1
-        if len(self._moving) == len(self.passes):
+        after = self._state = self._chain.step(self._model, before, self._streams.choose)
+        self.passes[self._rows] += self._changing
+        if len(self._rows) == len(self.passes):
             self.ended = after
         else:
             parts = zip(self.ended, after, strict=True)
-            self.ended = Refined(*(whole.index_copy(0, self._moving, part) for whole, part in parts))
-        self._state = after
-        if self._chain.choice == "sampled" and self._chain.keep != "confident":
-            return True
-        changing = (after.tokens != before.tokens).any(1) | before.masked.any(1)
+            self.ended = Refined(*(whole.index_copy(0, self._rows, part) for whole, part in parts))
         if self._chain.keep == "confident":
-            changing = after.masked.any(1)
-        if not bool(changing.any()):
-            return False
+            self._changing = after.masked.any(1)
+        elif self._chain.choice == "argmax":
+            self._changing = self._changing & (
+                (after.tokens != before.tokens).any(1) | before.masked.any(1)
+            )
+        left = int(self._changing.sum())
         # Choosing rows copies what they read of their sources, which pays where few are left.
-        if 2 * int(changing.sum()) <= len(changing):
-            kept = changing.nonzero()[:, 0]
-            self._moving, self._model = self._moving[kept], self._model.rows(kept)
-            self._state = Refined(*(part[kept] for part in after))
+        if left and 2 * left <= len(self._rows):
+            kept = self._changing.nonzero()[:, 0]
+            self._rows, self._model = self._rows[kept], self._model.rows(kept)
+            self._changing, self._state = self._changing[kept], Refined(*(part[kept] for part in after))
             self._streams = _of_rows(self._streams, kept)
-        return True
+        return left > 0
 
 
 def likeliest_lengths(laws: Tensor, count: int) -> Tensor:
@@ -131,7 +131,7 @@ def random_targets(lengths: Tensor, vocab_size: int, streams: Streams) -> Tensor
     """Pieces (n, N) drawn uniformly, row i from stream i, `lengths` (n,) of them and PAD behind."""
     places = torch.arange(int(lengths.max()), device=lengths.device)
     drawn = numbers_of_64_bits(streams.keys[:, None], streams.counters[:, None] + places)
-    streams.counters += len(places)
+    streams.counters = streams.counters + lengths
     pieces = vocab_size - len(SPECIAL)
     return (drawn % pieces + len(SPECIAL)).masked_fill(places >= lengths[:, None], PAD)
 

@@ -38,7 +38,6 @@ PUBLISHED = (
         refined(4, _BEAM) - refined(1, _BEAM) > 0,
         "Section 4.2.3",
         "a few steps of refinement",
-        grade=True,
     ),
     _published(
         "ten-steps-change-little",
@@ -108,7 +107,6 @@ PUBLISHED = (
         small(PLAIN) - small(ONE_STAGE) > 0,
         "Section 4.2.2, S = 2",
         "S = 2 stages",
-        grade=True,
     ),
 )
 
