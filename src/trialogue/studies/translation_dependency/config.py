@@ -117,7 +117,7 @@ class Config(Settings):
     layers: Count = 2
     heads: Count = 4
     width: Count = 48
-    training_steps: Count = 2000
+    training_steps: Count = 1500
     batch_size: Count = 32
     sources: Count = 400
     listed: Count = 4
