@@ -77,7 +77,9 @@ def test_a_translation_does_not_depend_on_what_it_is_beside(name):
     together = beam.translate(REFINER, SOURCES, seed=1)
     for number, source in enumerate(SOURCES):
         alone = beam.translate(REFINER, [source], seed=1, numbers=[number])[0]
-        assert [each.tokens for each in alone.hypotheses] == [each.tokens for each in together[number].hypotheses]
+        assert [each.tokens for each in alone.hypotheses] == [
+            each.tokens for each in together[number].hypotheses
+        ]
         assert alone.passes == together[number].passes
     other = beam.translate(REFINER, SOURCES, seed=2)
     assert name.startswith("mask") or other != together

@@ -109,9 +109,7 @@ class _Beams:
         if self._chain.keep == "confident":
             self._changing = after.masked.any(1)
         elif self._chain.choice == "argmax":
-            self._changing = self._changing & (
-                (after.tokens != before.tokens).any(1) | before.masked.any(1)
-            )
+            self._changing = self._changing & ((after.tokens != before.tokens).any(1) | before.masked.any(1))
         left = int(self._changing.sum())
         # Choosing rows copies what they read of their sources, which pays where few are left.
         if left and 2 * left <= len(self._rows):

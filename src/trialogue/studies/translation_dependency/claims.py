@@ -14,6 +14,7 @@ from trialogue.studies.translation_dependency.quantities import (
     attention,
     chains_lead,
     excess_stutter,
+    gap,
     kept_stutter,
     least_lead,
     least_rise,
@@ -181,6 +182,10 @@ TRAINED = (
 CLAIMS = (*PUBLISHED, *EXACT, *TRAINED)
 
 NUMBERS = {
+    "styles, first pass": gap("styles", 2.0, CONDITIONALS, 1),
+    "styles, ten passes by conditionals": gap("styles", 2.0, CONDITIONALS, 10),
+    "styles, four passes by a denoiser": gap("styles", 2.0, DENOISER, 4),
+    "most that ten passes undo": most_undone(DENOISER),
     "gap of the twin": listed(TWIN, "divergence", 0),
     "gap of four passes": listed(ONE_STAGE, "divergence", 4),
     "structural gap of four passes": listed(ONE_STAGE, "perfect_divergence", 4),

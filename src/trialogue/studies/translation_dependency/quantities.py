@@ -14,6 +14,13 @@ def refined(rows: Rows, sampler: str, passes: int) -> DataFrame:
 
 
 @exact
+def gap(rows: Rows, sentence: str, coupling: float, sampler: str, passes: int) -> float:
+    """The KL in nats from the truth that so many passes by a sampler leave of a sentence."""
+    table = refined(rows, sampler, passes).query("sentence == @sentence and coupling == @coupling")
+    return float(_some(table, f"{sentence} at J = {coupling:g}").divergence.iloc[0])
+
+
+@exact
 def least_rise(rows: Rows, sampler: str, passes: int) -> float:
     """By how much the gap (KL) rises from one coupling to the next, the least over sentences and couplings."""
     table = refined(rows, sampler, passes).pivot(index="sentence", columns="coupling", values="divergence")
