@@ -42,11 +42,24 @@ class DecoderBlock(EncoderBlock):
         `mask` and `source_mask` are added to scores: (n or 1, 1, T or 1, T) and (n, 1, 1, S). `positions` (T, width)
         are the vectors of the positions, `source` the keys and values (n, heads, S, width of a head) of the source.
         """
+        x = self._before_source(x, mask, positions)
+        x = x + self.source_projection(self._from_source(x, source, source_mask))
+        return self._fed(x)
+
+    def weights(
+        self, x: Tensor, mask: Tensor, positions: Tensor, source: tuple[Tensor, Tensor], source_mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """How much positions attend to each other (n, heads, T, T) and to the source (n, heads, T, S) in `read`."""
+        queries, keys, _ = map(self._heads, self.qkv(self.attention_norm(x)).chunk(3, -1))
+        own = (scaled(queries) @ keys.transpose(-1, -2) + mask).softmax(-1)
+        return own, self.source_weights(self._before_source(x, mask, positions), source, source_mask)
+
+    def _before_source(self, x: Tensor, mask: Tensor, positions: Tensor) -> Tensor:
+        """The residual stream after attention to the target, and by position."""
         x = self._attended(x, mask, causal=False)
         if self.positional:
             x = x + self.position_projection(self._by_position(x, mask, positions))
-        x = x + self.source_projection(self._from_source(x, source, source_mask))
-        return self._fed(x)
+        return x
 
     def source_states(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values (n, heads, S, width of a head) of the encoder's states (n, S, width)."""

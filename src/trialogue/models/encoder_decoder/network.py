@@ -125,6 +125,27 @@ class EncoderDecoder(nn.Module):
         reads all tokens: give it the target with EOS at its end, and the `lengths` (n,) of the rows, where they are not
         to be told by PAD. Raises `InputError` for too long a row.
         """
+        x, mask, vectors = self._opened(inputs, lengths)
+        for block, source in zip(self._decoder(), encoded.keys_values, strict=True):
+            x = block.read(x, mask, vectors, source, encoded.mask)
+        states: Tensor = self.final_norm(x)
+        return states
+
+    def last_attention(
+        self, inputs: Tensor, encoded: Encoded, lengths: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """How the last layer of the decoder attends where `decode` is given the same: to itself, and to the source.
+
+        (n, heads, T, T) and (n, heads, T, S), laws over the last dimension.
+        """
+        x, mask, vectors = self._opened(inputs, lengths)
+        *before, last = zip(self._decoder(), encoded.keys_values, strict=True)
+        for block, source in before:
+            x = block.read(x, mask, vectors, source, encoded.mask)
+        return last[0].weights(x, mask, vectors, last[1], encoded.mask)
+
+    def _opened(self, inputs: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """The decoder's residual stream at layer 0, what is added to scores, and the vectors of the positions."""
         self._require_length("targets", inputs)
         length = inputs.shape[1]
         positions = torch.arange(length, device=inputs.device)
@@ -132,12 +153,7 @@ class EncoderDecoder(nn.Module):
             mask = unseen(torch.ones(length, length, dtype=torch.bool, device=inputs.device).tril())
         else:
             mask = unseen(inputs != PAD if lengths is None else positions < lengths[:, None])[:, None, None]
-        x = self.embed(inputs, positions)
-        vectors = self.position_embedding.weight[:length]
-        for block, source in zip(self._decoder(), encoded.keys_values, strict=True):
-            x = block.read(x, mask, vectors, source, encoded.mask)
-        states: Tensor = self.final_norm(x)
-        return states
+        return self.embed(inputs, positions), mask, self.position_embedding.weight[:length]
 
     def forward(self, sources: Tensor, inputs: Tensor) -> Tensor:
         """Logits (n, T, vocab) at every position of `inputs`; see `encode` and `decode`."""
