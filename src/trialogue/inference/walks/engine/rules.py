@@ -66,7 +66,7 @@ class Rules(NamedTuple):
         """What is asked about the rows of `batch`."""
         if len(self.verifiers) == 1:
             return Judge(self.verifiers[0], batch)
-        return JudgeOfRules(self.verifiers, batch)
+        return JudgeOfRules(dict(enumerate(self.verifiers)), batch)
 
 
 def _named(one: VerifierLike, given: object) -> Verifier:
