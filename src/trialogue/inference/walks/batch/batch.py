@@ -130,9 +130,7 @@ class View(Decoding):
         different = (answers,) if untruncated is answers else (answers, untruncated)
         return tuple(laws.to(self._rows.tokens.device) for laws in different)
 
-    def _each(
-        self, log_laws: Tensor, rows: Tensor, alter: Callable[[Truncated, Tensor], Tensor]
-    ) -> Tensor:
+    def _each(self, log_laws: Tensor, rows: Tensor, alter: Callable[[Truncated, Tensor], Tensor]) -> Tensor:
         """`log_laws` (n, vocab), altered by the truncation that each of `rows` (n,) is under."""
         assert self._truncations is not None
         places: dict[Truncated, list[int]] = {}
@@ -202,7 +200,9 @@ class Batch(View):
         evaluations = Evaluations(lambda: context, evaluated, rows.lengths, rows, knowledge, bill)
         scores = Scores(capacity) if scored else None
         scratch_rows = max(slots, oracle.batch_size)
-        super().__init__(oracle.vocab_size, rows, evaluations, knowledge, bill, scratch_rows, scores, truncations)
+        super().__init__(
+            oracle.vocab_size, rows, evaluations, knowledge, bill, scratch_rows, scores, truncations
+        )
 
     @property
     def log_prob(self) -> Tensor:

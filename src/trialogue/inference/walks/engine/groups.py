@@ -63,7 +63,9 @@ class Groups:
         member = torch.arange(self.members).repeat(len(samples))
         self._streams.extend(Streams(order.seed, request.ids[rows] * self.members + member))
         self.sample = torch.cat((self.sample, order.earliest + samples))
-        self.deadline = torch.cat((self.deadline, torch.full_like(samples, min(step + max_steps, _UNBOUNDED))))
+        self.deadline = torch.cat(
+            (self.deadline, torch.full_like(samples, min(step + max_steps, _UNBOUNDED)))
+        )
         most = _UNBOUNDED if max_queries is None else max_queries
         self.most_queries = torch.cat((self.most_queries, torch.full_like(samples, most)))
         self.charged = torch.cat((self.charged, self.charged.new_full((len(samples),), seconds)))

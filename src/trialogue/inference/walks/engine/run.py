@@ -33,7 +33,7 @@ from trialogue.inference.walks.samples import Samples
 from trialogue.inference.walks.walk import Walk, runnable
 from trialogue.oracles import Autoregressive, as_oracle
 
-_STEPS_PER_TOKEN = 1000
+STEPS_PER_TOKEN = 1000
 
 
 def generate(
@@ -154,7 +154,7 @@ def started(
     )
     budget = Budget(
         None if max_queries is None else whole_number("max_queries", max_queries, 1),
-        _STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1))
+        STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1))
         if max_steps is None
         else whole_number("max_steps", max_steps, 1),
     )
