@@ -150,8 +150,8 @@ def request(samples: int = 2) -> Request:
     return Request.repeated(torch.tensor([[0, 9], [0, 0]]), ints(1, 2), ints(3, 3), torch.arange(2 * samples))
 
 
-def order(budget: Budget = Budget(None, 99), earliest: int = 0) -> Order:
-    return Order(request(), 0, budget, earliest)
+def order(budget: Budget | None = None, earliest: int = 0) -> Order:
+    return Order(request(), 0, budget or Budget(None, 99), earliest)
 
 
 def groups_of(walk: Any, samples: int = 2) -> Groups:

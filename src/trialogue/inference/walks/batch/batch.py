@@ -7,7 +7,6 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.inference.truncation import Truncated
-
 from trialogue.inference.walks.batch.answers import Laws
 from trialogue.inference.walks.batch.evaluations import Evaluations
 from trialogue.inference.walks.batch.knowledge import Bill, Knowledge, Meter

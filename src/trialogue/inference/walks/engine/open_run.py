@@ -7,7 +7,6 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
 
 from trialogue.errors import InputError, truth_value, whole_number
 from trialogue.inference.truncation import Truncated
