@@ -227,9 +227,10 @@ class Worker:
             )
             for sample, verdict in zip(samples, said, strict=True):
                 job.tell(Finished(first + sample.index, sample, verdict))
+        for job in list(self._jobs[run]):
             if not any(one.left for one in job.submissions):
                 self._end(job)
-        if any(job.asked.in_parts for job in self._jobs[run]):
+        if any(job.asked.in_parts for job in self._jobs.get(run, ())):
             for submission, index, completion in run.growing():
                 job = of_submission[submission]
                 if job.asked.in_parts:
