@@ -108,10 +108,9 @@ class Answer:
 
     def _said(self, finished: Sequence[Finished]) -> dict[str, Any]:
         asked = self._asked
-        options = {
-            one.name: getattr(asked.walk, one.name)
-            for one in (dataclasses.fields(asked.walk) if dataclasses.is_dataclass(asked.walk) else ())
-        }
+        walk = asked.walk
+        names = [one.name for one in dataclasses.fields(walk)] if dataclasses.is_dataclass(walk) else []
+        options = {name: getattr(walk, name) for name in names}
         said: dict[str, Any] = {
             "walk": {"name": asked.walk_name, **options},
             "rule": [wish.said for wish in asked.wishes],

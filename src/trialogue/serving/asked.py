@@ -195,7 +195,9 @@ def _walk(value: object, judged: bool) -> tuple[str, Walk[Any]]:
         names = ", ".join(WALKS)
         raise InputError("walk", value, f'give a name, or {{"name": NAME}} and its options: {names}')
     name, kind = options["name"], WALKS[options["name"]]
-    known = [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
+    known: list[str] = (
+        [one.name for one in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
+    )
     chosen = {key: option for key, option in options.items() if key != "name"}
     for key in chosen:
         if key not in known:

@@ -82,7 +82,8 @@ class Rules:
         names = ", ".join(self._named) or "the server has none"
         mend = f"give {{KIND: CONTENT}} with a kind of {', '.join(_OF_TEXTS)}, or a name of the server's ({names})"
         if isinstance(value, str) and value in self._named:
-            return Wish("rule", *self._named[value].split(":", 1), name=value)
+            kind, _, content = self._named[value].partition(":")
+            return Wish("rule", kind, content, value)
         if isinstance(value, str) and ":" in value:
             kind, content = value.split(":", 1)
             value = {kind: content}

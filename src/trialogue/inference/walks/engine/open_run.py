@@ -90,10 +90,10 @@ class Drawn(NamedTuple):
 
 
 class Growing(NamedTuple):
-    """How far the sample number `index` of a submission has come."""
+    """How far the sample number `place` of a submission has come."""
 
     submission: Submission
-    index: int
+    place: int
     completion: list[int]
 
 
