@@ -2,9 +2,9 @@
 
 `--clients` clients on the loopback address ask `--requests` questions of five kinds, each under a rule, a walk and a
 seed of its own: free text, a city (regular expression), a review (JSON schema), a date by sequential Monte Carlo, and
-text up to a stop string. Every answer is held against its own rule, and so is whether it is the one that was asked for: the
-first `--alone` requests are asked again, one by one, and have to be answered alike. (Logits of a network move by about
-1e-6 with the batch, which may turn a draw: those answers are counted.) All is bounded by `--seconds`.
+text up to a stop string. Every answer is held against its own rule, and so is whether it is the one that was asked
+for: the first `--alone` requests are asked again, one by one, and have to be answered alike. (Logits of a network move
+by about 1e-6 with the batch, which may turn a draw: those answers are counted.) All is bounded by `--seconds`.
 
 `--peer URL` asks another server, such as that of llama-cpp-python on the same GGUF file, the questions that need
 nothing but OpenAI's interface: free text and reviews.
@@ -65,9 +65,9 @@ class Told(NamedTuple):
     seconds: float
 
 
-def question(number: int) -> Question:
-    """The question of a number, of one of the kinds."""
-    fields: dict[str, Any] = {"seed": number, "max_tokens": 24, "temperature": 0.7 + 0.1 * (number % 4)}
+def question(number: int, tokens: int) -> Question:
+    """The question of a number, of one of the kinds, to be answered in so many tokens."""
+    fields: dict[str, Any] = {"seed": number, "max_tokens": tokens, "temperature": 0.7 + 0.1 * (number % 4)}
     kind, place = list(KINDS)[number % len(KINDS)], number // len(KINDS)
     return KINDS[kind](place, fields)
 
@@ -126,7 +126,7 @@ def ask(client: openai.OpenAI, model: str, asked: Question) -> Told:
 def served(arguments: argparse.Namespace) -> Iterator[str]:
     """The address of a server in a process of its own."""
     command = [sys.executable, "-m", "trialogue", "serve", "--model", arguments.model, "--port", "0"]
-    command += ["--batch-size", str(arguments.rows), "--threads", str(arguments.threads), "--context", "512"]
+    command += ["--batch-size", str(arguments.rows), "--threads", str(arguments.threads), "--context", "256"]
     command += ["--requests", str(arguments.clients + 8), "--grace", "5"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as process:
         assert process.stderr is not None
@@ -200,6 +200,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--requests", type=int, default=128)
     parser.add_argument("--alone", type=int, default=20, help="requests that are asked again, one by one")
+    parser.add_argument("--tokens", type=int, default=24, help="the longest answer")
     parser.add_argument("--rows", type=int, default=32)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=900.0)
@@ -207,7 +208,7 @@ def main() -> None:
     parser.add_argument("--record", action="store_true", help="write the rows")
     arguments = parser.parse_args()
     console, record = Console(width=100), Record("serve")
-    questions = [question(number) for number in range(arguments.requests)]
+    questions = [question(number, arguments.tokens) for number in range(arguments.requests)]
     with served(arguments) as url:
         answers, seconds = measured(url, questions, arguments.clients, arguments.seconds)
         there = show(console, record, "trialogue serve", answers, seconds)

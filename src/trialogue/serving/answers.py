@@ -108,9 +108,8 @@ class Answer:
 
     def _said(self, finished: Sequence[Finished]) -> dict[str, Any]:
         asked = self._asked
-        walk = asked.walk
-        names = [one.name for one in dataclasses.fields(walk)] if dataclasses.is_dataclass(walk) else []
-        options = {name: getattr(walk, name) for name in names}
+        walk: Any = asked.walk
+        options = dataclasses.asdict(walk) if dataclasses.is_dataclass(walk) else {}
         said: dict[str, Any] = {
             "walk": {"name": asked.walk_name, **options},
             "rule": [wish.said for wish in asked.wishes],

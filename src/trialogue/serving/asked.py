@@ -11,18 +11,17 @@ from typing import Any, Literal
 from trialogue.errors import (
     InputError,
     non_negative_number,
-    one_of,
     probability,
     require_text,
     truth_value,
     whole_number,
 )
-from trialogue.generation.prompts import require_tools
 from trialogue.inference import WALKS
 from trialogue.inference.walks.walk import Walk
 from trialogue.models.tokenization import Tokenization
 from trialogue.serving.errors import Refused
 from trialogue.serving.fields import Fields
+from trialogue.serving.formats import format_asked, tools_asked
 from trialogue.serving.rules import Rules, Wish
 from trialogue.serving.settings import Serving
 
@@ -84,8 +83,8 @@ def read(
         )
     tools = fields.take("tools") if kind == "chat" else None
     choice = fields.take("tool_choice") if kind == "chat" else None
-    told, calls, required = _tools(tools, choice)
-    wishes = [*_response_format(fields.take("response_format"), bool(told))]
+    told, calls, required = tools_asked(tools, choice)
+    wishes = [*format_asked(fields.take("response_format"), bool(told))]
     wishes += fields.checked("rule", lambda _, value: rules.wishes(value), [])
     wishes += [calls] if calls is not None and required else []
     name, walk = _walk(fields.take("walk"), bool(wishes))
@@ -137,53 +136,6 @@ def read(
         raise InputError("logprobs", True, "they are known when a sample is finished: leave out stream")
     _require_choice(asked)
     return asked
-
-
-def _tools(tools: object, choice: object) -> tuple[list[Any] | None, Wish | None, bool]:
-    """What the template lists, what a call is, and whether there has to be one."""
-    mend = 'use "none", "auto", "required" or {"type": "function", "function": {"name": NAME}}'
-    if tools is None:
-        if choice not in (None, "none", "auto"):
-            raise InputError("tool_choice", choice, "there are no tools: give some, or leave it out")
-        return None, None, False
-    require_tools(tools)
-    assert isinstance(tools, list)
-    if isinstance(choice, dict):
-        function = choice.get("function")
-        name = function.get("name") if isinstance(function, dict) else None
-        if choice.get("type") != "function" or not isinstance(name, str):
-            raise InputError("tool_choice", choice, mend)
-        chosen = [one for one in tools if one.get("function", one).get("name") == name]
-        if not chosen:
-            raise InputError("tool_choice", choice, "none of the tools is called so")
-        return tools, Wish("tools", "tools", json.dumps(chosen)), True
-    if (
-        one_of("tool_choice", "auto" if choice is None else choice, ("none", "auto", "required"), mend)
-        == "none"
-    ):
-        return None, None, False
-    return tools, Wish("tools", "tools", json.dumps(tools)), choice == "required"
-
-
-def _response_format(value: object, tools: bool) -> list[Wish]:
-    mend = 'use {"type": "json_schema", "json_schema": {"name": NAME, "schema": SCHEMA}}, or the type "json_object"'
-    if value is None:
-        return []
-    kind = value.get("type") if isinstance(value, dict) else None
-    if not isinstance(value, dict) or kind not in ("text", "json_object", "json_schema"):
-        raise InputError("response_format", value, mend)
-    if kind == "text":
-        return []
-    if tools:
-        mend = "it cannot hold beside tools, whose calls are no such JSON: leave out one of them"
-        raise InputError("response_format", value, mend)
-    schema: object = {"type": "object"}
-    if kind == "json_schema":
-        named = value.get("json_schema")
-        schema = named.get("schema") if isinstance(named, dict) else None
-        if not isinstance(schema, dict | bool):
-            raise InputError("response_format", value, mend)
-    return [Wish("response_format", "json-schema", json.dumps(schema))]
 
 
 def _walk(value: object, judged: bool) -> tuple[str, Walk[Any]]:

@@ -17,6 +17,7 @@ from trialogue.serving.settings import Address, Serving
 from trialogue.serving.worker import Worker
 
 _KEY = "TRIALOGUE_API_KEY"
+_ROWS = 16
 
 
 def application(
@@ -27,9 +28,10 @@ def application(
     known = [serving.context] if model.max_length is None else [serving.context, model.max_length]
     worker = Worker(
         model,
-        rows=model.batch_size if machine.batch_size is None else machine.batch_size,
+        rows=min(_ROWS, model.batch_size) if machine.batch_size is None else machine.batch_size,
         context=min(known),
         most=serving.requests,
+        walks=serving.walks,
         layers=rules.layers,
         memory=DEFAULT_MEMORY if machine.memory is None else machine.memory,
     )

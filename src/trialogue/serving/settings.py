@@ -19,8 +19,11 @@ class Serving:
     rule: Annotated[tuple[str, ...], arg(metavar="NAME=SPEC")] = ()
     """A verifier that clients may name as their "rule", such as short=python:rules.py:short; may come again. Files
     are read of these rules alone: what clients send is never a file's name."""
-    context: Annotated[int, arg(metavar="TOKENS")] = 2048
-    """Longest sequence, prompt and completion; less where the model knows fewer positions."""
+    context: Annotated[int, arg(metavar="TOKENS")] = 1024
+    """Longest sequence, prompt and completion; less where the model knows fewer positions. Keys and values are kept for
+    so many tokens of each of --batch-size rows (16), for every walk that is under way."""
+    walks: Annotated[int, arg(metavar="N")] = 4
+    """Walks (names with their options) that are under way at once; requests for others wait."""
     max_new_tokens: Annotated[int, arg(metavar="TOKENS")] = 512
     """Longest completion that may be asked for, and that of a chat that does not say."""
     samples: Annotated[int, arg(metavar="N")] = 64
@@ -35,7 +38,7 @@ class Serving:
             mend = "name one: a hub id, a folder, or one of `trialogue models list`"
             raise InputError("model", None, mend)
         whole_number("context", self.context, 2)
-        for field in ("max_new_tokens", "samples", "requests", "body"):
+        for field in ("walks", "max_new_tokens", "samples", "requests", "body"):
             whole_number(field, getattr(self, field), 1)
         for rule in self.rule:
             name, _, spec = rule.partition("=")

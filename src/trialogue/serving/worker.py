@@ -20,9 +20,6 @@ from trialogue.serving.asked import Asked
 from trialogue.serving.errors import Refused
 from trialogue.serving.rules import Judging
 
-_RUNS = 8
-"""Walks that are under way at once, each with keys and values of its own; others wait for one to be idle."""
-
 
 class Part(NamedTuple):
     """The text so far of the choice number `choice`."""
@@ -70,16 +67,24 @@ class Job:
 
 
 class Worker:
-    """Draws what is asked for with `model`, up to `rows` rows of `context` tokens at once for each walk.
+    """Draws what is asked for with `model`, up to `rows` rows of `context` tokens at once for each of some `walks`.
 
     At most `most` requests are under way or wait: `submit` raises `Refused` for more.
     """
 
     def __init__(
-        self, model: TextModel, *, rows: int, context: int, most: int, layers: tuple[int, ...], memory: int
+        self,
+        model: TextModel,
+        *,
+        rows: int,
+        context: int,
+        most: int,
+        walks: int,
+        layers: tuple[int, ...],
+        memory: int,
     ) -> None:
         self.model, self.rows, self.context = model, rows, context
-        self._most, self._layers, self._memory = most, layers, memory
+        self._most, self._walks, self._layers, self._memory = most, walks, layers, memory
         self._commands = SimpleQueue[tuple[str, Job | None]]()
         self._waiting = deque[Job]()
         self._runs: dict[tuple[Walk[Any], Job | None], OpenRun] = {}
@@ -191,7 +196,7 @@ class Worker:
         """The run that `job` may join; None where it has to wait for one."""
         key = job.asked.walk, job if job.alone else None
         if key not in self._runs:
-            if len(self._runs) >= _RUNS:
+            if len(self._runs) >= self._walks:
                 idle = next((key for key, run in self._runs.items() if not run.busy), None)
                 if idle is None:
                     return None
