@@ -3,9 +3,14 @@
 import importlib.util
 import re
 import shlex
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
-from models.tiny_pretrained import tiny_oracle
+from openai import OpenAI
+
+from models.tiny_pretrained import save_tiny, tiny_oracle
 from serving.loopback import serving
 from trialogue import cli
 from trialogue.cli.fields import Group, parse
@@ -33,6 +38,23 @@ def test_the_client_of_the_example_is_answered() -> None:
         assert answer["tone"] in review.SCHEMA["properties"]["tone"]["enum"]
         assert log_weight < 0
     assert "answers" in shown
+
+
+def test_the_command_finishes_what_is_under_way_when_it_is_stopped(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "trialogue", "serve", "--model", str(save_tiny(tmp_path)), "--port", "0"]
+    with subprocess.Popen([*command, "--name", "tiny"], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        url = next(found[0] for line in process.stderr if (found := re.search(r"http://\S+", line)))
+        assert "127.0.0.1" in url
+        with OpenAI(base_url=url, api_key="none", max_retries=0) as client:
+            stream = client.completions.create(model="tiny", prompt="the", max_tokens=60, seed=1, stream=True)
+            texts = [next(stream).choices[0].text]
+            process.send_signal(signal.SIGTERM)
+            texts += [choice.text for piece in stream for choice in piece.choices]
+        assert process.wait(60) in (0, -signal.SIGTERM)
+        assert "Traceback" not in process.stderr.read()
+    assert texts[-1] == ""
+    assert "".join(texts)
 
 
 def test_the_command_of_the_readme_has_its_options() -> None:

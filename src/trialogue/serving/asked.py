@@ -176,7 +176,11 @@ def _conversation(tokenization: Tokenization, messages: Any, tools: list[Any] | 
     require_text("messages", json.dumps([messages, tools], ensure_ascii=False))
     if isinstance(messages, str):
         raise InputError("messages", messages, 'give a list of objects with a "role" and a "content"')
-    return tokenization.chat(messages, tools=tools)
+    try:
+        return tokenization.chat(messages, tools=tools)
+    except InputError as error:
+        field = error.field if error.field.startswith("messages") else "messages"
+        raise InputError(field, error.value, error.mend) from error
 
 
 def _prompts(value: object, tokenization: Tokenization) -> list[list[int]]:

@@ -26,10 +26,8 @@ def tools_asked(tools: object, choice: object) -> tuple[list[Any] | None, Wish |
         if not chosen:
             raise InputError("tool_choice", choice, "none of the tools is called so")
         return tools, Wish("tools", "tools", json.dumps(chosen)), True
-    if (
-        one_of("tool_choice", "auto" if choice is None else choice, ("none", "auto", "required"), mend)
-        == "none"
-    ):
+    choice = "auto" if choice is None else choice
+    if one_of("tool_choice", choice, ("none", "auto", "required"), mend) == "none":
         return None, None, False
     return tools, Wish("tools", "tools", json.dumps(tools)), choice == "required"
 
