@@ -328,3 +328,14 @@ def test_what_is_wrong_is_named_and_changes_nothing(ask: Callable[[OpenRun], obj
     assert error.value.field == field
     assert not run.busy
     assert not run._submissions
+
+
+def test_laws_of_nobody_are_cut_where_all_are_cut_alike() -> None:
+    run = OpenRun(ORACLE)
+    run.submit([0], Terms(max_new_tokens=2, top_k=1))
+    batch = run._running._groups.batch
+    law_ = torch.tensor([[0.1, 0.5, 0.1, 0.1, 0.1, 0.1]]).log()
+    assert batch.cut(law_).isfinite().tolist() == [[False, True, False, False, False, False]]
+    run.submit([0], Terms(max_new_tokens=2, top_k=2))
+    with pytest.raises(InputError, match="each in its own way"):
+        batch.cut(law_)

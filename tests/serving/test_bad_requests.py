@@ -76,6 +76,8 @@ COMPLETIONS = [
     ({"stream": "yes"}, "stream"),
     ({"stream": True, "logprobs": 0}, "logprobs"),
     ({"logprobs": 5}, "logprobs"),
+    ({"stream_options": {"include_usage": True}}, "stream_options"),
+    ({"stream": True, "stream_options": {"include_all": True}}, "stream_options"),
     ({"echo": True}, "echo"),
     ({"suffix": "x"}, "suffix"),
     ({"presence_penalty": 0.5}, "presence_penalty"),

@@ -109,7 +109,7 @@ class Answer:
     def _said(self, finished: Sequence[Finished]) -> dict[str, Any]:
         asked = self._asked
         walk: Any = asked.walk
-        options = dataclasses.asdict(walk) if dataclasses.is_dataclass(walk) else {}
+        options = dataclasses.asdict(walk)
         said: dict[str, Any] = {
             "walk": {"name": asked.walk_name, **options},
             "rule": [wish.said for wish in asked.wishes],

@@ -105,8 +105,7 @@ def read(
         mend = f"a request may ask for {serving.samples} samples, its prompts times its n"
         raise InputError("n", number, mend)
     stream = fields.flag("stream")
-    options = Fields(fields.take("stream_options", {}))
-    usage = options.flag("include_usage")
+    usage = fields.checked("stream_options", partial(_usage, stream=stream), False)
     asked = Asked(
         kind,
         tuple(map(tuple, prompts)),
@@ -224,6 +223,15 @@ def _longest(fields: Fields, kind: Kind, prompt: int, field: str, serving: Servi
         message = f"{name}={value}: the prompt has {prompt} tokens, and the context holds {context}"
         raise Refused(400, message, name, "context_length_exceeded")
     return int(value)
+
+
+def _usage(field: str, value: object, stream: bool) -> bool:
+    """Whether the options of a stream ask for its usage."""
+    if not isinstance(value, dict) or value.keys() - {"include_usage"}:
+        raise InputError(field, value, 'use {"include_usage": true}')
+    if not stream:
+        raise InputError(field, value, "they are for streams: leave them out")
+    return truth_value(f"{field}.include_usage", value.get("include_usage", False))
 
 
 def _stop(value: object) -> tuple[str, ...]:

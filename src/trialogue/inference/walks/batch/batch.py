@@ -116,7 +116,10 @@ class View(Decoding):
         if self._truncations is None:
             return self._evaluations.context.cut(log_laws)
         if rows is None:
-            raise InputError("rows", None, "rows are cut each in its own way: say whose laws these are")
+            different = set(self._truncations.values())
+            if len(different) != 1:
+                raise InputError("rows", None, "rows are cut each in its own way: say whose laws these are")
+            return different.pop().cut(log_laws)
         return self._each(log_laws, rows, Truncated.cut)
 
     def _laws(self, features: Tensor, cut: bool, rows: Tensor, asked: Tensor | None = None) -> Laws:
