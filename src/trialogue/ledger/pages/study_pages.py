@@ -25,9 +25,12 @@ def study_page(entry: Entry) -> str:
     """
     study = entry.study
     if entry.result is None:
-        raise InputError("study", study.name, f"has no finished result: `trialogue run {study.name}` makes one")
+        raise InputError(
+            "study", study.name, f"has no finished result: `trialogue run {study.name}` makes one"
+        )
     origins = {
-        origin: [verdict for verdict in entry.verdicts if verdict.claim.origin == origin] for origin in ORIGINS
+        origin: [verdict for verdict in entry.verdicts if verdict.claim.origin == origin]
+        for origin in ORIGINS
     }
     template = _environment().get_template("study.md.jinja")
     return template.render(
