@@ -1,4 +1,4 @@
-"""What the site of documentation adds to its pages while it is built: one page a study, from the rows in `results/`.
+"""What the site of documentation adds while it is built, from the rows in `results/`: a page a study, and the gallery.
 
 A hook of mkdocs (`mkdocs.yml` names it).
 """
@@ -12,6 +12,7 @@ from mkdocs.structure.files import File, Files
 
 from trialogue import studies
 from trialogue.errors import InputError
+from trialogue.gallery.document import render_gallery
 from trialogue.ledger import ledger
 from trialogue.ledger.pages.study_pages import studies_page, study_page, study_pictures
 
@@ -33,7 +34,7 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the pages of the studies, and their pictures."""
     entries = ledger([studies.find(name) for name in _names()], ROOT / "results")
     try:
-        pages: dict[str, str] = {"studies/index.md": studies_page(entries)}
+        pages = {"studies/index.md": studies_page(entries), "gallery.html": render_gallery(ROOT / "results")}
         for entry in entries:
             pages[f"studies/{entry.study.name}.md"] = study_page(entry)
             for name, picture in study_pictures(entry).items():

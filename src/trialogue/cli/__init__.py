@@ -32,6 +32,7 @@ COMMANDS: Registry[Callable[[Commands], None]] = Registry(
             "balance",
             "probe",
             "models",
+            "gallery",
         )
     },
 )
