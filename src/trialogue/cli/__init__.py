@@ -24,6 +24,7 @@ COMMANDS: Registry[Callable[[Commands], None]] = Registry(
         for name in (
             "studies",
             "generate",
+            "serve",
             "law",
             "memorize",
             "clone",

@@ -42,6 +42,8 @@ from .walks.backtracking import Backtracking as Backtracking
 from .walks.best_of_n import BestOfN as BestOfN
 from .walks.block_best_of_n import BlockBestOfN as BlockBestOfN
 from .walks.block_value_guided import BlockValueGuided as BlockValueGuided
+from .walks.engine import OpenRun as OpenRun
+from .walks.engine import Terms as Terms
 from .walks.engine import generate as generate
 from .walks.engine import stream as stream
 from .walks.rejection import OutcomeRejection as OutcomeRejection
