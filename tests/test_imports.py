@@ -22,6 +22,7 @@ LAYERS = (
     {"theory", "generation"},
     {"analysis"},
     {"studies"},
+    {"gallery"},
     {"cli", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

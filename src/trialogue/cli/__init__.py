@@ -33,6 +33,7 @@ COMMANDS: Registry[Callable[[Commands], None]] = Registry(
             "balance",
             "probe",
             "models",
+            "gallery",
         )
     },
 )

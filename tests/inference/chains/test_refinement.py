@@ -87,7 +87,8 @@ def test_what_was_masked_has_no_token_to_keep():
     chain, model = Refinement(start="mask"), Denoiser([one_hot(1, 1, 2, 2)])
     found = chain.step(model, chain.init(model, torch.zeros(1, 4, dtype=torch.int64)), no_choice)
     assert found.tokens.tolist() == [[1, 1, 2, 2]]
-    assert model.asked[0].all() and not found.masked.any()
+    assert model.asked[0].all()
+    assert not found.masked.any()
 
 
 def test_mask_predict_keeps_what_it_is_sure_of():

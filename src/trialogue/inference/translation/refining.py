@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -116,7 +115,7 @@ class _Beams:
             kept = self._changing.nonzero()[:, 0]
             self._rows, self._model = self._rows[kept], self._model.rows(kept)
             self._changing, self._state = self._changing[kept], Refined(*(part[kept] for part in after))
-            self._streams = _of_rows(self._streams, kept)
+            self._streams = self._streams.of(kept)
         return left > 0
 
 
@@ -132,10 +131,3 @@ def random_targets(lengths: Tensor, vocab_size: int, streams: Streams) -> Tensor
     streams.counters = streams.counters + lengths
     pieces = vocab_size - len(SPECIAL)
     return (drawn % pieces + len(SPECIAL)).masked_fill(places >= lengths[:, None], PAD)
-
-
-def _of_rows(streams: Streams, rows: Tensor) -> Streams:
-    """The streams of `rows`, where they stand."""
-    chosen: Any = object.__new__(Streams)
-    chosen.keys, chosen.counters = streams.keys[rows], streams.counters[rows]
-    return chosen  # type: ignore[no-any-return]

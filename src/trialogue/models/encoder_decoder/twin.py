@@ -53,7 +53,7 @@ class ConditionedTwin(Autoregressive):
     def __init__(self, model: EncoderDecoder, encoded: Encoded) -> None:
         self.model, self.encoded = model, encoded
         self.vocab_size, self.eos = model.config.vocab_size, EOS
-        self.max_length = model.config.max_length + 1
+        self.max_length: int = model.config.max_length + 1
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> SourceCache:
         """Make room for `rows` translations of up to `capacity` tokens, recording the hidden states of `layers`.

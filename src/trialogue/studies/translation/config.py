@@ -1,7 +1,7 @@
 """Settings of the study: the text, the two networks, small ones that differ in one respect, and what is measured."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from annotated_types import Ge
 
@@ -96,7 +96,7 @@ class Config(Settings):
         if arm == REFINER:
             return common
         small = replace(common, steps=self.small_steps, stages=2)
-        differing = {
+        differing: dict[str, dict[str, Any]] = {
             ONE_STAGE: {"stages": 1},
             LITTLE_NOISE: {"correct": 0.5},
             MASKS: {"masked": 1.0},

@@ -38,15 +38,13 @@ _STRATA = {"familiar": (True, 0), "new": (False, 0), "new, 12 tokens or more": (
 
 def parts(config: Config) -> list[Part]:
     """For each seed: the twin, the refiner, the small refiners, and what takes how long."""
+    measures: dict[str, Callable[[Config, int, Path], Rows]] = {TWIN: _twin, REFINER: _refiner}
+    measures |= {arm: partial(_small, arm) for arm in SMALL}
+    measures["latency"] = _latency
     return [
         Part(f"{name.replace(' ', '-')}-{seed}", partial(measure, config, seed), columns={"seed": seed})
         for seed in config.seeds
-        for name, measure in {
-            TWIN: _twin,
-            REFINER: _refiner,
-            **{arm: partial(_small, arm) for arm in SMALL},
-            "latency": _latency,
-        }.items()
+        for name, measure in measures.items()
     ]
 
 

@@ -1,0 +1,54 @@
+"""Scene 4: the layers of a factored network set out one after another, from the rows of `interaction-order`."""
+
+from pathlib import Path
+from typing import Any
+
+from trialogue.errors import InputError
+from trialogue.ledger.entries import counting_result
+from trialogue.ledger.rows import Rows
+from trialogue.studies.interaction_order import STUDY
+
+DEPTHS = (1, 2, 3)
+
+
+def scene(results: Path) -> dict[str, Any]:
+    """What the study's result below `results` says of every law: bounds, losses of its networks, and layers' moves.
+
+    `laws` are in the order of their seeds; `first` is the place of the law whose smaller step is the highest. Curves
+    have the losses of networks of one, two and three layers at `steps`; `moved` the mean square displacement of each
+    of three layers, first to last, and `onsets` the steps at which they set out. Counts are over all laws. Raises
+    `InputError` where there is no finished result of the study.
+    """
+    result = counting_result(STUDY, results)
+    if result is None:
+        mend = f"it has no finished result of {STUDY.name}: run `trialogue run {STUDY.name}`, or name another folder"
+        raise InputError("results", str(results), mend)
+    rows = STUDY.rows(result)
+    bounds = rows["law"].sort_values("seed")
+    laws = [_law(rows, int(seed)) for seed in bounds.seed]
+    onsets = [law["onsets"] for law in laws]
+    return {
+        "result": f"{STUDY.name}@{result.hash}",
+        "laws": laws,
+        "first": int(
+            (bounds.two - bounds.three).combine(bounds.three - bounds.four, min).to_numpy().argmax()
+        ),
+        "last_first": sum(last < min(first, middle) for first, middle, last in onsets),
+        "middle_second": sum(middle < first for first, middle, _ in onsets),
+    }
+
+
+def _law(rows: Rows, seed: int) -> dict[str, Any]:
+    """One law and its networks."""
+    law = rows.where("law", seed=seed).iloc[0]
+    curves = [rows.where("curve", seed=seed, layers=depth).sort_values("step") for depth in DEPTHS]
+    three, training = curves[-1], rows.where("training", seed=seed, layers=DEPTHS[-1]).iloc[0]
+    return {
+        "seed": seed,
+        "bounds": [float(law[form]) for form in ("two", "three", "four")],
+        "curves": [
+            {"steps": curve.step.astype(int).tolist(), "losses": curve.loss.tolist()} for curve in curves
+        ],
+        "moved": [three[f"moved_{layer}"].tolist() for layer in DEPTHS],
+        "onsets": [int(training[f"onset_{layer}"]) for layer in DEPTHS],
+    }
