@@ -197,7 +197,9 @@ def _draw_passes(rows: Rows) -> Drawing:
             line = some[some.sampler == sampler].sort_values("passes")
             panel.plot(line.passes, line.divergence.clip(lower=1e-3), color=color, label=said)
         ruled = some[some.sampler == "chain rule"]
-        panel.plot(ruled.passes, [1e-3] * len(ruled), "D", color=QUIET, clip_on=False, label="chain rule: exact")
+        panel.plot(
+            ruled.passes, [1e-3] * len(ruled), "D", color=QUIET, clip_on=False, label="chain rule: exact"
+        )
         panel.set(
             xscale="log", yscale="log", ylim=(1e-3, 3), xlabel="times the oracle was asked", title=sentence
         )
