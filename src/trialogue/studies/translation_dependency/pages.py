@@ -190,14 +190,16 @@ TABLES = (
 def _draw_passes(rows: Rows) -> Drawing:
     table = rows["chain"]
     sentences = list(dict.fromkeys(table.sentence))
-    drawing, axes = panels(len(sentences), width=2.9, height=3.2, sharey=True)
+    drawing, axes = panels(len(sentences), width=3.2, height=3.4, sharey=True)
     for panel, sentence in zip(axes, sentences, strict=True):
         some = table[table.sentence == sentence]
         for sampler, (color, said) in _SAMPLERS.items():
             line = some[some.sampler == sampler].sort_values("passes")
             panel.plot(line.passes, line.divergence.clip(lower=1e-3), color=color, label=said)
         ruled = some[some.sampler == "chain rule"]
-        panel.plot(ruled.passes, [1e-3], "D", color=QUIET, clip_on=False, label="chain rule: exact")
+        if len(ruled):
+            places = [1e-3] * len(ruled)
+            panel.plot(ruled.passes, places, "D", color=QUIET, clip_on=False, label="chain rule: exact")
         panel.set(
             xscale="log", yscale="log", ylim=(1e-3, 3), xlabel="times the oracle was asked", title=sentence
         )
@@ -225,7 +227,7 @@ def _draw_dial(rows: Rows) -> Drawing:
         panel.axhline(0, color=COLORS[4], linestyle="--", label="a teacher's law, first pass")
         panel.set(xlabel="coupling J", title=sentence)
     axes[0].set_ylabel("KL from the truth (nats)")
-    axes[0].legend(fontsize=7)
+    axes[min(2, len(axes) - 1)].legend(loc="center right", fontsize=7)
     return drawing
 
 
