@@ -8,7 +8,7 @@ from trialogue.errors import InputError
 from trialogue.ledger import Rows
 from trialogue.studies.translation import STUDY
 from trialogue.studies.translation.config import PLAIN, PRESETS, REFINER, SMALL, TWIN
-from trialogue.studies.translation.material import Tested
+from trialogue.studies.translation.material import HeldOut
 from trialogue.studies.translation.measure import _once, _strata
 from trialogue.studies.translation.quantities import corpus, greedy, latency, length, refined, small
 
@@ -28,7 +28,7 @@ def test_small_refiners_differ_in_one_respect():
 
 
 def test_strata_are_parts_of_the_test_sentences():
-    tested = Tested([[4]] * 4, ["a"] * 4, ["b"] * 4, [5, 12, 20, 3], [True, False, False, True])
+    tested = HeldOut([[4]] * 4, ["a"] * 4, ["b"] * 4, [5, 12, 20, 3], [True, False, False, True])
     assert _strata(tested, [0, 1, 2, 3]) == {
         "all": [0, 1, 2, 3],
         "familiar": [0, 3],

@@ -37,7 +37,7 @@ _KIND = "trialogue translation pairs 1"
 _DAMAGED = "delete the folder of artifacts, so that it is made again"
 
 
-class Tested(NamedTuple):
+class HeldOut(NamedTuple):
     """The test sentences of a split, dealt out to sets in turns."""
 
     sources: list[list[int]]
@@ -54,7 +54,7 @@ class Material(NamedTuple):
     """Pairs to train on, as tokens with EOS and PAD; the test sentences; the vocabulary."""
 
     train: tuple[Tensor, Tensor]
-    tested: Tested
+    tested: HeldOut
     vocabulary: SubwordVocabulary
 
 
@@ -68,7 +68,7 @@ def material(config: Config, seed: int, artifacts: Path) -> Material:
     held = json.loads((folder / "tested.json").read_text())
     note_model({"text": config.text or "made-up pairs", "sum": held.pop("sum")})
     vocabulary = SubwordVocabulary.open(folder / "vocabulary.json")
-    return Material((pairs["sources"].long(), pairs["targets"].long()), Tested(**held), vocabulary)
+    return Material((pairs["sources"].long(), pairs["targets"].long()), HeldOut(**held), vocabulary)
 
 
 def twin_of(config: Config, seed: int, artifacts: Path) -> CausalTranslator:
@@ -123,7 +123,7 @@ def _prepare(config: Config, seed: int, folder: Path) -> None:
     write_tensors(folder / "train.safetensors", _KIND, {"sources": sources, "targets": targets}, {})
     told = slice(0, config.test)
     read = vocabulary.encode(parts.test.sources[told])
-    tested = Tested(
+    tested = HeldOut(
         [source[: config.max_length] for source in read],
         parts.test.sources[told],
         parts.test.targets[told],

@@ -22,7 +22,7 @@ from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.studies.translation.config import MASKS, REFINER, SMALL, TWIN, Config
 from trialogue.studies.translation.material import (
     Material,
-    Tested,
+    HeldOut,
     material,
     parameters,
     refiner_of,
@@ -142,7 +142,7 @@ def _scored(
         }
 
 
-def _strata(tested: Tested, places: list[int]) -> dict[str, list[int]]:
+def _strata(tested: HeldOut, places: list[int]) -> dict[str, list[int]]:
     strata = {"all": places}
     for name, (familiar, least) in _STRATA.items():
         strata[name] = [
@@ -151,7 +151,7 @@ def _strata(tested: Tested, places: list[int]) -> dict[str, list[int]]:
     return strata
 
 
-def _in_order_of_length(translate: Translate, tested: Tested, places: list[int]) -> list[Translation]:
+def _in_order_of_length(translate: Translate, tested: HeldOut, places: list[int]) -> list[Translation]:
     """Translations of the sources at `places`, of which those of a like length go together."""
     order = sorted(range(len(places)), key=lambda index: len(tested.sources[places[index]]))
     found: list[Translation | None] = [None] * len(places)
@@ -168,7 +168,7 @@ def _once(tokens: list[int]) -> list[int]:
     return [token for place, token in enumerate(tokens) if not place or token != tokens[place - 1]]
 
 
-def _lengths(refiner: Refiner, tested: Tested) -> dict[str, float]:
+def _lengths(refiner: Refiner, tested: HeldOut) -> dict[str, float]:
     """How often the likeliest lengths are right: the first, within one, among three, among five."""
     ranks = []
     for start in range(0, len(tested.sources), _AT_ONCE):
