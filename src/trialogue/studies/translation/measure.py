@@ -21,8 +21,8 @@ from trialogue.ledger import Part
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.studies.translation.config import MASKS, REFINER, SMALL, TWIN, Config
 from trialogue.studies.translation.material import (
-    Material,
     HeldOut,
+    Material,
     material,
     parameters,
     refiner_of,
