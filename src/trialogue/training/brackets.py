@@ -70,9 +70,15 @@ def bracket_batches(
     return *batch, moved
 
 
-def closing_loss(model: DyckTransformer, tokens: Tensor, lengths: Tensor) -> Tensor:
-    """Mean cross-entropy, in nats, of the closing brackets among the first `lengths` (n,) of `tokens` (n, width)."""
-    return _closing_loss(model(tokens, lengths), tokens, lengths)
+def closing_loss(model: DyckTransformer, tokens: Tensor, lengths: Tensor, decay: float = 0.0) -> Tensor:
+    """Mean cross-entropy, in nats, of the closing brackets among the first `lengths` (n,) of `tokens` (n, width).
+
+    Plus `decay` times |theta|^2 / 2, over all parameters: equation 2.41.
+    """
+    loss = _closing_loss(model(tokens, lengths), tokens, lengths)
+    if not decay:
+        return loss
+    return loss + decay / 2 * torch.stack([each.square().sum() for each in model.parameters()]).sum()
 
 
 def contrastive_loss(
