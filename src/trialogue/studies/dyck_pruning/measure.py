@@ -89,7 +89,8 @@ def _transformer(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]
         for hidden in config.hidden:
             size = LargeSize(_STREAM, hidden, hidden)
             large = random_transformer(LAYERS_FOR_EACH * layers, size, 4, seed, f"{layers} ")
-            for first in (0, 2 * layers):
+            # Where the target's layers are does not change how near it is: for one layer both places are tried.
+            for first in (0, 2) if layers == 1 else (0,):
                 pruned = [prune_transformer(target, large, first) for target in targets]
                 errors = [_apart(*pair, seed) for pair in zip(targets, pruned, strict=True)]
                 # Layers that the targets do not take are the identity for both.
