@@ -128,6 +128,14 @@ OURS = (
         "ours",
     ),
     Claim(
+        "two-transformers-share-any-matrix-at-256",
+        "With networks of width 256 they are within 0.1 in more than half of the draws.",
+        both_transformers_within(1, 256, 0.1) > 0.5,
+        "Corollary 2.2.3",
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
         "two-targets-share-a-matrix",
         "With 20 units a weight, networks pruned to two 2 x 2 targets, whose first matrices are the same after "
         "pruning, are within 0.1 of either in more than half of the draws.",
@@ -156,5 +164,6 @@ NUMBERS = {
     "decades a product": numbers_fall(),
     "transformer, width 96": transformer_error(1, 96),
     "transformer, width 192": transformer_error(1, 192),
-    "transformer of two layers, width 192": transformer_error(2, 192),
+    "transformer, width 256": transformer_error(1, 256),
+    "transformer of two layers, width 256": transformer_error(2, 256),
 }

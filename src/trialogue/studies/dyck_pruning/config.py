@@ -25,7 +25,7 @@ class Config(Settings):
     inputs: Count = 200
     layers: Increasing[Count] = (1, 2)
     """Layers of the target transformers; the random ones have four for each."""
-    hidden: Increasing[Annotated[int, Interval(ge=16, le=192)]] = (96, 128, 160, 192)
+    hidden: Increasing[Annotated[int, Interval(ge=16, le=256)]] = (96, 128, 192, 256)
     """Width of the networks and keys of the random transformers: eight times the products for each weight."""
 
 
