@@ -70,7 +70,9 @@ def random_transformer(layers: int, size: LargeSize, mlp_layers: int, seed: int,
 def random_target(layers: int, size: LargeSize, seed: int, name: str = "") -> Weights:
     """A transformer as the theorem asks for: networks of two layers, every matrix of spectral norm 1."""
     return tuple(
-        LayerWeights(*(_unit(each) for each in layer[:3]), tuple(_unit(each) for each in layer.mlp))
+        LayerWeights(
+            _unit(layer.value), _unit(layer.key), _unit(layer.query), tuple(_unit(each) for each in layer.mlp)
+        )
         for layer in random_transformer(layers, size, 2, seed, f"target {name}")
     )
 
@@ -184,8 +186,8 @@ def _linear_layer(layer: LayerWeights, wanted: Tensor, inputs: Tensor, outputs: 
     """
     identity = torch.eye(len(inputs)).double()
     both = torch.cat((identity, -identity)), torch.cat((wanted, -wanted), 1)
-    nothing = [torch.zeros_like(each) for each in layer[:3]]
-    return LayerWeights(*nothing, _pruned_mlp(layer.mlp, both, inputs, outputs))
+    value, key, query = (torch.zeros_like(each) for each in layer[:3])
+    return LayerWeights(value, key, query, _pruned_mlp(layer.mlp, both, inputs, outputs))
 
 
 def _attending_layer(layer: LayerWeights, target: LayerWeights, outputs: Tensor) -> LayerWeights:

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
 from trialogue.ledger import Cells, Figure, ResultTable, Rows
+from trialogue.ledger.claims.quantities import Quantity
 from trialogue.ledger.pages.figures import COLORS, panels
 from trialogue.studies.dyck_pruning.quantities import matrix_error, number_error, transformer_error
 
@@ -66,7 +67,7 @@ def _matrix_table(rows: Rows) -> Cells:
 def _transformer_table(rows: Rows) -> Cells:
     table = rows["transformer"]
     widths = sorted(table.hidden.unique().tolist())
-    cells: dict[str, dict[str, object]] = {}
+    cells: dict[str, dict[str, Quantity | float]] = {}
     for layers in sorted(table.layers.unique().tolist()):
         for hidden in widths:
             own = table[(table.layers == layers) & (table.hidden == hidden)]
