@@ -1,6 +1,7 @@
 # make demo   run the flagship study and print the published numbers beside ours
 # make test   run the tests
 # make pages  fill the numbers of README and documentation in from results/
+# make docs   build the site of documentation in build/site
 # make test-llama   run the tests of examples/llama_cpp; its first time compiles llama.cpp
 # make lint   check style; make types: check types
 PYTHON ?= python3
@@ -8,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-llama pages lint types clean
+.PHONY: demo test test-llama pages docs lint types clean
 
 demo: $(VENV)/installed
 	$(BIN)/trialogue run dyck-backtracking --preset default --workers 2 --results runs
@@ -22,7 +23,10 @@ test-llama: $(VENV)/installed-test
 
 pages: $(VENV)/installed
 	$(BIN)/trialogue fill docs/templates/README.md.jinja --measured benchmarks/rows --out README.md
-	$(BIN)/trialogue fill docs/templates/decisions.md.jinja --out docs/decisions.md
+	$(BIN)/trialogue fill $(filter-out %/README.md.jinja,$(wildcard docs/templates/*.jinja)) --measured benchmarks/rows --out docs
+
+docs: $(VENV)/installed-docs
+	$(BIN)/python -m mkdocs build
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check src tests benchmarks examples
@@ -45,3 +49,7 @@ $(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/installed-test: pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) --editable '.[test]'
 	@touch $@ $(VENV)/installed
+
+$(VENV)/installed-docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) --editable '.[docs]'
+	@touch $@

@@ -20,7 +20,7 @@ LAYERS = (
     {"inference"},
     {"training", "extend", "testing"},
     {"theory", "generation"},
-    {"analysis"},
+    {"analysis", "serving"},
     {"studies"},
     {"gallery"},
     {"cli", "__main__"},

@@ -17,10 +17,10 @@ from trialogue.inference.walks.batch.rows import Ends, Rows, Stopping
 from trialogue.inference.walks.batch.scores import Scores
 from trialogue.inference.walks.batch.tree import PrefixTree, Root
 from trialogue.inference.walks.engine import clock as clocks
-from trialogue.inference.walks.engine.budget import Budget
 from trialogue.inference.walks.engine.clock import Clock
 from trialogue.inference.walks.engine.filed import Filed
 from trialogue.inference.walks.engine.groups import Groups
+from trialogue.inference.walks.engine.order import Budget, Order
 from trialogue.inference.walks.engine.recorder import Recorder
 from trialogue.inference.walks.engine.requests import Request, SamplesLeft
 from trialogue.inference.walks.moves import NO_TOKEN, Moves
@@ -150,17 +150,21 @@ def request(samples: int = 2) -> Request:
     return Request.repeated(torch.tensor([[0, 9], [0, 0]]), ints(1, 2), ints(3, 3), torch.arange(2 * samples))
 
 
+def order(budget: Budget | None = None, earliest: int = 0) -> Order:
+    return Order(request(), 0, budget or Budget(None, 99), earliest)
+
+
 def groups_of(walk: Any, samples: int = 2) -> Groups:
     asked = request(samples)
     rows = len(asked.ids) * walk.rows_per_sample
-    return Groups(walk, Batch(TREE.table(), rows, asked.capacity, scored=True), asked, seed=0)
+    return Groups(walk, Batch(TREE.table(), rows, asked.capacity, scored=True))
 
 
 def test_a_request_repeats_its_prompts_and_cuts_what_lies_behind_them() -> None:
     asked = request()
     assert asked.prompt.tolist() == [0, 0, 1, 1]
     assert asked.capacity == 3
-    tokens, lengths = asked.prompts(ints(0, 3))
+    tokens, lengths = asked.prompts(ints(0, 3), 3)
     assert (tokens.tolist(), lengths.tolist()) == ([[0, 0, 0], [0, 0, 0]], [1, 2])
 
 
@@ -191,36 +195,50 @@ def test_a_clock_shares_every_second_among_those_under_way(monkeypatch: pytest.M
 
 def test_groups_are_admitted_kept_and_moved_together() -> None:
     groups = groups_of(BestOfN(3))
-    groups.admit(ints(0, 2), step=5, seconds=1.0)
-    groups.admit(ints(3), step=7, seconds=2.0)
+    groups.admit(order(), ints(0, 2), step=5, seconds=1.0)
+    groups.admit(order(earliest=4), ints(3), step=7, seconds=2.0)
     assert (len(groups), groups.members, groups.first.tolist()) == (3, 3, [0, 3, 6])
     assert groups.batch.lengths.tolist() == [1] * 3 + [2] * 6
     assert groups.total(torch.arange(9)).tolist() == [3, 12, 21]
     assert groups.every(torch.arange(9) >= 3).tolist() == [False, True, True]
     groups.keep(ints(2))
-    assert (groups.sample.tolist(), groups.admitted.tolist(), groups.charged.tolist()) == ([3], [7], [2.0])
-    assert groups.first_admitted == 7
+    assert (groups.sample.tolist(), groups.deadline.tolist(), groups.charged.tolist()) == ([7], [106], [2.0])
+    assert groups.first_deadline == 106
     assert groups.log_weight is None
 
 
 def test_a_budget_counts_from_admission_and_spares_who_has_only_to_choose() -> None:
+    groups, none = groups_of(BestOfN(2)), torch.zeros(2, dtype=torch.bool)
+    groups.admit(order(Budget(None, 6)), ints(0), step=0, seconds=0.0)
+    groups.admit(order(Budget(None, 6)), ints(2), step=4, seconds=0.0)
+    assert groups.stopped(none, step=5).tolist() == [False, False]
+    assert groups.stopped(none, step=6).tolist() == [True, False]
+    assert groups.stopped(~none, step=1).tolist() == [True, True]
     groups = groups_of(BestOfN(2))
-    groups.admit(ints(0), step=0, seconds=0.0)
-    groups.admit(ints(2), step=4, seconds=0.0)
-    none = torch.zeros(2, dtype=torch.bool)
-    assert Budget(None, 6).stopped(groups, none, step=5).tolist() == [False, False]
-    assert Budget(None, 6).stopped(groups, none, step=6).tolist() == [True, False]
-    assert Budget(None, 6).stopped(groups, ~none, step=1).tolist() == [True, True]
+    for place in (0, 2):
+        groups.admit(order(Budget(4, 99)), ints(place), step=0, seconds=0.0)
     groups.batch.meter.queries += ints(2, 2, 1, 2)
-    assert Budget(4, 99).stopped(groups, none, step=5).tolist() == [True, False]
+    assert groups.stopped(none, step=5).tolist() == [True, False]
     complete = torch.ones(4, dtype=torch.bool)
     groups.batch._rows.complete = complete
-    assert Budget(4, 99).stopped(groups, none, step=5).tolist() == [False, False]
+    assert groups.stopped(none, step=5).tolist() == [False, False]
+
+
+def test_groups_of_different_orders_have_budgets_of_their_own() -> None:
+    groups, none = groups_of(Ancestral()), torch.zeros(3, dtype=torch.bool)
+    for budget in (Budget(None, 99), Budget(2, 99), Budget(None, 3)):
+        groups.admit(order(budget), ints(0), step=0, seconds=0.0)
+    groups.batch.meter.queries += ints(2, 2, 2)
+    assert groups.stopped(none, step=2).tolist() == [False, True, False]
+    assert groups.stopped(none, step=3).tolist() == [False, True, True]
+    groups.keep(ints(0))
+    assert not groups.any_bounded
+    assert groups.stopped(none[:1], step=98).tolist() == [False]
 
 
 def test_a_recorder_keeps_the_moves_that_change_something() -> None:
     groups, recorder = groups_of(BestOfN(2)), Recorder()
-    groups.admit(ints(1), step=0, seconds=0.0)
+    groups.admit(order(), ints(1), step=0, seconds=0.0)
     stay = Moves.stay(groups.batch)
     recorder.record(0, groups, stay)
     recorder.record(1, groups, stay._replace(token=ints(1, NO_TOKEN)))
@@ -240,7 +258,7 @@ def test_a_recorder_keeps_the_moves_that_change_something() -> None:
 def test_samples_are_filed_in_their_places_with_the_reason_why_they_ended() -> None:
     groups = groups_of(Ancestral())
     filed = Filed(request())
-    groups.admit(ints(0, 1, 2, 3), step=0, seconds=1.0)
+    groups.admit(order(), ints(0, 1, 2, 3), step=0, seconds=1.0)
     batch = groups.batch
     batch.log_probs(torch.arange(4))
     batch.apply(Moves.stay(batch)._replace(token=ints(1, 0, 0, NO_TOKEN)))
@@ -250,6 +268,7 @@ def test_samples_are_filed_in_their_places_with_the_reason_why_they_ended() -> N
         ints(0, 1, 3),
         finished,
         None,
+        earliest=0,
         seconds=3.5,
         out_of_steps=torch.tensor([False, False, False, True]),
     )

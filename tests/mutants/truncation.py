@@ -52,18 +52,18 @@ class UntemperedLaws(Truncated):
         return log_probs
 
 
-def forgotten_mass(decoding, log_laws):
+def forgotten_mass(decoding, log_laws, rows):
     """`cut_law` that forgets how much the mass of what is kept was."""
-    return decoding.cut(log_laws), log_laws.new_zeros(len(log_laws), dtype=torch.float64)
+    return decoding.cut(log_laws, rows), log_laws.new_zeros(len(log_laws), dtype=torch.float64)
 
 
-def nothing_cut(decoding, log_laws):
+def nothing_cut(decoding, log_laws, rows):
     """`cut_law` that keeps what top-k and top-p cut off."""
     return log_laws.log_softmax(1), log_laws.logsumexp(1).double()
 
 
-def cut_twice(decoding, log_laws):
+def cut_twice(decoding, log_laws, rows):
     """`cut_law` that cuts what it has cut."""
-    law = decoding.cut(decoding.cut(log_laws))
+    law = decoding.cut(decoding.cut(log_laws, rows), rows)
     place = law.argmax(1, keepdim=True)
     return law, (log_laws - law).gather(1, place)[:, 0].double()

@@ -24,11 +24,13 @@ COMMANDS: Registry[Callable[[Commands], None]] = Registry(
         for name in (
             "studies",
             "generate",
+            "serve",
             "law",
             "memorize",
             "clone",
             "interaction_order",
             "topics",
+            "translation",
             "balance",
             "probe",
             "models",

@@ -142,22 +142,24 @@ def report(arguments: argparse.Namespace) -> None:
 
 
 def fill(arguments: argparse.Namespace) -> None:
-    """Write a text from its template, with numbers from the results that count."""
+    """Write texts from their templates, with numbers from the results that count."""
     from trialogue.ledger import ledger
     from trialogue.ledger.pages.documents import fill as filled
     from trialogue.storage import atomic_write, require_folder
 
+    into_folder = arguments.out.is_dir()
+    if len(arguments.template) > 1 and not into_folder:
+        raise InputError("out", str(arguments.out), "several templates need a folder that is there")
     require_folder(arguments.out)
-    try:
-        template = arguments.template.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError("template", str(arguments.template), f"cannot be read: {error}") from error
     entries = ledger(studies.importable(_complain), _told(arguments.results))
-    try:
-        text = filled(template, entries, arguments.measured)
-    except InputError as error:
-        raise InputError("template", str(arguments.template), str(error)) from error
-    print(atomic_write(arguments.out, text))
+    for path in arguments.template:
+        try:
+            text = filled(path.read_text(encoding="utf-8"), entries, arguments.measured)
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError("template", str(path), f"cannot be read: {error}") from error
+        except InputError as error:
+            raise InputError("template", str(path), str(error)) from error
+        print(atomic_write(arguments.out / path.stem if into_folder else arguments.out, text))
 
 
 def add(commands: Commands) -> None:
@@ -202,9 +204,15 @@ def add(commands: Commands) -> None:
     reporting.add_argument("--out", metavar="FILE", type=Path, help="the page (default: DIR/report.html)")
     filling = commands.add("fill", fill)
     filling.add_argument(
-        "template", metavar="TEMPLATE", type=Path, help="the text, with expressions for numbers"
+        "template",
+        metavar="TEMPLATE",
+        type=Path,
+        nargs="+",
+        help="a text with expressions for numbers, named as what it makes with a suffix such as .jinja",
     )
-    filling.add_argument("--out", metavar="FILE", type=Path, required=True, help="the text to write")
+    filling.add_argument(
+        "--out", metavar="FILE", type=Path, required=True, help="the text to write, or the folder of several"
+    )
     filling.add_argument("--measured", metavar="DIR", type=Path, help="rows that benchmarks wrote")
     for subparser in (running, piloting, showing, comparing, reporting, filling):
         subparser.add_argument(

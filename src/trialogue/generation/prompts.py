@@ -96,7 +96,7 @@ def _parsed(source: str, lines: Iterable[bytes], folder: Path) -> list[Prompt]:
             continue
         where = f"{source}:{number}"
         try:
-            value = json.loads(line.decode("utf-8-sig"), parse_constant=_no_number, parse_float=_finite)
+            value = json_value(line)
         except UnicodeDecodeError:
             raise InputError("prompts", where, "the line is not UTF-8 text") from None
         except (ValueError, RecursionError) as error:
@@ -111,6 +111,11 @@ def _parsed(source: str, lines: Iterable[bytes], folder: Path) -> list[Prompt]:
     if not prompts:
         raise InputError("prompts", source, "it holds no prompt")
     return prompts
+
+
+def json_value(text: bytes) -> Any:
+    """The JSON value that UTF-8 `text` is; raises `ValueError`, or `RecursionError` for one that is nested too deep."""
+    return json.loads(text.decode("utf-8-sig"), parse_constant=_no_number, parse_float=_finite)
 
 
 def _no_number(constant: str) -> NoReturn:
@@ -161,7 +166,7 @@ def _prompt(value: object, place: int, where: str) -> Prompt:
     from trialogue.models.messages import conversation
 
     last = located(where, lambda: conversation(messages))[-1]["content"]
-    located(where, lambda: _require_tools(tools))
+    located(where, lambda: require_tools(tools))
     require_text("messages in prompts", json.dumps([messages, tools], ensure_ascii=False), where)
     return Prompt(name, last, messages, tools, rule, metadata, where)
 
@@ -181,7 +186,8 @@ def _rule(value: object, where: str) -> tuple[str, ...]:
     return tuple(specs)
 
 
-def _require_tools(tools: object) -> None:
+def require_tools(tools: object) -> None:
+    """Raise `InputError` for what is no list of definitions of tools with parameters; None is none at all."""
     if tools is None:
         return
     from trialogue.inference.verifiers.schemas.definitions import tool

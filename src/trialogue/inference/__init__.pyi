@@ -12,6 +12,7 @@ from .chains.masked_metropolis import MaskedMetropolis as MaskedMetropolis
 from .chains.metropolis import Metropolis as Metropolis
 from .chains.parallel import ChainRule as ChainRule
 from .chains.parallel import IndependentParallel as IndependentParallel
+from .chains.refinement import Refinement as Refinement
 from .importance import effective_sample_size as effective_sample_size
 from .importance import effective_sample_sizes as effective_sample_sizes
 from .importance import log_accepted_masses as log_accepted_masses
@@ -41,6 +42,8 @@ from .walks.backtracking import Backtracking as Backtracking
 from .walks.best_of_n import BestOfN as BestOfN
 from .walks.block_best_of_n import BlockBestOfN as BlockBestOfN
 from .walks.block_value_guided import BlockValueGuided as BlockValueGuided
+from .walks.engine import OpenRun as OpenRun
+from .walks.engine import Terms as Terms
 from .walks.engine import generate as generate
 from .walks.engine import stream as stream
 from .walks.rejection import OutcomeRejection as OutcomeRejection

@@ -219,8 +219,11 @@ class Decoding(ABC):
         """
 
     @abstractmethod
-    def cut(self, log_laws: Tensor) -> Tensor:
-        """What top-k and top-p keep of `log_laws` (n, vocab), renormalised; the laws need not be normalised."""
+    def cut(self, log_laws: Tensor, rows: Tensor | None = None) -> Tensor:
+        """What top-k and top-p keep of `log_laws` (n, vocab), renormalised; the laws need not be normalised.
+
+        `rows` (n,) says whose laws they are: in a batch of several requests every row may be cut in a way of its own.
+        """
 
     @abstractmethod
     def hidden(self, layer: int, rows: Tensor) -> Tensor:

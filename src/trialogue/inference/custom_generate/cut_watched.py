@@ -45,12 +45,12 @@ class CutWatched(Decoding):
     def log_probs(self, rows: Tensor, lengths: Tensor | None = None, cut: bool = True) -> Tensor:
         """The next-token law (n, vocab) of each row, as of `Decoding`: one query per row asked."""
         laws = self._decoding.log_probs(rows, lengths, cut=False)
-        return self.cut(laws) if cut else laws
+        return self.cut(laws, rows) if cut else laws
 
-    def cut(self, log_laws: Tensor) -> Tensor:
-        """What top-k and top-p keep of `log_laws` (n, vocab), renormalised."""
+    def cut(self, log_laws: Tensor, rows: Tensor | None = None) -> Tensor:
+        """What top-k and top-p keep of `log_laws` (n, vocab) of `rows` (n,), renormalised."""
         self.uncut = log_laws
-        return self._decoding.cut(log_laws)
+        return self._decoding.cut(log_laws, rows)
 
     def hidden(self, layer: int, rows: Tensor) -> Tensor:
         """Hidden state (n, width) after `layer` blocks at the last position of each row."""

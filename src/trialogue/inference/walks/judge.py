@@ -71,7 +71,6 @@ class Judge:
         answer for all continuations at once is asked in descending order of what they weigh, and only until what is
         kept is the same whatever it would say of the others; all are asked about where its values have no greatest.
         """
-        cut = self._batch.cut if cut is None else cut
         values, unanswered = self._answered(rows, log_laws > -math.inf)
         most = 1.0 if verdicts else math.prod(part.most for part in unanswered)
         if not unanswered:
@@ -79,6 +78,10 @@ class Judge:
         if most == math.inf:
             self._ask(values, rows, values > 0, unanswered)
             return values
+
+        def kept(laws: Tensor) -> Tensor:
+            # Rows under one verifier are cut alike.
+            return self._batch.cut(laws, rows[:1].expand(len(laws))) if cut is None else cut(laws)
 
         def weighed(asked: Tensor) -> Tensor:
             factors = values[asked].sign() if verdicts else values[asked]
@@ -90,7 +93,7 @@ class Judge:
         asked = torch.zeros_like(rows)
         while len(asking):
             judged = rank[asking] < asked[asking, None]
-            missing = self._missing(weighed(asking), prior[asking] + math.log(most), judged, cut)
+            missing = self._missing(weighed(asking), prior[asking] + math.log(most), judged, kept)
             asking, judged, missing = asking[missing > 0], judged[missing > 0], missing[missing > 0]
             asked[asking] += missing.maximum(asked[asking] // _GROWTH)
             fresh = (rank[asking] < asked[asking, None]) & ~judged & (prior[asking] > -math.inf)

@@ -1,6 +1,6 @@
 """Verifiers of a run's prompts, each asked about the rows that are under its rule."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -13,8 +13,17 @@ from trialogue.oracles import Verifier
 class JudgeOfRules(Judge):
     """As `Judge`, where `verifiers[i]` judges the rows of the batch whose `rule` is i."""
 
-    def __init__(self, verifiers: Sequence[Verifier], batch: View) -> None:
-        self._batch, self._judges = batch, [Judge(verifier, batch) for verifier in verifiers]
+    def __init__(self, verifiers: Mapping[int, Verifier], batch: View) -> None:
+        self._batch = batch
+        self._judges = {rule: Judge(verifier, batch) for rule, verifier in verifiers.items()}
+
+    def add(self, rule: int, verifier: Verifier) -> None:
+        """Let `verifier` judge the rows whose rule is `rule`."""
+        self._judges[rule] = Judge(verifier, self._batch)
+
+    def remove(self, rule: int) -> None:
+        """There are no more rows whose rule is `rule`."""
+        del self._judges[rule]
 
     def values(self, rows: Tensor) -> Tensor:
         """Values (n,) float64 of the sequences in `rows` (n,)."""

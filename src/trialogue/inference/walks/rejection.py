@@ -209,7 +209,7 @@ class TokenwiseRejection(Walk[TokenwiseState]):
             asking, allowed = asking[open_], allowed[open_]
         if asking.numel():
             if self.mask_first:
-                law, mass = cut_law(decoding, allowed)
+                law, mass = cut_law(decoding, allowed, asking)
             else:
                 law = allowed.log_softmax(1)
                 mass = log_mass(allowed, law)

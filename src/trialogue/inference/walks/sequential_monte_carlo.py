@@ -163,7 +163,8 @@ class SequentialMonteCarlo(Walk[Particles]):
                 if self.mask_first:
                     open_ = (log_law.amax(1) > -math.inf).nonzero()[:, 0]
                     log_value[asking] = -math.inf
-                    log_law[open_], log_value[asking[open_]] = cut_law(decoding, log_law[open_])
+                    cut, log_value[asking[open_]] = cut_law(decoding, log_law[open_], asking[open_])
+                    log_law[open_] = cut
                 else:
                     log_value[asking] = log_law.logsumexp(1)
                 require_support(log_probs[log_value[asking] == -math.inf])

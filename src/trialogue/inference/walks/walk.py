@@ -187,12 +187,12 @@ def masked(log_laws: Tensor, allowed: Tensor) -> Tensor:
     return result
 
 
-def cut_law(decoding: Decoding, log_laws: Tensor) -> tuple[Tensor, Tensor]:
+def cut_law(decoding: Decoding, log_laws: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     """What top-k and top-p keep of `log_laws` (n, vocab), renormalised, and the log-masses (n,) float64 of that.
 
-    The laws need not be normalised; each has a token of positive weight.
+    They are laws of `rows` (n,), and need not be normalised; each has a token of positive weight.
     """
-    law = decoding.cut(log_laws)
+    law = decoding.cut(log_laws, rows)
     return law, log_mass(log_laws, law)
 
 

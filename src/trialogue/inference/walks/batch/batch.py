@@ -1,10 +1,12 @@
 """The batch of sequences that the engine moves: what the walks see of it, and what only the engine may do to it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import torch
 from torch import Tensor
 
+from trialogue.errors import InputError
+from trialogue.inference.truncation import Truncated
 from trialogue.inference.walks.batch.answers import Laws
 from trialogue.inference.walks.batch.evaluations import Evaluations
 from trialogue.inference.walks.batch.knowledge import Bill, Knowledge, Meter
@@ -22,6 +24,7 @@ class View(Decoding):
     """A decoding as walks and verifiers see it: `rows`, what is evaluated of them, and what the run knows.
 
     `scratch_rows` are as many children as it is wise to evaluate at once. `scores` are told the laws that are answered.
+    `truncations` say, by rule, how the laws of rows are truncated, where that is not the same for all.
     """
 
     def __init__(
@@ -33,7 +36,9 @@ class View(Decoding):
         bill: Bill,
         scratch_rows: int,
         scores: Scores | None = None,
+        truncations: Mapping[int, Truncated] | None = None,
     ) -> None:
+        self._truncations = truncations
         self.vocab_size, self.eos, self.scratch_rows = vocab_size, rows.ends.eos, scratch_rows
         self._rows, self._evaluations, self._scores = rows, evaluations, scores
         self.knowledge, self._bill = knowledge, bill
@@ -96,22 +101,49 @@ class View(Decoding):
         features = self._evaluations.features(rows, lengths, counting=True)
         if features.shape[1] < self.vocab_size:
             nodes = self._rows.of(self._rows.path, rows).gather(1, lengths[:, None])[:, 0]
-            laws = self.knowledge.answers[cut].of(nodes, lambda asked: self._laws(features[asked], cut))
+            laws = self.knowledge.answers[cut].of(
+                nodes, lambda asked: self._laws(features[asked], cut, rows, asked)
+            )
         else:
             # A head that is no larger than what it reads, or none, is applied as fast as its answers are copied.
-            laws = self._laws(features, cut)
+            laws = self._laws(features, cut, rows)
         if self._scores is not None:
             self._scores.answered(rows, lengths, laws[-1])
         return laws[0]
 
-    def cut(self, log_laws: Tensor) -> Tensor:
-        """What top-k and top-p keep of `log_laws` (n, vocab), renormalised."""
-        return self._evaluations.context.cut(log_laws)
+    def cut(self, log_laws: Tensor, rows: Tensor | None = None) -> Tensor:
+        """What top-k and top-p keep of `log_laws` (n, vocab) of `rows` (n,), renormalised."""
+        if self._truncations is None:
+            return self._evaluations.context.cut(log_laws)
+        if rows is None:
+            different = set(self._truncations.values())
+            if len(different) != 1:
+                raise InputError("rows", None, "rows are cut each in its own way: say whose laws these are")
+            return different.pop().cut(log_laws)
+        return self._each(log_laws, rows, Truncated.cut)
 
-    def _laws(self, features: Tensor, cut: bool) -> Laws:
+    def _laws(self, features: Tensor, cut: bool, rows: Tensor, asked: Tensor | None = None) -> Laws:
+        """Laws by `features` (m, features) of `rows` (n,), or of those of them that are `asked` (m,)."""
         answers, untruncated = self._evaluations.context.laws(features, cut)
+        if self._truncations is not None:
+            own = untruncated.to(self._rows.tokens.device)
+            rows = rows if asked is None else rows[asked]
+            return self._each(own, rows, Truncated.truncate if cut else Truncated.temper), own
         different = (answers,) if untruncated is answers else (answers, untruncated)
         return tuple(laws.to(self._rows.tokens.device) for laws in different)
+
+    def _each(self, log_laws: Tensor, rows: Tensor, alter: Callable[[Truncated, Tensor], Tensor]) -> Tensor:
+        """`log_laws` (n, vocab), altered by the truncation that each of `rows` (n,) is under."""
+        assert self._truncations is not None
+        places: dict[Truncated, list[int]] = {}
+        for place, rule in enumerate(self._rows.rule[rows].tolist()):
+            places.setdefault(self._truncations[rule], []).append(place)
+        if len(places) == 1:
+            return alter(next(iter(places)), log_laws)
+        altered = torch.empty_like(log_laws)
+        for truncation, own in places.items():
+            altered[own] = alter(truncation, log_laws[own])
+        return altered
 
     def hidden(self, layer: int, rows: Tensor) -> Tensor:
         """Hidden state (n, width) after `layer` blocks at the last position of each row."""
@@ -129,14 +161,23 @@ class View(Decoding):
         """
         children, bill = self._rows.children(tokens, rows), self._bill.of(rows)
         evaluations = self._evaluations.children(rows, children, bill)
-        return View(self.vocab_size, children, evaluations, self.knowledge, bill, self.scratch_rows)
+        return View(
+            self.vocab_size,
+            children,
+            evaluations,
+            self.knowledge,
+            bill,
+            self.scratch_rows,
+            truncations=self._truncations,
+        )
 
 
 class Batch(View):
     """Rows that the engine adds, moves and removes, on up to `slots` storage rows of `capacity` tokens.
 
     `layers` are those whose hidden states are asked for, `memory` the number of nodes that are remembered. With
-    `scored` the oracle's log-probabilities, before truncation, are accumulated along each completion.
+    `scored` the oracle's log-probabilities, before truncation, are accumulated along each completion. What holds for
+    the rows under one rule alone is given by rule: how they `stop`, and `truncations` of the oracle's laws.
     """
 
     def __init__(
@@ -147,8 +188,9 @@ class Batch(View):
         *,
         layers: tuple[int, ...] = (),
         memory: int = DEFAULT_MEMORY,
-        stop: Stop | None = None,
+        stop: Stop | Mapping[int, Stop] | None = None,
         scored: bool = False,
+        truncations: Mapping[int, Truncated] | None = None,
     ) -> None:
         oracle = as_oracle(oracle)
         self._most_visited = max(_LEAST_VISITED, _VISITED * memory)
@@ -160,7 +202,9 @@ class Batch(View):
         evaluations = Evaluations(lambda: context, evaluated, rows.lengths, rows, knowledge, bill)
         scores = Scores(capacity) if scored else None
         scratch_rows = max(slots, oracle.batch_size)
-        super().__init__(oracle.vocab_size, rows, evaluations, knowledge, bill, scratch_rows, scores)
+        super().__init__(
+            oracle.vocab_size, rows, evaluations, knowledge, bill, scratch_rows, scores, truncations
+        )
 
     @property
     def log_prob(self) -> Tensor:

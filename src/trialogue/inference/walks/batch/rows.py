@@ -1,6 +1,6 @@
 """The sequences of a batch: their tokens, the nodes of their prefixes, and which of them are complete."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -30,17 +30,21 @@ def says(stop: Stop, sequence: tuple[int, ...], start: int) -> bool:
 
 
 class Stopping:
-    """What a stop function says of the nodes of a tree: asked once of each."""
+    """What a stop function says of the nodes of a tree: asked once of each. There may be one by rule, for some."""
 
-    def __init__(self, stop: Stop, tree: PrefixTree) -> None:
+    def __init__(self, stop: Stop | Mapping[int, Stop], tree: PrefixTree) -> None:
         self._stop, self._stopped = stop, NodeTable(tree, _UNKNOWN, torch.int8)
 
     def of(self, rows: "Rows") -> Tensor:
         """Which of `rows` (rows,) bool are complete because of what their completions are."""
         stopped, nodes = self._stopped.values, rows.node
         for row in (stopped[nodes] == _UNKNOWN).nonzero()[:, 0].tolist():
+            stop = self._stop.get(int(rows.rule[row])) if isinstance(self._stop, Mapping) else self._stop
+            if stop is None:
+                stopped[nodes[row]] = False
+                continue
             sequence, start = tuple(rows.tokens[row, : int(rows.lengths[row])].tolist()), int(rows.start[row])
-            stopped[nodes[row]] = bool(says(self._stop, sequence, start))
+            stopped[nodes[row]] = bool(says(stop, sequence, start))
         return stopped[nodes] > 0
 
 

@@ -108,12 +108,12 @@ class PrefixTree:
         return lengths, complete, completed
 
     def forget(self, roots: Iterable[Root]) -> Tensor | None:
-        """Forget `roots` and all below them, sooner or later; nobody asks for them again.
+        """Forget `roots`, as far as they are there, and all below them, sooner or later; nobody asks for them again.
 
         Where it happens, ids are given out anew: returns the new one (nodes,) of every node, -1 for the forgotten.
         """
         for root in roots:
-            del self._roots[root]
+            self._roots.pop(root, None)
         if self.size < self._most:
             return None
         kept = np.zeros(self.size, dtype=np.bool_)

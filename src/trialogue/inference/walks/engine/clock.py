@@ -19,6 +19,10 @@ class Clock:
         """Seconds of wall time since the beginning."""
         return time.perf_counter() - self._began
 
+    def rest(self) -> None:
+        """Charge nobody for what has passed since the last tick."""
+        self._since = time.perf_counter()
+
     def tick(self, samples: int) -> None:
         """Charge what has passed since the last tick to so many samples."""
         now = time.perf_counter()

@@ -1,7 +1,7 @@
 """The samples of a run, filed as they finish and returned together."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ class Filed:
 
     `decode` turns completions into texts, if there are any, and `parsers`, by prompt, accepted texts into what they
     stand for. `raised`, by rule, know what its verifier raised, if it may. With `scored` log-probabilities are kept
-    token by token.
+    token by token. Unless they are `judged`, no verifier is asked about them.
     """
 
     def __init__(
@@ -30,10 +30,12 @@ class Filed:
         request: Request,
         decode: Callable[[Sequence[int]], str] | None = None,
         parsers: Sequence[Parser | None] = (),
-        raised: Sequence[Raised] = (),
+        raised: Sequence[Raised] | Mapping[int, Raised] = (),
         scored: bool = False,
+        judged: bool = True,
     ) -> None:
         self._request, self._decode, self._parsers, self._raised = request, decode, parsers, raised
+        self._judged = judged
         samples, zeros = len(request.ids), torch.zeros_like(request.lengths)
         self._tokens = torch.zeros(samples, request.capacity, dtype=torch.int64)
         self._lengths, self._stopped = zeros, zeros.clone()
@@ -52,31 +54,35 @@ class Filed:
         finished: Tensor,
         judge: Judge | None,
         *,
+        earliest: int,
         seconds: float,
         out_of_steps: Tensor,
     ) -> Tensor:
-        """File the samples of the groups `stopped` (n,), and return their places (n,).
+        """File the samples of the groups `stopped` (n,), and return their places (n,) among those of the request.
 
-        `finished` (groups,) are those that ended by themselves; of the others `out_of_steps` (groups,) used up their
-        steps. The clock shows `seconds`. The verifier behind `judge` has the last word on what is accepted.
+        `earliest` is the place in the run of the first of those. `finished` (groups,) are groups that ended by
+        themselves; of the others `out_of_steps` (groups,) used up their steps. The clock shows `seconds`. The verifier
+        behind `judge` has the last word on what is accepted.
         """
-        batch, samples, first = groups.batch, groups.sample[stopped], groups.first[stopped]
+        batch, samples, first = groups.batch, groups.sample[stopped] - earliest, groups.first[stopped]
         complete, ended = batch.complete[first], finished[stopped]
         if (log_weight := groups.log_weight) is not None:
             self._log_weight[samples] = log_weight[first]
         # A group that was stopped has not chosen its output yet.
         accepted = complete & (ended | (groups.members == 1)) & (self._log_weight[samples] > -math.inf)
         judged = accepted.nonzero()[:, 0]
-        if judge is not None and len(judged):
+        if judge is not None and self._judged and len(judged):
             accepted[judged] = judge.values(first[judged]) > 0
-        self._tokens[samples], self._lengths[samples] = batch.tokens[first], batch.lengths[first]
-        self._tokens[samples] *= torch.arange(self._tokens.shape[1]) < self._lengths[samples, None]
+        capacity = self._tokens.shape[1]
+        self._tokens[samples] = batch.tokens[first, :capacity]
+        self._lengths[samples] = batch.lengths[first]
+        self._tokens[samples] *= torch.arange(capacity) < self._lengths[samples, None]
         self._accepted[samples] = accepted
         for name, counts in batch.meter.items():
             self._counts[name][samples] = groups.total(counts)[stopped]
         self._log_prob[samples] = batch.log_prob[first]
         if self._scores is not None:
-            self._scores[samples] = batch.token_log_probs(first)
+            self._scores[samples] = batch.token_log_probs(first)[:, :capacity]
         if self._raised:
             failed = ended & ~complete
             for place in (~accepted).nonzero()[:, 0].tolist():

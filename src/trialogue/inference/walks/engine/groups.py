@@ -6,28 +6,30 @@ import torch
 from torch import Tensor
 
 from trialogue.inference.walks.batch import Batch
-from trialogue.inference.walks.engine.requests import Request
+from trialogue.inference.walks.engine.order import Order
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.walk import Walk, join, log_weight, take
 from trialogue.randomness import Streams
 
+_UNBOUNDED = torch.iinfo(torch.int64).max
+
 
 class Groups:
     """Groups of `members` neighbouring rows of `batch`, one group per sample under way.
 
-    `sample` (groups,) is the place of the group's sample among those of the request, `admitted` (groups,) the step of
-    the run and `charged` (groups,) the seconds of its clock at which it came, `first_admitted` the least such step.
+    `sample` (groups,) is the place of the group's sample among those of the run, `charged` (groups,) what the clock
+    showed when it came, `deadline` (groups,) the step of the run at which its moves are used up, `first_deadline` the
+    least of these; `most_queries` (groups,) is how many it may ask, and `any_bounded` says whether any may not ask on.
     """
 
-    def __init__(self, walk: Walk[Any], batch: Batch, request: Request, seed: int) -> None:
-        self._walk, self._request, self._seed = walk, request, seed
-        self.batch, self.members = batch, walk.rows_per_sample
+    def __init__(self, walk: Walk[Any], batch: Batch) -> None:
+        self._walk, self.batch, self.members = walk, batch, walk.rows_per_sample
         self.state: tuple[Tensor, ...] = walk.init(batch)
-        self._streams = Streams(seed, torch.zeros(0, dtype=torch.int64))
-        self.sample = self.admitted = torch.zeros(0, dtype=torch.int64)
+        self._streams = Streams(0, torch.zeros(0, dtype=torch.int64))
+        self.sample = self.deadline = self.most_queries = torch.zeros(0, dtype=torch.int64)
         self.charged = torch.zeros(0, dtype=torch.float64)
-        self.first_admitted = 0
+        self.first_deadline, self.any_bounded = 0, False
 
     def __len__(self) -> int:
         return self.sample.numel()
@@ -50,19 +52,35 @@ class Groups:
         """Sums (groups,) of `counts` (rows,)."""
         return counts.view(-1, self.members).sum(1)
 
-    def admit(self, samples: Tensor, step: int, seconds: float) -> None:
-        """Begin `samples` (n,) at `step`, when the clock shows `seconds`."""
+    def admit(self, order: Order, samples: Tensor, step: int, seconds: float) -> None:
+        """Begin `samples` (n,) of `order` at `step`, when the clock shows `seconds`."""
+        request, (max_queries, max_steps) = order.request, order.budget
         rows, before = samples.repeat_interleave(self.members), len(self.batch.lengths)
-        tokens, lengths = self._request.prompts(rows)
-        self.batch.add(tokens, lengths, lengths, self._request.limit[rows], self._request.rule[rows])
+        tokens, lengths = request.prompts(rows, self.batch.tokens.shape[1])
+        self.batch.add(tokens, lengths, lengths, request.limit[rows], request.rule[rows])
         begun = take(self._walk.init(self.batch), torch.arange(before, before + len(rows)))
         self.state = join(self.state, begun)
         member = torch.arange(self.members).repeat(len(samples))
-        self._streams.extend(Streams(self._seed, self._request.ids[rows] * self.members + member))
-        self.sample = torch.cat((self.sample, samples))
-        self.admitted = torch.cat((self.admitted, torch.full_like(samples, step)))
+        self._streams.extend(Streams(order.seed, request.ids[rows] * self.members + member))
+        self.sample = torch.cat((self.sample, order.earliest + samples))
+        self.deadline = torch.cat(
+            (self.deadline, torch.full_like(samples, min(step + max_steps, _UNBOUNDED)))
+        )
+        most = _UNBOUNDED if max_queries is None else max_queries
+        self.most_queries = torch.cat((self.most_queries, torch.full_like(samples, most)))
         self.charged = torch.cat((self.charged, self.charged.new_full((len(samples),), seconds)))
-        self.first_admitted = int(self.admitted.min())
+        self._note_bounds()
+
+    def stopped(self, finished: Tensor, step: int) -> Tensor:
+        """Which groups (groups,) stop after `step` steps: those that have `finished`, or used up their budget."""
+        if step >= self.first_deadline:
+            finished = finished | (step >= self.deadline)
+        if self.any_bounded:
+            queries = self.total(self.batch.meter.queries)
+            # A group whose rows are all complete has but to choose among them, which takes no more queries.
+            asking = ~self.every(self.batch.complete) | (self.members == 1)
+            finished = finished | ((queries >= self.most_queries) & asking)
+        return finished
 
     def step(self, judge: Judge) -> tuple[Moves, tuple[Tensor, ...]]:
         """What each row does next by the walk, and the state it keeps before it continues from another one."""
@@ -79,6 +97,11 @@ class Groups:
         self.batch.select(rows)
         self.state = take(self.state, rows)
         self._streams.select(rows)
-        self.sample, self.admitted = self.sample[groups], self.admitted[groups]
-        self.charged = self.charged[groups]
-        self.first_admitted = int(self.admitted.min()) if len(groups) else 0
+        self.sample, self.charged = self.sample[groups], self.charged[groups]
+        self.deadline, self.most_queries = self.deadline[groups], self.most_queries[groups]
+        self._note_bounds()
+
+    def _note_bounds(self) -> None:
+        if len(self):
+            self.first_deadline = int(self.deadline.min())
+            self.any_bounded = int(self.most_queries.min()) < _UNBOUNDED

@@ -39,13 +39,13 @@ class Request(NamedTuple):
         """The longest that a sample may become."""
         return int(self.limit.max())
 
-    def prompts(self, samples: Tensor) -> tuple[Tensor, Tensor]:
+    def prompts(self, samples: Tensor, capacity: int) -> tuple[Tensor, Tensor]:
         """Prompts of `samples` (n,) as tokens (n, capacity), padded with zeros, and lengths (n,)."""
-        tokens = torch.zeros(len(samples), self.capacity, dtype=torch.int64)
-        width = min(self.tokens.shape[1], tokens.shape[1])
+        tokens = torch.zeros(len(samples), capacity, dtype=torch.int64)
+        width = min(self.tokens.shape[1], capacity)
         tokens[:, :width] = self.tokens[samples, :width]
         lengths = self.lengths[samples]
-        tokens *= torch.arange(tokens.shape[1]) < lengths[:, None]
+        tokens *= torch.arange(capacity) < lengths[:, None]
         return tokens, lengths
 
 
@@ -63,8 +63,22 @@ class SamplesLeft:
         }
         self._left = Counter(self._roots[index] for index in request.prompt.tolist())
 
+    def __len__(self) -> int:
+        return self._left.total()
+
+    def __contains__(self, root: object) -> bool:
+        return root in self._left
+
+    @property
+    def roots(self) -> set[Root]:
+        """The prompts, under their rules, that have samples left."""
+        return set(self._left)
+
     def file(self, samples: Tensor) -> set[Root]:
         """Count `samples` (n,) as filed; return the prompts, under their rules, that they were the last of."""
         roots = [self._roots[index] for index in self._prompt[samples].tolist()]
         self._left.subtract(roots)
-        return {root for root in roots if not self._left[root]}
+        over = {root for root in roots if not self._left[root]}
+        for root in over:
+            del self._left[root]
+        return over

@@ -46,12 +46,10 @@ class Rules(NamedTuple):
         different = {id(one): one for one in given}
         verifiers, raised = [], []
         for one in different.values():
-            judging = Anything() if one is None else _named(one, verifier)
-            judging = judging.up_to(strings) if strings else judging
             if on_error == "reject":
                 raised.append(Raised())
-                judging = tolerant(judging, raised[-1])
-            verifiers.append(judging)
+            named = None if one is None else _named(one, verifier)
+            verifiers.append(judging(named, strings, raised[-1] if raised else None))
         places = {name: place for place, name in enumerate(different)}
         of_prompt = torch.tensor([places[id(one)] for one in given], dtype=torch.int64)
         parsers = [verifiers[place].parser for place in of_prompt.tolist()]
@@ -66,7 +64,17 @@ class Rules(NamedTuple):
         """What is asked about the rows of `batch`."""
         if len(self.verifiers) == 1:
             return Judge(self.verifiers[0], batch)
-        return JudgeOfRules(self.verifiers, batch)
+        return JudgeOfRules(dict(enumerate(self.verifiers)), batch)
+
+
+def judging(one: VerifierLike | None, strings: Sequence[str], raised: Raised | None) -> Verifier:
+    """`one` as what judges texts up to the stop `strings`, or, where it is None, accepts all.
+
+    Where `raised` is to be told what it raises, that rejects.
+    """
+    verifier = Anything() if one is None else as_verifier(one)
+    verifier = verifier.up_to(strings) if strings else verifier
+    return verifier if raised is None else tolerant(verifier, raised)
 
 
 def _named(one: VerifierLike, given: object) -> Verifier:

@@ -9,14 +9,14 @@ from trialogue.errors import InputError, one_of, truth_value, whole_number
 from trialogue.inference.verifiers.function import VerifierLike
 from trialogue.inference.walks.ancestral import Ancestral
 from trialogue.inference.walks.batch import DEFAULT_MEMORY, Batch
-from trialogue.inference.walks.engine.budget import Budget
-from trialogue.inference.walks.engine.clock import Clock
 from trialogue.inference.walks.engine.filed import Filed
 from trialogue.inference.walks.engine.groups import Groups
+from trialogue.inference.walks.engine.order import Budget, Order
 from trialogue.inference.walks.engine.recorder import Recorder
 from trialogue.inference.walks.engine.requests import Request
 from trialogue.inference.walks.engine.rules import OnError, Rules
 from trialogue.inference.walks.engine.running import Observer, Running
+from trialogue.inference.walks.engine.whole_run import WholeRun
 from trialogue.inference.walks.prompts import (
     Prompts,
     StopLike,
@@ -33,7 +33,7 @@ from trialogue.inference.walks.samples import Samples
 from trialogue.inference.walks.walk import Walk, runnable
 from trialogue.oracles import Autoregressive, as_oracle
 
-_STEPS_PER_TOKEN = 1000
+STEPS_PER_TOKEN = 1000
 
 
 def generate(
@@ -125,7 +125,7 @@ def started(
     token_log_probs: bool = False,
     trace: bool = False,
     observer: Observer | None = None,
-) -> Running:
+) -> WholeRun:
     """A run of `generate`, whose arguments and errors these are, before its first step."""
     oracle = as_oracle(oracle)
     tokens, lengths = prompt_tensors(encoded(oracle, prompts))
@@ -142,7 +142,7 @@ def started(
         rules = Rules.of(verifier, len(lengths), stop_strings(stop), on_error)
     rows = rows_at_once(oracle, walk, len(ids), batch_size)
     of_prompt = None if rules is None else rules.of_prompt
-    clock, request = Clock(), Request.repeated(tokens, lengths, limit, ids, of_prompt)
+    request = Request.repeated(tokens, lengths, limit, ids, of_prompt)
     batch = Batch(
         oracle,
         rows,
@@ -154,7 +154,7 @@ def started(
     )
     budget = Budget(
         None if max_queries is None else whole_number("max_queries", max_queries, 1),
-        _STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1))
+        STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1))
         if max_steps is None
         else whole_number("max_steps", max_steps, 1),
     )
@@ -165,17 +165,14 @@ def started(
         raised=() if rules is None else rules.raised,
         scored=truth_value("token_log_probs", token_log_probs),
     )
-    return Running(
-        Groups(walk, batch, request, whole_number("seed", seed, 0)),
+    running = Running(
+        Groups(walk, batch),
         None if rules is None else rules.judge(batch),
-        request,
-        budget,
-        filed,
-        clock,
         room=rows // walk.rows_per_sample,
         recorder=Recorder() if trace else None,
         observer=observer,
     )
+    return WholeRun(running, Order(request, whole_number("seed", seed, 0), budget), filed)
 
 
 def rows_at_once(oracle: Autoregressive, walk: Walk[Any], samples: int, batch_size: int | None = None) -> int:

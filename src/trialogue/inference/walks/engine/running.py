@@ -1,21 +1,20 @@
-"""A run under way: samples that wait, rows that move together, and what is filed."""
+"""A run under way: samples that wait, rows that move together, and what is filed. It takes orders while it goes on."""
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Protocol, cast
+from bisect import bisect_right
+from collections import deque
+from typing import NamedTuple, Protocol, cast
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
-from trialogue.inference.walks.engine.budget import Budget
+from trialogue.inference.walks.batch.tree import Root
 from trialogue.inference.walks.engine.clock import Clock
 from trialogue.inference.walks.engine.filed import Filed
 from trialogue.inference.walks.engine.groups import Groups
+from trialogue.inference.walks.engine.order import Order
 from trialogue.inference.walks.engine.recorder import Recorder
-from trialogue.inference.walks.engine.requests import Request, SamplesLeft
 from trialogue.inference.walks.judge import Judge
-from trialogue.inference.walks.samples import Samples
+from trialogue.inference.walks.samples import Samples, Trace
 
 _ADMIT_SHARE = 8
 
@@ -38,44 +37,68 @@ class Observer(Protocol):
         ...
 
 
+class Finished(NamedTuple):
+    """Samples of one order that a step has finished: their `places` (n,) among those of the `order`."""
+
+    order: Order
+    places: Tensor
+
+
 class Running:
-    """A run under way: samples of `request` wait, at most `room` groups move, finished samples are filed."""
+    """A run under way: samples of its orders wait, at most `room` groups move, finished samples are filed."""
 
     def __init__(
         self,
         groups: Groups,
         judge: Judge | None,
-        request: Request,
-        budget: Budget,
-        filed: Filed,
-        clock: Clock,
         *,
         room: int,
-        recorder: Recorder | None,
-        observer: Observer | None,
+        recorder: Recorder | None = None,
+        observer: Observer | None = None,
     ) -> None:
-        self._groups, self._judge, self._budget, self._filed = groups, judge, budget, filed
-        self._request = request
-        self._samples, self._room, self._left = len(request.ids), room, SamplesLeft(request)
-        self._recorder, self._observer, self._clock = recorder, observer, clock
-        self._admitted, self._step = 0, 0
+        self._groups, self._judge, self._room = groups, judge, room
+        self._recorder, self._observer, self._clock = recorder, observer, Clock()
+        self._orders: list[Order] = []
+        self._filed: dict[Order, Filed] = {}
+        self._waiting = deque[Order]()
+        self._asked, self._step = 0, 0
 
-    def finish(self, progress: bool) -> None:
-        """Run until every sample is filed."""
-        with tqdm(total=self._samples, unit="sample", disable=not progress, leave=False) as bar:
-            for places in self.steps():
-                bar.update(len(places))
+    def submit(self, order: Order, filed: Filed) -> None:
+        """Let the samples of `order` wait behind those that do, to be put into `filed`."""
+        order.earliest = self._asked
+        self._asked += len(order)
+        self._orders.append(order)
+        self._filed[order] = filed
+        self._waiting.append(order)
 
-    def steps(self) -> Iterator[Tensor]:
-        """Run step by step until every sample is filed; gives the places (n,) of those that each step finished."""
-        while self._admitted < self._samples or len(self._groups):
+    def withdraw(self, order: Order) -> None:
+        """Let nothing more be drawn for `order`; its rows are free."""
+        sample = self._groups.sample
+        others = (sample < order.earliest) | (sample >= order.earliest + len(order))
+        if not bool(others.all()):
             with torch.inference_mode():
-                places = self._moved()
-            # Outside of inference mode, so that what is made of them may be written to.
-            yield places.clone()
+                self._groups.keep(others.nonzero()[:, 0])
+        if order in self._waiting:
+            self._waiting.remove(order)
+        roots = order.left.roots
+        self._end(order)
+        self._groups.batch.forget(self._over(roots))
 
-    def _moved(self) -> Tensor:
-        """Take one step; returns the places (n,) of the samples that it finished."""
+    @property
+    def busy(self) -> bool:
+        """Whether there are samples to be drawn."""
+        return bool(self._waiting) or len(self._groups) > 0
+
+    def rest(self) -> None:
+        """Charge the samples under way nothing for the time since the last step."""
+        self._clock.rest()
+
+    def step(self) -> list[Finished]:
+        """Let samples that wait begin where there is room, and take one step; returns what it has finished."""
+        with torch.inference_mode():
+            return self._moved()
+
+    def _moved(self) -> list[Finished]:
         groups, batch = self._groups, self._groups.batch
         self._admit()
         # A walk that uses nothing of the verifier never asks for one.
@@ -89,8 +112,8 @@ class Running:
         if self._observer is not None:
             self._observer.moved(*self.under_way())
         finished = groups.every(moves.done)
-        stopped = self._budget.stopped(groups, finished, self._step)
-        return self._file(stopped, finished) if bool(stopped.any()) else groups.sample[:0]
+        stopped = groups.stopped(finished, self._step)
+        return self._file(stopped, finished) if bool(stopped.any()) else []
 
     def under_way(self) -> tuple[Tensor, Tensor, Tensor]:
         """The samples (n,) under way, by their places, and where the first row of each stands: tokens and lengths."""
@@ -100,42 +123,67 @@ class Running:
 
     def _admit(self) -> None:
         """Let samples that wait begin, where there is room for enough of them."""
-        room = min(self._room - len(self._groups), self._samples - self._admitted)
+        room = self._room - len(self._groups)
         # Prompts are evaluated together: a few more idle rows cost less than many small evaluations.
-        if room and not (len(self._groups) and room * _ADMIT_SHARE < self._room):
-            samples = torch.arange(self._admitted, self._admitted + room)
-            self._groups.admit(samples, self._step, self._clock.seconds)
-            self._admitted += room
+        if not self._waiting or (len(self._groups) and room * _ADMIT_SHARE < self._room):
+            return
+        while room and self._waiting:
+            order = self._waiting[0]
+            number = min(room, len(order) - order.begun)
+            samples = torch.arange(order.begun, order.begun + number)
+            self._groups.admit(order, samples, self._step, self._clock.seconds)
+            order.begun, room = order.begun + number, room - number
+            if order.begun == len(order):
+                self._waiting.popleft()
 
-    def _file(self, stopped: Tensor, finished: Tensor) -> Tensor:
-        """File the groups `stopped` (groups,) bool; forget the prompts that they were the last of; returns places."""
-        groups = self._groups
-        places = self._filed.file(
-            groups,
-            stopped.nonzero()[:, 0],
-            finished,
-            self._judge,
-            seconds=self._clock.seconds,
-            out_of_steps=self._budget.out_of_steps(groups.admitted, self._step),
-        )
-        if self._observer is not None:
-            with torch.inference_mode(False):
-                self._observer.filed(places.clone(), self._filed.samples(places))
+    def _file(self, stopped: Tensor, finished: Tensor) -> list[Finished]:
+        """File the groups `stopped` (groups,) bool; forget the prompts that they were the last of."""
+        groups, over, filed = self._groups, set[Root](), list[Finished]()
+        for order, places in self._of_orders(stopped.nonzero()[:, 0]):
+            samples = self._filed[order].file(
+                groups,
+                places,
+                finished,
+                self._judge,
+                earliest=order.earliest,
+                seconds=self._clock.seconds,
+                out_of_steps=self._step >= groups.deadline,
+            )
+            if self._observer is not None:
+                with torch.inference_mode(False):
+                    self._observer.filed(samples + order.earliest, self._filed[order].samples(samples))
+            over |= order.left.file(samples)
+            if not len(order.left):
+                self._end(order)
+            filed.append(Finished(order, samples))
         groups.keep((~stopped).nonzero()[:, 0])
-        groups.batch.forget(self._left.file(places))
-        return places
+        groups.batch.forget(self._over(over))
+        return filed
 
-    def prompt_of(self, place: int) -> tuple[int, int]:
-        """The index of the prompt of the sample at `place`, and the prompt's length."""
-        return int(self._request.prompt[place]), int(self._request.lengths[place])
+    def _of_orders(self, groups: Tensor) -> list[tuple[Order, Tensor]]:
+        """The orders that `groups` (n,) belong to, each with its own."""
+        if len(self._orders) == 1:
+            return [(self._orders[0], groups)]
+        earliest = [order.earliest for order in self._orders]
+        own: dict[int, list[int]] = {}
+        for group, place in zip(groups.tolist(), self._groups.sample[groups].tolist(), strict=True):
+            own.setdefault(bisect_right(earliest, place) - 1, []).append(group)
+        return [(self._orders[number], torch.tensor(of_order)) for number, of_order in own.items()]
 
-    def filed(self, places: Tensor) -> Samples:
-        """The samples at `places` (n,), which are finished; their `total` is what they cost themselves."""
-        return self._filed.samples(places)
+    def _end(self, order: Order) -> None:
+        self._orders.remove(order)
+        del self._filed[order]
 
-    def samples(self) -> Samples:
-        """All samples, which are finished, with the cost and the trace of the whole run."""
-        samples = self._filed.samples(torch.arange(self._samples))
-        passes = self._groups.batch.meter.passes
-        total = samples.total._replace(forward_passes=passes, seconds=self._clock.elapsed)
-        return replace(samples, total=total, trace=None if self._recorder is None else self._recorder.trace())
+    def _over(self, roots: set[Root]) -> set[Root]:
+        """Those of `roots` that no order has samples left of."""
+        return {root for root in roots if not any(root in order.left for order in self._orders)}
+
+    @property
+    def total(self) -> tuple[int, float]:
+        """How many passes the rows have shared, and the seconds since the beginning."""
+        return self._groups.batch.meter.passes, self._clock.elapsed
+
+    @property
+    def trace(self) -> Trace | None:
+        """The moves so far, where they are recorded."""
+        return None if self._recorder is None else self._recorder.trace()

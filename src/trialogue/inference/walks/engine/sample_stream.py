@@ -9,7 +9,7 @@ import torch
 
 from trialogue.errors import InputError, truth_value
 from trialogue.inference.walks.engine.run import started
-from trialogue.inference.walks.engine.running import Running
+from trialogue.inference.walks.engine.whole_run import WholeRun
 from trialogue.inference.walks.prompts import Prompts, decoder
 from trialogue.inference.walks.sample import Sample
 from trialogue.oracles import Autoregressive, as_oracle
@@ -51,7 +51,7 @@ class SampleStream:
     """The samples of one run, for one loop, with or without `async`; `stream` makes them."""
 
     def __init__(
-        self, run: Running, ordered: bool, partial: bool, text: Callable[[Sequence[int]], str] | None
+        self, run: WholeRun, ordered: bool, partial: bool, text: Callable[[Sequence[int]], str] | None
     ) -> None:
         self._run, self._text, self._partial, self._taken = run, text, partial, False
         self._samples = _in_order(self._drawn()) if ordered else self._drawn()

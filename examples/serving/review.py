@@ -1,0 +1,45 @@
+"""A review under a schema, from `trialogue serve` by the client of OpenAI's interface.
+
+trialogue serve --model smollm2
+python review.py http://127.0.0.1:8000/v1
+"""
+
+import json
+import sys
+from typing import Any
+
+from openai import OpenAI
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"stars": {"enum": [1, 2, 3, 4, 5]}, "tone": {"enum": ["angry", "calm", "happy"]}},
+    "required": ["stars", "tone"],
+    "additionalProperties": False,
+}
+FORMAT: Any = {"type": "json_schema", "json_schema": {"name": "review", "schema": SCHEMA}}
+WALK = {"name": "smc", "particles": 4, "proposal": "mask"}
+ASKED: Any = [{"role": "user", "content": 'Rate this review as JSON: "Cold soup, rude waiter."'}]
+
+
+def reviews(client: OpenAI, model: str) -> list[tuple[dict[str, Any], float]]:
+    """Four answers, each with its log-weight: the logarithm of what it is worth."""
+    answer = client.chat.completions.create(
+        model=model, messages=ASKED, n=4, seed=0, response_format=FORMAT, extra_body={"walk": WALK}
+    )
+    return [
+        (json.loads(choice.message.content or ""), choice.trialogue["log_weight"])
+        for choice in answer.choices
+        if choice.trialogue["accepted"]
+    ]
+
+
+def main() -> None:
+    """Print the answers of the server at the address that is given."""
+    client = OpenAI(base_url=sys.argv[1], api_key="none")
+    [model] = client.models.list().data
+    for review, log_weight in reviews(client, model.id):
+        print(f"{log_weight:8.2f}  {review}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""The command `trialogue serve`: an endpoint of OpenAI's interface whose answers obey rules.
+
+Its options are the fields of `trialogue.serving.settings`, and those of `trialogue.generation.settings.Machine`.
+"""
+
+import argparse
+import inspect
+import sys
+
+from trialogue.cli.commands import Commands
+from trialogue.cli.fields import Group, parse
+from trialogue.errors import InputError
+from trialogue.start_up import uncollected
+
+
+def serve(arguments: argparse.Namespace) -> None:
+    """Answer requests in OpenAI's interface with a language model: under a rule, by a walk, many at once.
+
+    Requests are those of /v1/completions and /v1/chat/completions; fields of their own are "rule", "walk", "top_k",
+    "min_p", "max_queries" and "max_steps", and an answer says in "trialogue" what became of each sample.
+    """
+    with uncollected():
+        from trialogue.generation.settings import Machine
+        from trialogue.serving.settings import Address, Serving
+
+        options = {"model and limits": Serving, "address": Address, "machine": Machine}
+        groups = {title: Group(kind, inspect.getdoc(kind) or "") for title, kind in options.items()}
+        parsed = parse(
+            groups,
+            arguments.overrides,
+            prog="trialogue serve",
+            description=inspect.getdoc(serve) or "",
+            unknown="the command does not have it",
+        )
+        try:
+            import starlette
+            import uvicorn
+        except ModuleNotFoundError as error:
+            mend = "it is not installed: pip install 'trialogue[serve]'"
+            raise InputError("package", error.name, mend) from None
+        del starlette, uvicorn
+
+        import torch
+
+        from trialogue.serving import server
+
+    torch.set_num_threads(parsed["machine"].threads)
+    server.serve(
+        parsed["model and limits"],
+        parsed["address"],
+        parsed["machine"],
+        say=lambda line: print(line, file=sys.stderr, flush=True),
+    )
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    commands.add("serve", serve, fields=True, add_help=False)

@@ -1,0 +1,82 @@
+"""One page a study, in Markdown, with its pictures: what a site of documentation is built from."""
+
+from collections.abc import Sequence
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from trialogue.errors import InputError
+from trialogue.ledger.claims.claims import ORIGINS
+from trialogue.ledger.claims.verdicts import ANSWERS
+from trialogue.ledger.entries import Entry
+from trialogue.ledger.pages.figures import svg
+from trialogue.ledger.pages.forest import forest
+from trialogue.ledger.pages.report import counted
+from trialogue.ledger.pages.tables import format_number, sheet
+from trialogue.ledger.pages.terminal import interval_text, replications_text, result_text, rule_text
+
+_MARKUP = str.maketrans({character: f"\\{character}" for character in "\\|*_<>`[]#"})
+
+
+def study_page(entry: Entry) -> str:
+    """The page of a study as Markdown: question, claims, tables beside the published ones, figures.
+
+    Its pictures are those of `study_pictures`, in a folder of the study's name beside it. Raises `InputError` where
+    the study has no finished result.
+    """
+    study = entry.study
+    if entry.result is None:
+        raise InputError(
+            "study", study.name, f"has no finished result: `trialogue run {study.name}` makes one"
+        )
+    origins = {
+        origin: [verdict for verdict in entry.verdicts if verdict.claim.origin == origin]
+        for origin in ORIGINS
+    }
+    template = _environment().get_template("study.md.jinja")
+    return template.render(
+        entry=entry,
+        study=study,
+        forest=forest(entry),
+        origins={origin: verdicts for origin, verdicts in origins.items() if verdicts},
+        tables=[(table, sheet(table, entry.rows)) for table in study.tables],
+    )
+
+
+def study_pictures(entry: Entry) -> dict[str, str]:
+    """The pictures of a study's page as SVG, by the name of their file."""
+    drawn = {f"{figure.name}.svg": svg(figure, entry.rows) for figure in entry.study.figures}
+    if entry.verdicts:
+        drawn["claims.svg"] = svg(forest(entry), entry.rows)
+    return drawn
+
+
+def studies_page(entries: Sequence[Entry]) -> str:
+    """The list of all studies as Markdown: each question, and how many of its claims there are by verdict."""
+    template = _environment().get_template("studies.md.jinja")
+    return template.render(entries=entries, answers=ANSWERS, counts=counted(entries))
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("trialogue.ledger.pages", "."),
+        autoescape=False,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": format_number,
+        "interval": interval_text,
+        "replications": replications_text,
+        "rule": rule_text,
+        "result": result_text,
+        "prose": _escaped,
+        "cell": lambda text: " ".join(_escaped(text).split()),
+        "minutes": lambda seconds: f"{format_number(seconds / 60, 2)} minutes",
+    }
+    return environment
+
+
+def _escaped(text: object) -> str:
+    """`text` as Markdown shows it, character by character."""
+    return str(text).translate(_MARKUP)

@@ -1,0 +1,130 @@
+"""The verifiers that requests are judged by: built once for all that ask for the same."""
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, Literal
+
+from trialogue.errors import InputError
+from trialogue.generation.verifier_kinds import KINDS
+from trialogue.generation.verifier_specs import Built, Rule, rule_of
+from trialogue.inference.verifiers import GrammarVerifier
+from trialogue.inference.walks.walk import Walk
+from trialogue.models.opening import TextModel
+from trialogue.oracles import Verifier
+
+Field = Literal["rule", "response_format", "tools"]
+
+_KEPT = 64
+_OF_TEXTS = {
+    "regex": GrammarVerifier.regex,
+    "lark": GrammarVerifier.lark,
+    "json-schema": GrammarVerifier.json_schema,
+    "tools": GrammarVerifier.tools,
+}
+"""What clients may describe themselves: languages, by what they hold and not by files."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A verifier that a request asks for in `field`: one of `kind`, with its `content`, or the server's rule `name`."""
+
+    field: Field
+    kind: str
+    content: str
+    name: str | None = None
+
+    @property
+    def said(self) -> Any:
+        """What an answer repeats of it."""
+        return self.name if self.name is not None else {self.kind: self.content}
+
+
+@dataclass(frozen=True, eq=False)
+class Judging:
+    """What judges the samples of a request: `verifier` is what a walk is given, of which `built` are the parts."""
+
+    verifier: Verifier | None
+    built: tuple[Built, ...]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know of them."""
+        return [note for one in self.built for note in one.verifier.notes]
+
+
+class Rules:
+    """Verifiers for a `model`, and the `named` rules of the server; the latest are kept.
+
+    Raises `InputError` for a named rule that cannot be built.
+    """
+
+    def __init__(self, model: TextModel, named: Mapping[str, str]) -> None:
+        self._model, self._named, self._lock = model, dict(named), Lock()
+        self._kept: OrderedDict[object, Judging] = OrderedDict()
+        layers = dict[int, None]()
+        for name, spec in self._named.items():
+            for one in Rule((spec,)).build(model.tokenization, verdicts=True):
+                one.require_fit(model)
+                layers |= dict.fromkeys(one.verifier.layers)
+            if name in KINDS:
+                raise InputError("rule", name, "it is the name of a kind of verifier: choose another")
+        self.layers = tuple(layers)
+        """The blocks whose hidden states named rules read"""
+
+    def wishes(self, value: object) -> list[Wish]:
+        """What the field "rule" asks for: a name of the server's, KIND:CONTENT, {KIND: CONTENT}, or a list of these."""
+        return [self._wish(one) for one in (value if isinstance(value, list) else [value])]
+
+    def _wish(self, value: object) -> Wish:
+        names = ", ".join(self._named) or "the server has none"
+        mend = f"give {{KIND: CONTENT}} with a kind of {', '.join(_OF_TEXTS)}, or a name of the server's ({names})"
+        if isinstance(value, str) and value in self._named:
+            kind, _, content = self._named[value].partition(":")
+            return Wish("rule", kind, content, value)
+        if isinstance(value, str) and ":" in value:
+            kind, content = value.split(":", 1)
+            value = {kind: content}
+        if not isinstance(value, dict) or len(value) != 1:
+            raise InputError("rule", value, mend)
+        [(kind, content)] = value.items()
+        if kind in KINDS and kind not in _OF_TEXTS:
+            mend = f"{kind} reads a file of the server's: only the server's own rules do ({names})"
+            raise InputError("rule", value, mend)
+        if kind not in _OF_TEXTS:
+            raise InputError("rule", value, mend)
+        if not isinstance(content, str):
+            content = json.dumps(content)
+        if not content:
+            raise InputError("rule", value, "its content is empty")
+        return Wish("rule", kind, content)
+
+    def judging(self, wishes: Sequence[Wish], walk: Walk[Any], stop: Sequence[str]) -> Judging:
+        """What judges texts up to the strings `stop` by all of `wishes`, for samples of `walk`."""
+        uses = walk.uses == "verdicts", walk.uses in ("nothing", "ranks")
+        key = tuple(wishes), uses, tuple(stop)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        built = [one for wish in wishes for one in self._built(wish, uses, stop)]
+        with self._lock:
+            # Samples under equal terms share what is known only where these hold the same verifier.
+            judging = self._kept.setdefault(key, Judging(rule_of(built), tuple(built)))
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return judging
+
+    def _built(self, wish: Wish, uses: tuple[bool, bool], stop: Sequence[str]) -> list[Built]:
+        verdicts, ranks = uses
+        tokenization = self._model.tokenization
+        try:
+            if wish.name is not None:
+                rule = Rule((f"{wish.kind}:{wish.content}",))
+                return rule.build(tokenization, verdicts=verdicts, ranks=ranks, stop=stop)
+            verifier = _OF_TEXTS[wish.kind](wish.content, tokenization)
+        except InputError as error:
+            raise InputError(wish.field, error.value, error.mend) from error
+        return [Built(KINDS[wish.kind], verifier.up_to(stop) if stop else verifier, None, None, ())]

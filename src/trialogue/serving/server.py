@@ -1,0 +1,82 @@
+"""The server: a model, its worker and its address."""
+
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+
+from trialogue.errors import InputError
+from trialogue.generation.settings import Machine
+from trialogue.inference.walks.batch import DEFAULT_MEMORY
+from trialogue.models.opening import TextModel, open_pretrained
+from trialogue.serving.app import Application
+from trialogue.serving.rules import Rules
+from trialogue.serving.settings import Address, Serving
+from trialogue.serving.worker import Worker
+
+_KEY = "TRIALOGUE_API_KEY"
+_ROWS = 16
+
+
+def application(
+    model: TextModel, serving: Serving, machine: Machine, api_key: str | None = None
+) -> Application:
+    """The application that answers with `model`; raises `InputError` for rules that do not fit it."""
+    rules = Rules(model, serving.rules)
+    known = [serving.context] if model.max_length is None else [serving.context, model.max_length]
+    worker = Worker(
+        model,
+        rows=min(_ROWS, model.batch_size) if machine.batch_size is None else machine.batch_size,
+        context=min(known),
+        most=serving.requests,
+        walks=serving.walks,
+        layers=rules.layers,
+        memory=DEFAULT_MEMORY if machine.memory is None else machine.memory,
+    )
+    return Application(worker, rules, serving, api_key)
+
+
+def serve(serving: Serving, address: Address, machine: Machine, say: Callable[[str], None]) -> None:
+    """Serve until the process is told to stop; `say` is told what is done, and where the server is found."""
+    api_key = os.environ.get(_KEY) or None if address.api_key is None else address.api_key
+    with listening(address) as bound:
+        say(f"loading {serving.model}")
+        checkpoint = open_pretrained(
+            str(serving.model),
+            device=machine.device,
+            dtype=machine.dtype,
+            remote_code=machine.trust_remote_code,
+        )
+        model = checkpoint.load(recompute=machine.recompute, weights=machine.weights)
+        served = application(model, serving, machine, api_key)
+        host, port = bound.getsockname()[:2]
+        say(f"serving {serving.called} at http://{f'[{host}]' if ':' in host else host}:{port}/v1")
+        running(served.app, address.grace).run(sockets=[bound])
+
+
+def running(app: Any, grace: float) -> uvicorn.Server:
+    """A server of the application `app` that is to run; requests may take `grace` seconds when it is stopped."""
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        ws="none",
+        lifespan="on",
+        server_header=False,
+        timeout_graceful_shutdown=max(1, round(grace)),
+    )
+    return uvicorn.Server(config)
+
+
+def listening(address: Address) -> socket.socket:
+    """A socket at the `address`; raises `InputError` where there is none."""
+    try:
+        family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((address.host, address.port), family=family, backlog=512)
+    except socket.gaierror as error:
+        raise InputError("host", address.host, f"it is no address: {error.strerror}") from None
+    except OSError as error:
+        mend = f"cannot listen at {address.host}: {error.strerror or error}: choose another"
+        raise InputError("port", address.port, mend) from None

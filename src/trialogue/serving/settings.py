@@ -1,0 +1,76 @@
+"""What `trialogue serve` is asked for: every option is a field here, and its help the field's docstring."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from tyro.conf import arg
+
+from trialogue.errors import InputError, non_negative_number, whole_number
+
+
+@dataclass(frozen=True)
+class Serving:
+    """The model, and what clients may ask of it."""
+
+    model: Annotated[str | None, arg(metavar="MODEL")] = None
+    """Hub id, folder, GGUF file, or a name of `trialogue models list`."""
+    name: Annotated[str | None, arg(metavar="NAME")] = None
+    """What clients call the model (MODEL)."""
+    rule: Annotated[tuple[str, ...], arg(metavar="NAME=SPEC")] = ()
+    """A verifier that clients may name as their "rule", such as short=python:rules.py:short; may come again. Files
+    are read of these rules alone: what clients send is never a file's name."""
+    context: Annotated[int, arg(metavar="TOKENS")] = 1024
+    """Longest sequence, prompt and completion; less where the model knows fewer positions. Keys and values are kept for
+    so many tokens of each of --batch-size rows (16), for every walk that is under way."""
+    walks: Annotated[int, arg(metavar="N")] = 4
+    """Walks (names with their options) that are under way at once; requests for others wait."""
+    max_new_tokens: Annotated[int, arg(metavar="TOKENS")] = 512
+    """Longest completion that may be asked for, and that of a chat that does not say."""
+    samples: Annotated[int, arg(metavar="N")] = 64
+    """Most samples of one request: its prompts times its n."""
+    requests: Annotated[int, arg(metavar="N")] = 128
+    """Requests under way and waiting; what comes beyond them is answered 429."""
+    body: Annotated[int, arg(metavar="BYTES")] = 1 << 20
+    """Largest body of a request; a larger one is answered 413."""
+
+    def __post_init__(self) -> None:
+        if self.model is None:
+            mend = "name one: a hub id, a folder, or one of `trialogue models list`"
+            raise InputError("model", None, mend)
+        whole_number("context", self.context, 2)
+        for field in ("walks", "max_new_tokens", "samples", "requests", "body"):
+            whole_number(field, getattr(self, field), 1)
+        for rule in self.rule:
+            name, _, spec = rule.partition("=")
+            if not name or ":" in name or ":" not in spec:
+                raise InputError("rule", rule, "write it as NAME=KIND:CONTENT")
+
+    @property
+    def called(self) -> str:
+        """What clients call the model."""
+        return str(self.model) if self.name is None else self.name
+
+    @property
+    def rules(self) -> dict[str, str]:
+        """The specs of the rules that clients may name."""
+        return {name: spec for name, _, spec in (rule.partition("=") for rule in self.rule)}
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where clients find the server, and which."""
+
+    host: Annotated[str, arg(metavar="HOST")] = "127.0.0.1"
+    """Address to listen at: by default that of this machine alone."""
+    port: Annotated[int, arg(metavar="PORT")] = 8000
+    """0 is any that is free."""
+    api_key: Annotated[str | None, arg(metavar="KEY")] = None
+    """What clients have to send as "Authorization: Bearer KEY" ($TRIALOGUE_API_KEY; none)."""
+    grace: Annotated[float, arg(metavar="SECONDS")] = 30.0
+    """How long requests under way may take when the server is stopped."""
+
+    def __post_init__(self) -> None:
+        whole_number("port", self.port, 0, 65535)
+        non_negative_number("grace", self.grace)
+        if self.api_key == "":
+            raise InputError("api_key", "", "give a key that is not empty, or leave it out")

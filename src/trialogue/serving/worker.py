@@ -1,0 +1,283 @@
+"""The thread that owns the model: requests join its open runs, which take turns."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import Any, NamedTuple
+
+import torch
+
+from trialogue.errors import InputError, reason
+from trialogue.generation.verdicts import Verdict, verdicts
+from trialogue.inference import OpenRun, Sample, Terms
+from trialogue.inference.walks.engine import Submission
+from trialogue.inference.walks.prompts import decoder
+from trialogue.inference.walks.walk import Walk
+from trialogue.models.opening import TextModel
+from trialogue.serving.asked import Asked
+from trialogue.serving.errors import Refused
+from trialogue.serving.rules import Judging
+
+
+class Part(NamedTuple):
+    """The text so far of the choice number `choice`."""
+
+    choice: int
+    text: str
+
+
+class Finished(NamedTuple):
+    """A finished sample as the choice number `choice`, and what is said of it."""
+
+    choice: int
+    sample: Sample
+    verdict: Verdict
+
+
+class Failed(NamedTuple):
+    """Why a request has no answer."""
+
+    refused: Refused
+
+
+Event = Part | Finished | Failed
+
+
+@dataclass(eq=False)
+class Job:
+    """A request under way, judged by `judging`; `tell` is called with what happens, in the worker's thread."""
+
+    asked: Asked
+    judging: Judging
+    tell: Callable[[Event], None]
+    submissions: dict[Submission, int] = field(default_factory=dict)
+    """The submissions of the prompts, with the choice that each begins with"""
+    shown: dict[int, str] = field(default_factory=dict)
+    alone: bool = False
+    run: OpenRun | None = None
+    decode: Callable[[list[int]], str] | None = None
+
+    @property
+    def terms(self) -> Terms:
+        """What decides its samples, beside prompt and seed."""
+        asked = self.asked
+        return Terms(self.judging.verifier, asked.max_new_tokens, stop=asked.stop, **asked.truncation)
+
+
+class Worker:
+    """Draws what is asked for with `model`, up to `rows` rows of `context` tokens at once for each of some `walks`.
+
+    At most `most` requests are under way or wait: `submit` raises `Refused` for more.
+    """
+
+    def __init__(
+        self,
+        model: TextModel,
+        *,
+        rows: int,
+        context: int,
+        most: int,
+        walks: int,
+        layers: tuple[int, ...],
+        memory: int,
+    ) -> None:
+        self.model, self.rows, self.context = model, rows, context
+        self._most, self._walks, self._layers, self._memory = most, walks, layers, memory
+        self._commands = SimpleQueue[tuple[str, Job | None]]()
+        self._waiting = deque[Job]()
+        self._runs: dict[tuple[Walk[Any], Job | None], OpenRun] = {}
+        self._jobs: dict[OpenRun, list[Job]] = {}
+        self._unfinished, self._lock = 0, Lock()
+        self._thread = Thread(target=self._work, args=(torch.get_num_threads(),), name="worker", daemon=True)
+        self.closing = False
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it works."""
+        return self._thread.is_alive()
+
+    @property
+    def unfinished(self) -> int:
+        """How many requests are under way or wait."""
+        return self._unfinished
+
+    def submit(self, job: Job) -> None:
+        """Let `job` wait for rows; raises `Refused` where too many do."""
+        if job.asked.walk.rows_per_sample > self.rows:
+            mend = f"its samples take {job.asked.walk.rows_per_sample} rows, and the server has {self.rows}"
+            raise InputError("walk", job.asked.walk_name, mend)
+        with self._lock:
+            if self.closing:
+                raise Refused(503, "the server is stopping", code="unavailable")
+            if self._unfinished >= self._most:
+                message = f"{self._most} requests are under way or wait: try again later"
+                raise Refused(429, message, code="rate_limit_exceeded")
+            self._unfinished += 1
+        self._commands.put(("submit", job))
+
+    def withdraw(self, job: Job) -> None:
+        """Nobody wants the answer to `job` any more: its rows are free."""
+        self._commands.put(("withdraw", job))
+
+    def close(self) -> None:
+        """Stop; requests that are not finished are told so."""
+        with self._lock:
+            self.closing = True
+        self._commands.put(("close", None))
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _work(self, threads: int) -> None:
+        torch.set_num_threads(threads)
+        while self._obeyed():
+            self._admit()
+            for key, run in list(self._runs.items()):
+                if run.busy:
+                    try:
+                        self._step(run)
+                    except Exception as error:  # whatever a verifier, a walk or a model raises
+                        self._recover(key, run, error)
+        for job in [*self._waiting, *(job for jobs in self._jobs.values() for job in jobs)]:
+            self._end(job, Failed(Refused(503, "the server is stopping", code="unavailable")))
+
+    def _obeyed(self) -> bool:
+        """Take the commands that have come, or wait for one where there is nothing else to do; False at the last."""
+        idle = not self._waiting and not any(run.busy for run in self._runs.values())
+        while True:
+            try:
+                command, job = self._commands.get(block=idle)
+            except Empty:
+                return True
+            idle = False
+            if job is None:
+                return False
+            if command == "submit":
+                self._waiting.append(job)
+            elif job.run is not None or job in self._waiting:
+                self._end(job)
+
+    def _admit(self) -> None:
+        """Let requests join the runs of their walks, as far as there may be as many of these."""
+        for job in list(self._waiting):
+            try:
+                run = self._run_of(job)
+                if run is None:
+                    continue
+                self._waiting.remove(job)
+                asked, terms = job.asked, job.terms
+                job.submissions.clear()
+                job.run = run
+                self._jobs[run].append(job)
+                for place, prompt in enumerate(asked.prompts):
+                    first = place * asked.number
+                    submission = run.submit(
+                        prompt,
+                        terms,
+                        num_samples=asked.number,
+                        seed=asked.seed,
+                        sample_ids=range(first, first + asked.number),
+                        max_queries=asked.max_queries,
+                        max_steps=asked.max_steps,
+                        token_log_probs=asked.log_probs,
+                    )
+                    job.submissions[submission] = first
+            except InputError as error:
+                self._end(job, Failed(Refused.of(error)))
+            except Exception as error:
+                self._end(job, Failed(Refused(500, reason(error), code="internal_error")))
+
+    def _run_of(self, job: Job) -> OpenRun | None:
+        """The run that `job` may join; None where it has to wait for one."""
+        key = job.asked.walk, job if job.alone else None
+        if key not in self._runs:
+            if len(self._runs) >= self._walks:
+                idle = next((key for key, run in self._runs.items() if not run.busy), None)
+                if idle is None:
+                    return None
+                del self._jobs[self._runs.pop(idle)]
+            run = OpenRun(
+                self.model,
+                job.asked.walk,
+                batch_size=self.rows,
+                capacity=self.context,
+                layers=self._layers,
+                memory=self._memory,
+                on_error="reject",
+            )
+            self._runs[key], self._jobs[run] = run, []
+        return self._runs[key]
+
+    def _step(self, run: OpenRun) -> None:
+        run.rest()
+        of_submission = {one: job for job in self._jobs[run] for one in job.submissions}
+        for submission, samples in run.step():
+            job = of_submission[submission]
+            asked, first = job.asked, job.submissions[submission]
+            said = verdicts(
+                samples,
+                [job.judging.built] * len(samples),
+                walk=asked.walk,
+                tokenization=self.model.tokenization,
+                eos=self.model.eos,
+                cut=asked.cuts,
+                longest=asked.max_new_tokens,
+                context=self.context,
+                stop=asked.stop,
+            )
+            for sample, verdict in zip(samples, said, strict=True):
+                job.tell(Finished(first + sample.index, sample, verdict))
+        for job in list(self._jobs[run]):
+            if not any(one.left for one in job.submissions):
+                self._end(job)
+        if any(job.asked.in_parts for job in self._jobs.get(run, ())):
+            for submission, index, completion in run.growing():
+                job = of_submission[submission]
+                if job.asked.in_parts:
+                    self._show(job, job.submissions[submission] + index, completion)
+
+    def _show(self, job: Job, choice: int, completion: list[int]) -> None:
+        if job.decode is None:
+            job.decode = decoder(self.model, list(job.asked.stop) or None, final=False)
+        assert job.decode is not None
+        text = job.decode(completion)
+        if text != job.shown.get(choice, ""):
+            job.shown[choice] = text
+            job.tell(Part(choice, text))
+
+    def _recover(self, key: tuple[Walk[Any], Job | None], run: OpenRun, error: Exception) -> None:
+        """Begin anew what was under way in a run that raised: each request by itself, so that one alone fails."""
+        jobs = self._jobs.pop(run)
+        del self._runs[key]
+        for job in jobs:
+            if len(jobs) > 1 and not job.shown and not any(len(one) > one.left for one in job.submissions):
+                job.alone, job.run = True, None
+                self._waiting.append(job)
+            else:
+                status = 400 if isinstance(error, InputError) else 500
+                param = error.field if isinstance(error, InputError) else None
+                self._end(job, Failed(Refused(status, reason(error), param, "failed")))
+
+    def _end(self, job: Job, event: Failed | None = None) -> None:
+        if event is not None:
+            job.tell(event)
+        run, job.run = job.run, None
+        if run is not None and run in self._jobs:
+            self._jobs[run].remove(job)
+            for submission in job.submissions:
+                run.withdraw(submission)
+            if job.alone:
+                self._runs.pop((job.asked.walk, job), None)
+                del self._jobs[run]
+        if job in self._waiting:
+            self._waiting.remove(job)
+        self._leave()
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._unfinished -= 1

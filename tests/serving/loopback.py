@@ -1,0 +1,49 @@
+"""A server on the loopback address, in this process."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from openai import OpenAI
+
+from trialogue.generation.settings import Machine
+from trialogue.models.opening import TextModel
+from trialogue.serving.server import application, listening, running
+from trialogue.serving.settings import Address, Serving
+from trialogue.serving.worker import Worker
+
+KEY = "a key"
+
+
+class Loopback:
+    """Where the server is, and what does its work."""
+
+    def __init__(self, url: str, worker: Worker) -> None:
+        self.url, self.worker = url, worker
+
+    def client(self, key: str = KEY) -> OpenAI:
+        return OpenAI(base_url=f"{self.url}/v1", api_key=key, max_retries=0, timeout=60)
+
+    def settled(self) -> bool:
+        """Whether nothing is under way any more, soon."""
+        for _ in range(600):
+            if not self.worker.unfinished:
+                return True
+            time.sleep(0.05)
+        return False
+
+
+@contextmanager
+def serving(model: TextModel, rows: int = 8, **limits: object) -> Iterator[Loopback]:
+    settings = Serving(model="tiny", **limits)
+    served = application(model, settings, Machine(batch_size=rows), KEY)
+    with listening(Address(port=0)) as socket:
+        server = running(served.app, 1)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
+        thread.start()
+        try:
+            yield Loopback(f"http://127.0.0.1:{socket.getsockname()[1]}", served.worker)
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -1,0 +1,256 @@
+"""What a server refuses: by a status and a body that names the field."""
+
+import json
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.tiny_pretrained import tiny_oracle
+from serving.loopback import KEY, Loopback, serving
+from trialogue import cli
+from trialogue.errors import InputError
+from trialogue.serving import worker as workers
+from trialogue.serving.server import listening
+from trialogue.serving.settings import Address, Serving
+
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+FORMAT = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "integer"}}}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Loopback]:
+    with serving(tiny_oracle(), rows=4, context=64, max_new_tokens=32, samples=6, body=5000) as loopback:
+        yield loopback
+
+
+def sent(
+    server: Loopback, path: str, body: Any = None, key: str = KEY, kind: str = "application/json"
+) -> tuple[int, Any, Any]:
+    """Status, body and headers of the answer to a request."""
+    data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+    request = urllib.request.Request(
+        f"{server.url}{path}", data, {"Authorization": f"Bearer {key}", "Content-Type": kind}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, json.loads(answer.read()), answer.headers
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.loads(error.read()), error.headers
+
+
+COMPLETIONS = [
+    ({}, "prompt"),
+    ({"prompt": 3}, "prompt"),
+    ({"prompt": []}, "prompt"),
+    ({"prompt": ["a", 3]}, "prompt"),
+    ({"prompt": [1, 99999]}, "prompt"),
+    ({"prompt": [[]]}, "prompt"),
+    ({"prompt": "\ud800"}, "prompt"),
+    ({"prompt": "the cat " * 60}, "prompt"),
+    ({"model": "other"}, "model"),
+    ({"max_tokens": 0}, "max_tokens"),
+    ({"max_tokens": "4"}, "max_tokens"),
+    ({"max_tokens": 33}, "max_tokens"),
+    ({"prompt": "the cat " * 25, "max_tokens": 32}, "max_tokens"),
+    ({"n": 0}, "n"),
+    ({"n": 7}, "n"),
+    ({"n": 2, "best_of": 3}, "best_of"),
+    ({"temperature": -1}, "temperature"),
+    ({"temperature": "hot"}, "temperature"),
+    ({"top_p": 0}, "top_p"),
+    ({"top_k": 0}, "top_k"),
+    ({"min_p": 2}, "min_p"),
+    ({"stop": ""}, "stop"),
+    ({"stop": [3]}, "stop"),
+    ({"seed": -1}, "seed"),
+    ({"seed": 1.5}, "seed"),
+    ({"stream": "yes"}, "stream"),
+    ({"stream": True, "logprobs": 0}, "logprobs"),
+    ({"logprobs": 5}, "logprobs"),
+    ({"stream_options": {"include_usage": True}}, "stream_options"),
+    ({"stream": True, "stream_options": {"include_all": True}}, "stream_options"),
+    ({"echo": True}, "echo"),
+    ({"suffix": "x"}, "suffix"),
+    ({"presence_penalty": 0.5}, "presence_penalty"),
+    ({"logit_bias": {"5": 1}}, "logit_bias"),
+    ({"metadata": "x"}, "metadata"),
+    ({"temprature": 1}, "temprature"),
+    ({"tools": [TOOL]}, "tools"),
+    ({"rule": 3}, "rule"),
+    ({"rule": {"regex": "("}}, "rule"),
+    ({"rule": {"regex": ""}}, "rule"),
+    ({"rule": "regex"}, "rule"),
+    ({"rule": {"regx": "a"}}, "rule"),
+    ({"rule": {"python": "/etc/passwd:f"}}, "rule"),
+    ({"rule": "probe:model.safetensors"}, "rule"),
+    ({"rule": {"json-schema": "schema.json"}}, "rule"),
+    ({"rule": {"json-schema": {"type": "nothing"}}}, "rule"),
+    ({"rule": {"lark": "begin: x"}}, "rule"),
+    ({"walk": "stroll"}, "walk"),
+    ({"walk": 3}, "walk"),
+    ({"walk": "rejection"}, "walk"),
+    ({"rule": {"regex": "a"}, "walk": {"name": "smc", "particles": 0}}, "walk.particles"),
+    ({"rule": {"regex": "a"}, "walk": {"name": "smc", "quota": 1}}, "walk.quota"),
+    ({"rule": {"regex": "a"}, "walk": {"name": "smc", "particles": 5}}, "walk"),
+    ({"rule": {"regex": "a"}, "walk": {"name": "backtracking", "erase_prompt": True}}, "walk"),
+    ({"rule": {"regex": "a"}, "walk": {"name": "smc", "particles": {}}}, "walk.particles"),
+    ({"rule": {"regex": "a"}, "walk": "rejection", "temperature": 0}, "temperature"),
+    ({"max_queries": 0}, "max_queries"),
+    ({"max_steps": 0}, "max_steps"),
+]
+MESSAGES = [{"role": "user", "content": "hi"}]
+CHATS = [
+    ({"messages": None}, "messages"),
+    ({"messages": []}, "messages"),
+    ({"messages": "hi"}, "messages"),
+    ({"messages": [{"content": "hi"}]}, "messages[0].role"),
+    ({"messages": [*MESSAGES, {"role": "user"}]}, "messages[1].content"),
+    ({"messages": [{"role": "pirate", "content": "hi"}]}, "messages[0].role"),
+    ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content"),
+    ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools[0]"),
+    ({"tools": []}, "tools"),
+    ({"tools": [TOOL], "tool_choice": "must"}, "tool_choice"),
+    ({"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "g"}}}, "tool_choice"),
+    ({"tool_choice": "required"}, "tool_choice"),
+    ({"tools": [TOOL], "response_format": FORMAT}, "response_format"),
+    ({"response_format": "json"}, "response_format"),
+    ({"response_format": {"type": "xml"}}, "response_format"),
+    ({"response_format": {"type": "json_schema"}}, "response_format"),
+    (
+        {"response_format": {"type": "json_schema", "json_schema": {"schema": {"minimum": "x"}}}},
+        "response_format",
+    ),
+    ({"max_tokens": 3, "max_completion_tokens": 4}, "max_tokens"),
+    ({"max_completion_tokens": 99}, "max_completion_tokens"),
+    ({"top_logprobs": 2, "logprobs": True}, "top_logprobs"),
+    ({"logprobs": 1}, "logprobs"),
+    ({"audio": {}}, "audio"),
+    ({"functions": [TOOL]}, "functions"),
+]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        *(("/v1/completions", body, field) for body, field in COMPLETIONS),
+        *(("/v1/chat/completions", {"messages": MESSAGES} | body, field) for body, field in CHATS),
+    ],
+)
+def test_the_field_is_named(server: Loopback, path: str, body: dict[str, Any], field: str) -> None:
+    if path == "/v1/completions" and body:
+        body = {"prompt": "the cat", **body}
+    status, told, _ = sent(server, path, body)
+    assert status == (404 if field == "model" else 400), told
+    assert told["error"]["param"] == field, told
+    assert told["error"]["type"] == "invalid_request_error"
+    assert "\n" not in told["error"]["message"]
+    assert not server.worker.unfinished
+
+
+def test_what_is_no_request_is_refused(server: Loopback) -> None:
+    path = "/v1/completions"
+    assert sent(server, path, b"{")[0] == 400
+    assert sent(server, path, b'{"prompt": "a", "temperature": NaN}')[1]["error"]["param"] == "body"
+    assert sent(server, path, b"[" * 4000)[1]["error"]["param"] == "body"
+    assert sent(server, path, [1])[1]["error"]["param"] == "body"
+    assert sent(server, path, {"prompt": "a" * 6000})[0] == 413
+    assert sent(server, path, {"prompt": "a"}, kind="text/plain")[0] == 415
+    assert sent(server, path, {"prompt": "a"}, key="another")[0] == 401
+    assert sent(server, path)[0] == 405
+    assert sent(server, "/v1/nothing")[1]["error"]["code"] == "not_found"
+    assert sent(server, "/v1/models/other")[0] == 404
+    assert sent(server, "/health", key="")[:2] == (200, {"status": "ok", "requests": 0})
+
+
+def test_what_comes_beyond_the_queue_is_told_to_come_again() -> None:
+    with serving(tiny_oracle(), requests=1) as server:
+        server.worker._unfinished = 1
+        status, told, headers = sent(server, "/v1/completions", {"prompt": "a"})
+        assert (status, told["error"]["type"], headers["Retry-After"]) == (429, "rate_limit_error", "1")
+        server.worker._unfinished = 0
+        assert sent(server, "/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200
+
+
+def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An oracle, a walk or a verifier may raise in the middle of a step of many requests."""
+    (tmp_path / "rules.py").write_text("def value(text):\n    return 2.0\n", encoding="utf-8")
+    with serving(tiny_oracle(), rule=(f"two=python:{tmp_path}/rules.py:value",)) as server:
+        bodies = [
+            {"prompt": "the cat", "max_tokens": 6, "seed": seed, "walk": "outcome-rejection"}
+            | {"rule": "two" if seed == 2 else {"regex": "(?s).*"}}
+            for seed in range(4)
+        ]
+        alone = [sent(server, "/v1/completions", body) for body in bodies]
+        assert [status for status, *_ in alone] == [200, 200, 400, 200]
+        assert "2" in alone[2][1]["error"]["message"]
+        # All of them are there before the first step.
+        step = workers.OpenRun.step
+        monkeypatch.setattr(
+            workers.OpenRun, "step", lambda run: step(run) if len(run._submissions) == 4 or waited else []
+        )
+        waited: list[int] = []
+        admit = workers.Worker._admit
+
+        def counted(worker: workers.Worker) -> None:
+            admit(worker)
+            if any(len(jobs) == 4 for jobs in worker._jobs.values()):
+                waited.append(1)
+
+        monkeypatch.setattr(workers.Worker, "_admit", counted)
+        with ThreadPoolExecutor(4) as pool:
+            together = list(pool.map(lambda body: sent(server, "/v1/completions", body), bodies))
+        assert waited
+        assert [status for status, *_ in together] == [200, 200, 400, 200]
+        for (_, one, _), (_, other, _) in zip(alone, together, strict=True):
+            assert one.get("error") == other.get("error")
+            if "choices" in one:
+                assert one["choices"][0]["text"] == other["choices"][0]["text"]
+        assert server.settled()
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"model": None}, "model"),
+        ({"context": 1}, "context"),
+        ({"requests": 0}, "requests"),
+        ({"rule": ("regex:a",)}, "rule"),
+    ],
+)
+def test_settings_are_checked(settings: dict[str, Any], field: str) -> None:
+    with pytest.raises(InputError) as error:
+        Serving(**{"model": "tiny"} | settings)
+    assert error.value.field == field
+
+
+def test_an_address_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InputError) as error:
+        listening(Address(port=taken.getsockname()[1]))
+    assert error.value.field == "port"
+    with pytest.raises(InputError) as error:
+        listening(Address(host="no such host"))
+    assert error.value.field == "host"
+
+
+def test_the_command_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["serve"]) == 2
+    assert "model=None" in capsys.readouterr().err
+    assert cli.main(["serve", "--model", "x", "--prot", "1"]) == 2
+    assert "--port" in capsys.readouterr().err
+
+
+def test_the_extra_is_named_where_it_is_not_installed() -> None:
+    code = "import sys; sys.modules['uvicorn'] = None; from trialogue import cli; "
+    code += "sys.exit(cli.main(['serve', '--model', 'x']))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert told.returncode == 2
+    assert "pip install 'trialogue[serve]'" in told.stderr

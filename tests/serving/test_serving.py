@@ -1,0 +1,317 @@
+"""The server as the official client of OpenAI's interface sees it."""
+
+import json
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import openai
+import pytest
+from pydantic import BaseModel
+
+from models.tiny_pretrained import tiny_model, tiny_tokenizer
+from serving.loopback import Loopback, serving
+from trialogue import generate, truncated
+from trialogue.inference import Backtracking, GrammarVerifier, SequentialMonteCarlo, TokenwiseRejection
+from trialogue.models.pretrained import PretrainedOracle
+
+USER = [{"role": "user", "content": "the cat"}]
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": name,
+            "parameters": {
+                "type": "object",
+                "properties": {"a": {"type": "integer", "minimum": 0, "maximum": 9}},
+                "required": ["a"],
+                "additionalProperties": False,
+            },
+        },
+    }
+    for name in ("count", "list")
+]
+SCHEMA = {"enum": ["yes", "no", {"a": 1}]}
+
+
+@pytest.fixture(scope="module")
+def model() -> PretrainedOracle:
+    """In double precision, so that no rounding decides a draw, whatever else is in the batch."""
+    return PretrainedOracle(tiny_model().double(), tiny_tokenizer(), name="tiny")
+
+
+@pytest.fixture(scope="module")
+def server(model: PretrainedOracle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopback]:
+    rules = tmp_path_factory.mktemp("rules") / "rules.py"
+    rules.write_text(
+        "def short(text):\n    return len(text) <= 3\n\n\ndef broken(text):\n    raise KeyError('no key')\n",
+        encoding="utf-8",
+    )
+    named = (f"short=python:{rules}:short", f"broken=python:{rules}:broken")
+    with serving(model, context=128, max_new_tokens=64, rule=named, requests=80) as loopback:
+        yield loopback
+
+
+@pytest.fixture(scope="module")
+def client(server: Loopback) -> Iterator[openai.OpenAI]:
+    with server.client() as client:
+        yield client
+
+
+def complete(client: openai.OpenAI, prompt: Any = "the cat", **settings: Any) -> Any:
+    extra = {name: settings.pop(name) for name in EXTRA & settings.keys()}
+    return client.completions.create(model="tiny", prompt=prompt, extra_body=extra, **settings)
+
+
+def chat(client: openai.OpenAI, messages: Any = USER, **settings: Any) -> Any:
+    extra = {name: settings.pop(name) for name in EXTRA & settings.keys()}
+    settings.setdefault("max_tokens", 24)
+    return client.chat.completions.create(model="tiny", messages=messages, extra_body=extra, **settings)
+
+
+EXTRA = {"rule", "walk", "top_k", "min_p", "max_queries", "max_steps"}
+
+
+def test_models_and_health_are_told(client: openai.OpenAI) -> None:
+    [model] = client.models.list().data
+    assert (model.id, model.owned_by) == ("tiny", "trialogue")
+    assert client.models.retrieve("tiny").context == 128
+
+
+def test_a_completion_is_what_generate_draws(client: openai.OpenAI, model: PretrainedOracle) -> None:
+    answer = complete(
+        client, ["the cat", "a list"], n=2, max_tokens=12, temperature=0.8, top_p=0.9, seed=3, logprobs=0
+    )
+    drawn = generate(
+        truncated(model, 0.8, 0.9),
+        ["the cat", "a list"],
+        num_samples=2,
+        max_new_tokens=12,
+        seed=3,
+        token_log_probs=True,
+    )
+    assert [choice.text for choice in answer.choices] == drawn.texts()
+    assert [choice.index for choice in answer.choices] == [0, 1, 2, 3]
+    for choice, sample in zip(answer.choices, drawn, strict=True):
+        assert choice.logprobs.token_logprobs == pytest.approx(sample.token_log_probs)
+        assert len(choice.logprobs.tokens) == len(sample.tokens)
+        assert choice.trialogue["log_prob"] == pytest.approx(sample.log_prob)
+        assert choice.trialogue["queries"] == sample.queries
+        assert choice.finish_reason == ("stop" if sample.tokens[-1] == model.eos else "length")
+    assert answer.usage.completion_tokens == sum(len(sample.tokens) for sample in drawn)
+    assert answer.trialogue["seed"] == 3
+    assert answer.trialogue["walk"] == {"name": "ancestral"}
+
+
+def test_without_a_seed_one_is_told(client: openai.OpenAI) -> None:
+    first = complete(client, max_tokens=8)
+    again = complete(client, max_tokens=8, seed=first.trialogue["seed"])
+    assert again.choices[0].text == first.choices[0].text
+
+
+def test_token_ids_and_stop_strings(client: openai.OpenAI, model: PretrainedOracle) -> None:
+    ids = model.tokenization.encode("the cat")
+    text = complete(client, "the cat", max_tokens=12, seed=1).choices[0].text
+    assert complete(client, ids, max_tokens=12, seed=1).choices[0].text == text
+    stopped = complete(client, [ids], max_tokens=12, seed=1, stop=[text[3:5]]).choices[0]
+    assert text.startswith(stopped.text)
+    assert text[3:5] not in stopped.text
+    assert (stopped.finish_reason, stopped.trialogue["ended"]) == ("stop", "stop")
+
+
+@pytest.mark.parametrize(
+    ("walk", "own"),
+    [
+        (None, TokenwiseRejection("mask")),
+        ({"name": "smc", "particles": 3, "proposal": "mask"}, SequentialMonteCarlo(3, proposal="mask")),
+        ({"name": "backtracking", "quota": 2, "stride": 2}, Backtracking(2, 2)),
+    ],
+)
+def test_a_walk_draws_under_a_rule(
+    client: openai.OpenAI, model: PretrainedOracle, walk: Any, own: Any
+) -> None:
+    chosen = {} if walk is None else {"walk": walk}
+    answer = complete(client, max_tokens=8, n=4, seed=5, rule={"regex": "[a-c]{2,9}"}, top_p=0.9, **chosen)
+    drawn = generate(
+        truncated(model, top_p=0.9),
+        ["the cat"],
+        walk=own,
+        verifier=GrammarVerifier.regex("[a-c]{2,9}", model.tokenization),
+        max_new_tokens=8,
+        num_samples=4,
+        seed=5,
+        on_error="reject",
+    )
+    for choice, sample in zip(answer.choices, drawn, strict=True):
+        assert choice.text == sample.text
+        assert choice.trialogue["accepted"] == sample.accepted
+        if sample.accepted and own.weighted:
+            assert choice.trialogue["log_weight"] == pytest.approx(sample.log_weight)
+        assert (choice.finish_reason == "stop") == sample.accepted
+        assert (choice.trialogue["reason"] is None) == sample.accepted
+    assert answer.trialogue["queries"] == drawn.total.queries
+    assert answer.trialogue["rule"] == [{"regex": "[a-c]{2,9}"}]
+
+
+class Answer(BaseModel):
+    """What the client parses an answer into."""
+
+    a: bool
+
+
+def test_answers_follow_a_schema(client: openai.OpenAI) -> None:
+    schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}
+    answer = chat(client, n=8, response_format=schema, seed=1)
+    values = [json.loads(choice.message.content) for choice in answer.choices]
+    assert all(value in SCHEMA["enum"] for value in values)
+    assert all(choice.trialogue["accepted"] for choice in answer.choices)
+    parsed = client.chat.completions.parse(
+        model="tiny", messages=USER, response_format=Answer, max_tokens=24, seed=2
+    )
+    assert isinstance(parsed.choices[0].message.parsed, Answer)
+    cut = chat(client, response_format={"type": "json_object"}, max_tokens=3, seed=2).choices[0]
+    assert not cut.trialogue["accepted"] or isinstance(json.loads(cut.message.content), dict)
+
+
+def test_tools_are_called(client: openai.OpenAI) -> None:
+    for choice, names in (
+        ("required", {"count", "list"}),
+        ({"type": "function", "function": {"name": "list"}}, {"list"}),
+    ):
+        answer = chat(client, tools=TOOLS, tool_choice=choice, n=4, max_tokens=60, seed=4)
+        for one in answer.choices:
+            assert one.trialogue["accepted"], one.trialogue["reason"]
+            assert (one.finish_reason, one.message.content) == ("tool_calls", None)
+            [call] = one.message.tool_calls
+            assert call.function.name in names
+            assert json.loads(call.function.arguments).keys() == {"a"}
+    # A model that is free to answer says something else, and what is a call is one whoever asked for it.
+    free = chat(client, tools=TOOLS, seed=4).choices[0]
+    assert free.message.tool_calls is None
+    assert free.message.content
+    called = '\\{"name":"count","arguments":\\{"a":7\\}\\}'
+    said = chat(client, tools=TOOLS, rule={"regex": called}, max_tokens=60, seed=4).choices[0]
+    assert said.message.tool_calls[0].function.arguments == '{"a": 7}'
+    none = chat(client, tools=TOOLS, tool_choice="none", rule={"regex": called}, max_tokens=60).choices[0]
+    assert none.message.content == '{"name":"count","arguments":{"a":7}}'
+
+
+def joined(stream: Any) -> tuple[dict[int, list[str]], dict[int, Any], list[Any]]:
+    """By choice the pieces of its text, and how it ended; and the pieces that belong to none."""
+    pieces: dict[int, list[str]] = {}
+    ended, others = {}, []
+    for piece in stream:
+        for choice in piece.choices:
+            delta = getattr(choice, "delta", None)
+            text = choice.text if delta is None else delta.content
+            if text:
+                pieces.setdefault(choice.index, []).append(text)
+            if choice.finish_reason:
+                ended[choice.index] = choice
+        if not piece.choices:
+            others.append(piece)
+    return pieces, ended, others
+
+
+@pytest.mark.parametrize("ask", [complete, chat])
+def test_streams_give_what_the_whole_answer_says(client: openai.OpenAI, ask: Any) -> None:
+    settings = {"n": 3, "max_tokens": 20, "seed": 6, "temperature": 0.7}
+    whole = ask(client, **settings)
+    pieces, ended, [closing] = joined(
+        ask(client, stream=True, stream_options={"include_usage": True}, **settings)
+    )
+    for choice in whole.choices:
+        text = choice.text if ask is complete else choice.message.content
+        assert "".join(pieces[choice.index]) == text
+        assert len(pieces[choice.index]) > 1
+        assert ended[choice.index].finish_reason == choice.finish_reason
+        assert ended[choice.index].trialogue["log_prob"] == pytest.approx(choice.trialogue["log_prob"])
+    assert closing.usage == whole.usage
+    assert closing.trialogue["queries"] == whole.trialogue["queries"]
+
+
+def test_streams_of_walks_that_go_back_and_of_calls_come_whole(client: openai.OpenAI) -> None:
+    settings = {"rule": {"regex": "[a-c]{2,9}"}, "walk": {"name": "backtracking", "quota": 2}, "seed": 1}
+    pieces, ended, _ = joined(complete(client, stream=True, n=2, max_tokens=6, **settings))
+    whole = complete(client, n=2, max_tokens=6, **settings)
+    for choice in whole.choices:
+        assert pieces.get(choice.index, []) == [choice.text] * bool(choice.text)
+        assert ended[choice.index].trialogue["accepted"] == choice.trialogue["accepted"]
+    calls = [
+        call
+        for piece in chat(client, tools=TOOLS, tool_choice="required", stream=True, max_tokens=60, seed=4)
+        for choice in piece.choices
+        for call in choice.delta.tool_calls or ()
+    ]
+    assert [call.function.name in ("count", "list") for call in calls] == [True]
+
+
+def test_rules_of_the_server_are_called_by_name(client: openai.OpenAI) -> None:
+    answer = complete(client, rule="short", walk="rejection", max_tokens=2, n=3, seed=2, max_steps=200)
+    assert all(len(choice.text) <= 3 for choice in answer.choices if choice.trialogue["accepted"])
+    assert any(choice.trialogue["accepted"] for choice in answer.choices)
+    assert answer.trialogue["rule"] == ["short"]
+    broken = complete(client, rule="broken", walk="ancestral", max_tokens=4, seed=2).choices[0]
+    assert "no key" in broken.trialogue["reason"]
+    assert broken.finish_reason in ("length", "content_filter")
+
+
+def test_metadata_is_handed_back(client: openai.OpenAI) -> None:
+    assert chat(client, metadata={"line": "7"}, max_tokens=2).metadata == {"line": "7"}
+
+
+def asked(number: int) -> dict[str, Any]:
+    """Requests of all sorts."""
+    settings: dict[str, Any] = {"seed": number, "max_tokens": 4 + number % 5, "n": 1 + number % 3 // 2}
+    sort = number % 6
+    if sort == 0:
+        settings |= {"temperature": 0.5 + number / 64}
+    elif sort == 1:
+        settings |= {"rule": {"regex": f"[a-{chr(98 + number % 5)}]+"}, "top_p": 0.9}
+    elif sort == 2:
+        settings |= {"rule": {"json-schema": {"enum": [number, "no"]}}, "max_tokens": 12}
+    elif sort == 3:
+        settings |= {"rule": {"regex": "[a-c]{1,3}"}, "walk": {"name": "smc", "particles": 2 + number % 2}}
+    elif sort == 4:
+        settings |= {"stop": ["e", "a"], "top_k": 40}
+    else:
+        settings |= {"rule": {"regex": "[a-z ]*"}, "walk": {"name": "backtracking"}, "temperature": 0.8}
+    return settings
+
+
+def told(answer: Any) -> list[tuple[Any, ...]]:
+    return [
+        (choice.text, choice.finish_reason, choice.trialogue["accepted"], choice.trialogue["log_weight"])
+        for choice in answer.choices
+    ]
+
+
+def test_sixty_four_at_once_are_answered_as_each_alone(server: Loopback) -> None:
+    with server.client() as client:
+        alone = [told(complete(client, f"the {number % 7}", **asked(number))) for number in range(64)]
+        with ThreadPoolExecutor(64) as pool:
+            together = list(pool.map(lambda i: told(complete(client, f"the {i % 7}", **asked(i))), range(64)))
+    assert [[one[:3] for one in answer] for answer in together] == [
+        [one[:3] for one in answer] for answer in alone
+    ]
+    for number, answer in enumerate(together):
+        rule = asked(number).get("rule", {})
+        for text, _, accepted, _ in answer:
+            if accepted and "regex" in rule:
+                assert re.fullmatch(rule["regex"], text)
+            if accepted and "json-schema" in rule:
+                assert json.loads(text) in rule["json-schema"]["enum"]
+    assert server.settled()
+
+
+def test_who_goes_frees_the_rows(server: Loopback) -> None:
+    endless = {"rule": {"regex": "zq{40}"}, "walk": "rejection", "max_steps": 10**9, "max_tokens": 60}
+    with server.client() as client:
+        with pytest.raises(openai.APITimeoutError):
+            complete(client.with_options(timeout=0.5), n=8, **endless)
+        stream = complete(client, "the", stream=True, max_tokens=60, seed=1)
+        next(iter(stream))
+        stream.close()
+        assert server.settled()
+        assert complete(client, max_tokens=2).choices[0].text is not None
