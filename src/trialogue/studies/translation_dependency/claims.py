@@ -25,7 +25,7 @@ from trialogue.studies.translation_dependency.quantities import (
 
 _NOTHING = "not in the thesis"
 _ON = "On the made-up language, at a reduced scale,"
-_SEEN = "On listed sources, which training saw,"
+_LISTED = "On listed sources, which are not held out of training,"
 
 
 PUBLISHED = (
@@ -152,7 +152,7 @@ TRAINED = (
     ),
     Claim(
         "first-pass-is-structural",
-        f"{_SEEN} most of the gap of one pass is what perfect answers from the same random targets leave (refiner of "
+        f"{_LISTED} most of the gap of one pass is what perfect answers from the same random targets leave (refiner of "
         "one stage, tokens drawn).",
         listed(ONE_STAGE, "2 * perfect_divergence - divergence", 1) > 0,
         _NOTHING,
@@ -160,14 +160,14 @@ TRAINED = (
     ),
     Claim(
         "fourth-pass-is-learned",
-        f"{_SEEN} most of the gap of four passes is what was not learned.",
+        f"{_LISTED} most of the gap of four passes is what was not learned.",
         listed(ONE_STAGE, "divergence - 2 * perfect_divergence", 4) > 0,
         _NOTHING,
         origin="ours",
     ),
     Claim(
         "twins-are-nearer",
-        f"{_SEEN} the twin's law is nearer to the truth than that of ten passes (KL, refiner of one stage).",
+        f"{_LISTED} the twin's law is nearer to the truth than that of ten passes (KL, refiner of one stage).",
         listed(ONE_STAGE, "divergence", 10) - listed(TWIN, "divergence", 0) > 0,
         _NOTHING,
         origin="ours",

@@ -159,7 +159,7 @@ TABLES = (
         source="Propositions 4.1.2 and 4.1.3",
         cells=_laws(),
         rows_are="network",
-        note="sources that training saw, lengths included, tokens drawn, from random targets, the same for "
+        note="sources not held out of training, lengths included, tokens drawn, from random targets, the same for "
         "perfect answers; KL in nats from the truth; outside: mass on other tokens, or other "
         "lengths, than the source's translations can have; ± over trainings",
     ),
