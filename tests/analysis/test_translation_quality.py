@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 import sacrebleu
-import torch
 
-from trialogue.analysis.translation import bleu_interval, quality, stutter, stutter_rate, token_stutter
+from trialogue.analysis.translation import bleu_interval, quality, stutter, stutter_rate
 from trialogue.errors import InputError
 
 REFERENCES = ["the cat sat on the mat .", "a dog had had enough of it", "we go home now together"]
@@ -48,12 +47,6 @@ def test_the_interval_of_the_rate_is_the_binomial_one_where_sentences_are_pairs(
     low, high = stutter(outputs, ["a b"] * 100).interval(seed=2)
     assert abs(low - (0.3 - 1.96 * np.sqrt(0.3 * 0.7 / 100))) < 0.03
     assert abs(high - (0.3 + 1.96 * np.sqrt(0.3 * 0.7 / 100))) < 0.03
-
-
-def test_token_stutter_stays_within_the_lengths():
-    tokens = torch.tensor([[5, 5, 7, 7], [7, 5, 5, 5]])
-    expected = [[False, True, False, False], [False, False, True, True]]
-    assert token_stutter(tokens, torch.tensor([3, 4])).tolist() == expected
 
 
 def test_what_is_not_aligned_is_refused():

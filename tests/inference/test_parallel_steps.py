@@ -36,6 +36,13 @@ def test_laws_are_powers_of_the_transition_matrix_of_parallel_updates(language, 
     assert torch.allclose(laws.sum(1), torch.ones(4, dtype=torch.float64))
 
 
+def test_laws_go_on_from_the_law_they_are_given(language):
+    laws = refinement_laws(language, 3, 3)
+    assert torch.equal(refinement_laws(language, 3, 2, laws[1]), laws[1:])
+    with pytest.raises(InputError, match="start="):
+        refinement_laws(language, 3, 2, laws[1] * 2)
+
+
 def test_the_first_pass_from_masks_loses_the_total_correlation(language):
     truth = _truth(language, 3)
     first = refinement_laws(language, 3, 0)[0]

@@ -8,8 +8,11 @@ import pytest
 import torch
 
 from trialogue.analysis.adjacent_attention import AdjacentAttention
+from trialogue.data.hidden_markov import Denoiser
 from trialogue.errors import InputError
+from trialogue.inference.laws.parallel_steps import refinement_laws
 from trialogue.ledger import Rows
+from trialogue.oracles import whole_sequences
 from trialogue.studies.translation_dependency.config import (
     CONDITIONALS,
     DENOISER,
@@ -28,11 +31,14 @@ from trialogue.studies.translation_dependency.networks import (
     attention_rows,
     listed_sources,
     network_rows,
+    perfect_laws,
+    random_targets,
 )
 from trialogue.studies.translation_dependency.quantities import (
     attention,
     chains_lead,
     excess_stutter,
+    kept_stutter,
     least_lead,
     least_rise,
     listed,
@@ -57,7 +63,7 @@ def test_the_first_pass_loses_the_total_correlation_and_a_teacher_nothing():
         for sampler in (CONDITIONALS, DENOISER):
             (first,) = _of(rows, kind="refined", coupling=coupling, sampler=sampler, passes=1)
             assert first["divergence"] == pytest.approx(truth["total_correlation"], abs=1e-12)
-        (taught,) = _of(rows, kind="distilled", coupling=coupling)
+        (taught,) = _of(rows, kind="alike", coupling=coupling)
         assert taught["divergence"] < 1e-12
         # Of the teacher's one translation the language makes as much as that both words are of the first style.
         assert taught["from_truth"] == pytest.approx(1 - (stay if coupling else 0.5) / 2, abs=0.01)
@@ -121,6 +127,19 @@ def test_extremes_are_over_sentences_and_couplings():
     assert chains_lead("Gibbs", CONDITIONALS, 10)(chains).tolist() == pytest.approx([0.1])
 
 
+def test_stutter_is_kept_wherever_words_trade_places():
+    told = {"coupling": 1.0, "sampler": CONDITIONALS, "passes": 10}
+    found = (("order", 0.2, 0.3), ("all of them", 0.2, 0.1), ("styles", 0.0, 0.05))
+    rows = Rows(
+        [{"kind": "refined", **told, "sentence": s, "swapping": w, "stutter": r} for s, w, r in found]
+        + [
+            {"kind": "truth", "coupling": 1.0, "sentence": s, "swapping": w, "stutter": 0.01}
+            for s, w, _ in found
+        ]
+    )
+    assert kept_stutter(CONDITIONALS, 10)(rows).tolist() == pytest.approx([0.09])
+
+
 def test_quantities_are_one_number_per_training():
     said = {"kind": "quality", "keep": "stutter", "passes": 4, "arm": TWO_STAGES}
     twin = {"kind": "quality", "keep": "nothing", "passes": 0, "arm": TWIN}
@@ -164,6 +183,28 @@ def test_attention_rows_part_the_pairs():
 def test_the_last_token_is_left_out_of_a_law():
     law = torch.arange(27.0)
     assert _without_last(law, 3, 3).tolist() == [0, 1, 3, 4, 9, 10, 12, 13]
+
+
+def test_perfect_answers_start_from_the_targets_that_networks_start_from():
+    config = dataclasses.replace(SMOKE, starts=3, passes=2)
+    (source,) = listed_sources(config)
+    law = config.language().condition(source)
+    states = whole_sequences(len(law.alphabet), 2)
+    prior = (-law.energy(states)).softmax(0)
+    expected = torch.zeros(len(states), dtype=torch.float64)
+    targets = random_targets(config, 2, 5)
+    targets[0, 0] = int(law.alphabet[0])
+    for target in targets:
+        right = torch.from_numpy(law.alphabet)[states] == target
+        noise = config.correct * right + (1 - config.correct) / config.among
+        posterior = prior * noise.double().prod(1)
+        posterior = (posterior / posterior.sum()).view((len(law.alphabet),) * 2)
+        expected += torch.outer(posterior.sum(1), posterior.sum(0)).flatten() / len(targets)
+    first, second = perfect_laws(config, law, targets)
+    assert (first - expected).abs().max() < 1e-12
+    masks = refinement_laws(Denoiser(law, config.correct, config.among), 2, 0)[0]
+    assert (first - masks).abs().max() > 1e-3
+    assert (second - first).abs().max() > 1e-3
 
 
 def test_networks_in_miniature(tmp_path):

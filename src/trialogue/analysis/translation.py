@@ -6,12 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 import regex
-import torch
 from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from scipy.stats import bootstrap
-from torch import Tensor
 
 from trialogue.errors import InputError, require_text
 from trialogue.randomness import numpy_generator
@@ -105,16 +103,6 @@ def stutter(outputs: Sequence[str], references: Sequence[str]) -> Stutter:
 def stutter_rate(outputs: Sequence[str], references: Sequence[str]) -> float:
     """The share of pairs of adjacent words of all `outputs` that repeat a word, as `stutter` counts them."""
     return stutter(outputs, references).rate
-
-
-def token_stutter(tokens: Tensor, lengths: Tensor) -> Tensor:
-    """Where a token of `tokens` (rows, length) equals the one before it, within `lengths` (rows,): booleans.
-
-    Shaped as `tokens`, never at position 0.
-    """
-    equal = torch.zeros_like(tokens, dtype=torch.bool)
-    equal[:, 1:] = tokens[:, 1:] == tokens[:, :-1]
-    return equal & (torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None])
 
 
 def _stutters(words: list[str], reference: list[str]) -> tuple[int, int]:

@@ -41,13 +41,13 @@ class ParallelSteps:
         return ((left * law[:, None]).T @ right).flatten()
 
 
-def refinement_laws(model: Masked, sites: int, steps: int, start: str = "mask") -> Tensor:
+def refinement_laws(model: Masked, sites: int, steps: int, start: str | Tensor = "mask") -> Tensor:
     """The laws (steps + 1, V^N) float64 after 0 to `steps` steps of refinement of N = `sites` tokens by `model`.
 
     A step is one of `Refinement` whose tokens are sampled and none is kept; of a model that answers for masked sites
     alone it is one of `IndependentParallel`. Of `start` "random" the first law is uniform; of "mask" it is what is
-    drawn where every site is masked, and so costs a pass of its own. Raises `InputError` for more than `MOST_STATES`
-    states.
+    drawn where every site is masked, and so costs a pass of its own; a law (V^N,) is the first as it is. Raises
+    `InputError` for more than `MOST_STATES` states, and for a start that is none of these.
     """
     asked = as_model(model)
     if not isinstance(asked, Masked):
@@ -56,12 +56,7 @@ def refinement_laws(model: Masked, sites: int, steps: int, start: str = "mask") 
     if vocab**number > MOST_STATES:
         mend = f"{vocab}^{number} sequences are more than {MOST_STATES}: use fewer sites"
         raise InputError("sites", sites, mend)
-    one_of("start", start, ("mask", "random"))
-    laws = [
-        product_laws(_refined(asked, torch.zeros(1, number, dtype=torch.int64), start == "mask"))[0]
-        if start == "mask"
-        else torch.full((vocab**number,), float(vocab) ** -number, dtype=torch.float64)
-    ]
+    laws = [_first(asked, number, start)]
     if whole_number("steps", steps, 0):
         at_once = max(1, _ENTRIES_AT_ONCE // (number * vocab**2))
         states = whole_sequences(vocab, number).split(at_once)
@@ -78,6 +73,16 @@ def divergence_and_variation(truth: Tensor, law: Tensor) -> tuple[float, float]:
     terms = truth[positive] * (truth[positive].log() - law[positive].log())
     missing = max(0.0, 1 - float(law.sum()))
     return max(0.0, float(terms.sum())), (float((truth - law).abs().sum()) + missing) / 2
+
+
+def _first(model: Masked, sites: int, start: str | Tensor) -> Tensor:
+    """The law (V^N,) float64 that refinement of N = `sites` tokens starts from."""
+    states = int(model.vocab_size) ** sites
+    if isinstance(start, Tensor):
+        return checked_probabilities("start", start, (states,))
+    if one_of("start", start, ("mask", "random")) == "random":
+        return torch.full((states,), 1 / states, dtype=torch.float64)
+    return product_laws(_refined(model, torch.zeros(1, sites, dtype=torch.int64), True))[0]
 
 
 def _refined(model: Masked, tokens: Tensor, masked: bool) -> Tensor:

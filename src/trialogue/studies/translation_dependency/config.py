@@ -6,7 +6,12 @@ from typing import Annotated
 from annotated_types import Ge, Interval
 
 from trialogue.data.hidden_markov import HiddenMarkov
-from trialogue.data.translation_language import TranslationLanguage, phrases_of_lengths, translation_law
+from trialogue.data.translation_language import (
+    SPECIAL,
+    TranslationLanguage,
+    phrases_of_lengths,
+    translation_law,
+)
 from trialogue.errors import InputError
 from trialogue.ledger.settings import (
     Count,
@@ -22,14 +27,14 @@ NonNegative = Annotated[float, Interval(ge=0, le=100)]
 SLIPS = 0.001
 """The share of target tokens that are none of the chosen phrase: without them most sequences could not occur."""
 CONDITIONALS, DENOISER = "conditionals", "denoiser"
-TWIN, ONE_STAGE, TWO_STAGES, DISTILLED = (
+TWIN, ONE_STAGE, TWO_STAGES, DETERMINISTIC = (
     "twin",
     "refiner, S = 1",
     "refiner, S = 2",
-    "refiner, S = 2, distilled",
+    "refiner, S = 2, deterministic lexicon",
 )
 """What is trained, each from every seed."""
-ARMS = (TWIN, ONE_STAGE, TWO_STAGES, DISTILLED)
+ARMS = (TWIN, ONE_STAGE, TWO_STAGES, DETERMINISTIC)
 REAL_TEXT = "named translator"
 
 
@@ -89,7 +94,7 @@ class Config(Settings):
 
     Chains that take single sites and pairs of them run on those sentences whose alphabets have at most `chain_states`
     sequences, at `chain_coupling`, for `chain_passes`. The perfect denoiser is told that a share `correct` of the
-    tokens is right, as the refiners are in training.
+    tokens is right and the others are uniform over the language's, as they are in training.
 
     Networks learn the language of `words` words with `coupling`, `swapping` and `expanding` from `pairs` pairs of
     `source_lengths` words. They translate `sources` sentences of `test_lengths` words; their laws are listed on
@@ -102,7 +107,6 @@ class Config(Settings):
     couplings: Increasing[NonNegative] = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
     passes: Count = 10
     correct: Probability = 0.15
-    among: Count = 160
     chain_states: Count = 4096
     chain_coupling: NonNegative = 2.0
     chain_passes: Count = 40
@@ -148,6 +152,11 @@ class Config(Settings):
     def longest(self) -> int:
         """Tokens of the longest target."""
         return 2 * self.source_lengths[1]
+
+    @property
+    def among(self) -> int:
+        """Tokens that the noise of the language's refiners is drawn from."""
+        return self.language().vocab_size - SPECIAL
 
     def language(self, synonyms: int = 2) -> TranslationLanguage:
         """The language that is learned, or the one in which every sentence is translated alike."""

@@ -88,7 +88,7 @@ def sentence_rows(sentence: Sentence, config: Config) -> Iterator[dict[str, Any]
         length = next(iter(taught.lengths))
         lost = truth.lengths[length] * truth.laws[length]
         yield {
-            "kind": "distilled",
+            "kind": "alike",
             **told,
             "passes": passes,
             **compared,

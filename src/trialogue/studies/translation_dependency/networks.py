@@ -23,7 +23,7 @@ from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
 from trialogue.studies.translation_dependency.config import (
-    DISTILLED,
+    DETERMINISTIC,
     ONE_STAGE,
     TWIN,
     Config,
@@ -40,7 +40,7 @@ KEPT = ("nothing", "stutter")
 
 def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
     """How the network `arm` is trained: on translations of one lexicon, drawn from `seed`."""
-    language = config.language(1 if arm == DISTILLED else 2)
+    language = config.language(1 if arm == DETERMINISTIC else 2)
     sources = language.sources(config.pairs, config.source_lengths, seed=seed)
     pairs = encoded_pairs(sources, language.translate(sources, seed=seed), config.longest)
     training = TranslationTraining(
@@ -115,12 +115,14 @@ def _texts(rows: Tokens) -> list[str]:
 
 def _listed(config: Config, network: EncoderDecoder, seed: int, laws_of: Any) -> Rows:
     """How far the network's laws of whole translations are from the truth, and how far those of perfect answers are."""
+    language = config.language()
     for number, source in enumerate(listed_sources(config)):
-        language = config.language()
         law = language.condition(source)
         truth = Truth(law, language.condition(source, slips=0.0), config.listed_words * 2)
-        perfect = Denoiser(law, config.correct, language.vocab_size - SPECIAL)
-        exact = {length: refinement_laws(perfect, length, config.passes - 1) for length in truth.lengths}
+        exact = {
+            length: perfect_laws(config, law, random_targets(config, length, seed))
+            for length in truth.lengths
+        }
         for passes, laws in laws_of(config, network, law, source, truth, seed):
             divergence, variation = truth.joint(laws)
             told = {"passes": passes, "divergence": divergence, "variation": variation}
@@ -129,6 +131,23 @@ def _listed(config: Config, network: EncoderDecoder, seed: int, laws_of: Any) ->
                 least = {length: truth.lengths[length] * found[passes - 1] for length, found in exact.items()}
                 told["perfect_divergence"], told["perfect_variation"] = truth.joint(least)
             yield {"kind": "law", "source": number, **told}
+
+
+def perfect_laws(config: Config, law: Translations, targets: Tensor) -> Tensor:
+    """Laws (passes, A^N) after each pass of a perfect denoiser from `targets` (rows, N), their mean.
+
+    A token that no translation has is known to be noise, and so says as much as a mask.
+    """
+    known = targets[:, :, None] == torch.from_numpy(law.alphabet)
+    perfect = Denoiser(law, config.correct, config.among)
+    answers = perfect.refined_log_probs(known.int().argmax(2), ~known.any(2))
+    return refinement_laws(perfect, targets.shape[1], config.passes - 1, product_laws(answers.exp()).mean(0))
+
+
+def random_targets(config: Config, length: int, seed: int) -> Tensor:
+    """Targets (starts, length) of random tokens of the language, from which a network refines."""
+    draws = generator(seed, "translation dependency", "starts", length)
+    return torch.randint(SPECIAL, SPECIAL + config.among, (config.starts, length), generator=draws)
 
 
 @cache
@@ -168,9 +187,8 @@ def _refiner_laws(
 
     laws, steps = {}, {}
     for length in truth.lengths:
-        draws = generator(seed, "translation dependency", "starts", length)
-        start = torch.randint(SPECIAL, network.config.vocab_size, (config.starts, length), generator=draws)
-        laws[length] = product_laws(sites(start)).mean(0) * float(lengths[0, length].exp())
+        start = product_laws(sites(random_targets(config, length, seed))).mean(0)
+        laws[length] = start * float(lengths[0, length].exp())
         steps[length] = ParallelSteps(sites(alphabet[whole_sequences(len(alphabet), length)]))
     for passes in range(1, config.passes + 1):
         yield passes, {length: _without_last(found, len(alphabet), length) for length, found in laws.items()}

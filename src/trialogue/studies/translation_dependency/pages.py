@@ -13,7 +13,7 @@ from trialogue.studies.translation_dependency.config import (
     ARMS,
     CONDITIONALS,
     DENOISER,
-    DISTILLED,
+    DETERMINISTIC,
     ONE_STAGE,
     REAL_TEXT,
     TWIN,
@@ -27,7 +27,7 @@ _SAMPLERS = {
     "Gibbs": (GOOD, "one token (Gibbs)"),
     "Gibbs of pairs": (COLORS[4], "a pair, two questions"),
 }
-_COLOR_OF = {TWIN: GOOD, ONE_STAGE: COLORS[3], TWO_STAGES: OURS, DISTILLED: COLORS[4]}
+_COLOR_OF = {TWIN: GOOD, ONE_STAGE: COLORS[3], TWO_STAGES: OURS, DETERMINISTIC: COLORS[4]}
 _STUTTER = {True: "yes", False: "no"}
 _OWN = {
     "min": "own_least",
@@ -50,7 +50,7 @@ _CROSS = {
 
 def _gaps(rows: Rows) -> Cells:
     lines: dict[str, dict[str, float | str]] = {}
-    table, truth, taught = rows["refined"], rows["truth"], rows["distilled"]
+    table, truth, taught = rows["refined"], rows["truth"], rows["alike"]
     for one in truth.itertuples():
         here = table[(table.sentence == one.sentence) & (table.coupling == one.coupling)]
         alike = taught[(taught.sentence == one.sentence) & (taught.coupling == one.coupling)].iloc[0]
@@ -115,7 +115,7 @@ def _attended(heads: dict[str, str], rows: Rows) -> Cells:
     measured = set(rows["attention"].arm)
     return {
         f"{arm}, stutter: {said}": {head: attention(column, stutter, arm) for head, column in heads.items()}
-        for arm in (TWO_STAGES, ONE_STAGE, DISTILLED, REAL_TEXT)
+        for arm in (TWO_STAGES, ONE_STAGE, DETERMINISTIC, REAL_TEXT)
         if arm in measured
         for stutter, said in _STUTTER.items()
     }
@@ -159,7 +159,8 @@ TABLES = (
         source="Propositions 4.1.2 and 4.1.3",
         cells=_laws(),
         rows_are="network",
-        note="lengths included, tokens drawn; KL in nats from the truth; outside: mass on other tokens, or other "
+        note="sources not held out of training, lengths included, tokens drawn, from random targets, the same for "
+        "perfect answers; KL in nats from the truth; outside: mass on other tokens, or other "
         "lengths, than the source's translations can have; ± over trainings",
     ),
     ResultTable(

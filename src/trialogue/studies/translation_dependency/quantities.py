@@ -60,8 +60,9 @@ def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
 def kept_stutter(rows: Rows, sampler: str, passes: int) -> float:
     """The share of adjacent tokens that repeat where words trade places, less that of the truth; the least."""
     keys = ["sentence", "coupling"]
-    found = refined(rows, sampler, passes).query("sentence == 'order'").set_index(keys).stutter
-    return float(_some((found - rows["truth"].set_index(keys).stutter).dropna(), "words in order").min())
+    found = refined(rows, sampler, passes).query("swapping > 0").set_index(keys).stutter
+    truth = rows["truth"].set_index(keys).stutter
+    return float(_some((found - truth).dropna(), "words that trade places").min())
 
 
 @trainings
