@@ -35,10 +35,6 @@ class _Begun(NamedTuple):
     events: "asyncio.Queue[Event]"
     answer: Answer
 
-    @property
-    def choices(self) -> int:
-        return self.job.asked.number * len(self.job.asked.prompts)
-
 
 class Application:
     """The endpoints of OpenAI's interface on a `worker` and its `rules`; `app` is the ASGI application.
@@ -185,13 +181,14 @@ class Application:
 
     async def _whole(self, request: Request, begun: _Begun) -> Response:
         finished: list[Finished] = []
-        while len(finished) < begun.choices:
+        while len(finished) < begun.job.asked.choices:
             event = await self._unless_gone(request, begun.events.get())
             if isinstance(event, Failed):
                 raise event.refused
             if isinstance(event, Finished):
                 finished.append(event)
-        return JSONResponse(begun.answer.whole(finished))
+        # Reading calls runs the patterns of their schemas.
+        return JSONResponse(await run_in_threadpool(begun.answer.whole, finished))
 
     async def _unless_gone(self, request: Request, awaited: Awaitable[Event]) -> Event:
         """What is `awaited`; raises `ClientDisconnect` where the client goes before that."""
@@ -214,15 +211,16 @@ class Application:
                 if isinstance(event, Failed):
                     yield _line(event.refused.body())
                     return
-                pieces = answer.part(*event) if isinstance(event, Part) else answer.last(event)
+                if isinstance(event, Part):
+                    pieces = answer.part(*event)
+                else:
+                    finished.append(event)
+                    pieces = await run_in_threadpool(answer.last, finished)
                 for piece in pieces:
                     yield _line(piece)
-                if isinstance(event, Finished):
-                    finished.append(event)
-                if len(finished) == begun.choices:
+                if len(finished) == begun.job.asked.choices:
                     break
                 event = await begun.events.get()
-            yield _line(answer.closing(finished))
             yield "data: [DONE]\n\n"
         finally:
             self.worker.withdraw(begun.job)

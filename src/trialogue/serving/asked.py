@@ -56,6 +56,11 @@ class Asked:
     metadata: dict[str, Any] | None
 
     @property
+    def choices(self) -> int:
+        """How many samples the answer has."""
+        return self.number * len(self.prompts)
+
+    @property
     def cuts(self) -> bool:
         """Whether tokens are cut off."""
         truncation = self.truncation
