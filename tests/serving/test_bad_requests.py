@@ -71,6 +71,8 @@ COMPLETIONS = [
     ({"min_p": 2}, "min_p"),
     ({"stop": ""}, "stop"),
     ({"stop": [3]}, "stop"),
+    ({"stop": [f"stop {number}" for number in range(17)]}, "stop"),
+    ({"stop": "é" * 129}, "stop"),
     ({"seed": -1}, "seed"),
     ({"seed": 1.5}, "seed"),
     ({"stream": "yes"}, "stream"),
