@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -180,6 +181,33 @@ def test_what_comes_beyond_the_queue_is_told_to_come_again() -> None:
         assert (status, told["error"]["type"], headers["Retry-After"]) == (429, "rate_limit_error", "1")
         server.worker._unfinished = 0
         assert sent(server, "/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200
+
+
+def test_what_breaks_the_worker_fails_what_is_there_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = {"prompt": "a", "max_tokens": 2}
+    with serving(tiny_oracle()) as server:
+        with monkeypatch.context() as broken:
+            broken.setattr(workers.Worker, "_admit", lambda worker: [][len(worker._waiting) - 1])
+            status, told, _ = sent(server, "/v1/completions", body)
+            assert (status, told["error"]["type"]) == (500, "server_error")
+        assert sent(server, "/v1/completions", body)[0] == 200
+        assert server.settled()
+        server.worker.close()
+        assert sent(server, "/v1/completions", body)[0] == 503
+
+
+def test_who_has_seen_text_is_not_told_of_the_errors_of_others() -> None:
+    told: list[workers.Event] = []
+    worker = workers.Worker(tiny_oracle(), rows=1, context=8, most=2, walks=1, layers=(), memory=1)
+    run, key = Mock(), (Mock(), None)
+    jobs = [workers.Job(Mock(), Mock(), told.append, shown={0: "text"}, run=run) for _ in range(2)]
+    worker._runs[key], worker._jobs[run] = run, jobs
+    worker._recover(key, run, InputError("rule", "a secret", "mend it"))
+    for event in told:
+        assert isinstance(event, workers.Failed)
+        assert (event.refused.status, event.refused.param) == (500, None)
+        assert "secret" not in event.refused.message
+    assert len(told) == 2
 
 
 def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

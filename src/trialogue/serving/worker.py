@@ -113,8 +113,8 @@ class Worker:
             mend = f"its samples take {job.asked.walk.rows_per_sample} rows, and the server has {self.rows}"
             raise InputError("walk", job.asked.walk_name, mend)
         with self._lock:
-            if self.closing:
-                raise Refused(503, "the server is stopping", code="unavailable")
+            if self.closing or not self.alive:
+                raise _stopping()
             if self._unfinished >= self._most:
                 message = f"{self._most} requests are under way or wait: try again later"
                 raise Refused(429, message, code="rate_limit_exceeded")
@@ -135,16 +135,34 @@ class Worker:
 
     def _work(self, threads: int) -> None:
         torch.set_num_threads(threads)
-        while self._obeyed():
-            self._admit()
-            for key, run in list(self._runs.items()):
-                if run.busy:
-                    try:
-                        self._step(run)
-                    except Exception as error:  # whatever a verifier, a walk or a model raises
-                        self._recover(key, run, error)
-        for job in [*self._waiting, *(job for jobs in self._jobs.values() for job in jobs)]:
-            self._end(job, Failed(Refused(503, "the server is stopping", code="unavailable")))
+        try:
+            while True:
+                try:
+                    if not self._obeyed():
+                        break
+                    self._turn()
+                except Exception as error:  # what comes from no single run concerns all
+                    self._fail(Refused(500, reason(error), code="internal_error"))
+        finally:
+            self._fail(_stopping())
+
+    def _turn(self) -> None:
+        self._admit()
+        for key, run in list(self._runs.items()):
+            if run.busy:
+                try:
+                    self._step(run)
+                except Exception as error:  # whatever a verifier, a walk or a model raises
+                    self._recover(key, run, error)
+
+    def _fail(self, refused: Refused) -> None:
+        """Answer all requests with `refused`, and begin anew without any."""
+        jobs = [*self._waiting, *(job for jobs in self._jobs.values() for job in jobs)]
+        self._waiting.clear()
+        self._runs.clear()
+        self._jobs.clear()
+        for job in jobs:
+            self._end(job, Failed(refused))
 
     def _obeyed(self) -> bool:
         """Take the commands that have come, or wait for one where there is nothing else to do; False at the last."""
@@ -258,6 +276,11 @@ class Worker:
             if len(jobs) > 1 and not job.shown and not any(len(one) > one.left for one in job.submissions):
                 job.alone, job.run = True, None
                 self._waiting.append(job)
+            elif len(jobs) > 1:
+                # Whose error it was is not known, and what it says may be another's.
+                self._end(
+                    job, Failed(Refused(500, "the samples broke off: ask again", code="internal_error"))
+                )
             else:
                 status = 400 if isinstance(error, InputError) else 500
                 param = error.field if isinstance(error, InputError) else None
@@ -281,3 +304,7 @@ class Worker:
     def _leave(self) -> None:
         with self._lock:
             self._unfinished -= 1
+
+
+def _stopping() -> Refused:
+    return Refused(503, "the server is stopping", code="unavailable")
