@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 from unittest.mock import Mock
 
@@ -18,7 +19,9 @@ from models.tiny_pretrained import tiny_oracle
 from serving.loopback import KEY, Loopback, serving
 from trialogue import cli
 from trialogue.errors import InputError
+from trialogue.inference import Ancestral
 from trialogue.serving import worker as workers
+from trialogue.serving.rules import Rules, Wish
 from trialogue.serving.server import listening
 from trialogue.serving.settings import Address, Serving
 
@@ -174,10 +177,32 @@ def test_what_is_no_request_is_refused(server: Loopback) -> None:
     assert sent(server, "/health", key="")[:2] == (200, {"status": "ok", "requests": 0})
 
 
+def test_equal_rules_are_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules, started = Rules(tiny_oracle(), {}), Event()
+    built: list[Wish] = []
+
+    def slow(*asked: Any) -> list[Any]:
+        built.append(asked[0])
+        started.wait(0.2)
+        return []
+
+    monkeypatch.setattr(rules, "_built", slow)
+    wish, walk = Wish("rule", "regex", "a"), Ancestral()
+    with ThreadPoolExecutor(4) as pool:
+        judgings = set(pool.map(lambda _: rules.judging((wish,), walk, ()), range(4)))
+    assert (len(judgings), len(built)) == (1, 1)
+
+
+def test_descriptions_are_not_longer_than_can_be_compiled() -> None:
+    with pytest.raises(InputError, match="65536 characters") as error:
+        Wish("response_format", "json-schema", "a" * (1 << 16) + "a")
+    assert error.value.field == "response_format"
+
+
 def test_what_comes_beyond_the_queue_is_told_to_come_again() -> None:
     with serving(tiny_oracle(), requests=1) as server:
         server.worker._unfinished = 1
-        status, told, headers = sent(server, "/v1/completions", {"prompt": "a"})
+        status, told, headers = sent(server, "/v1/completions", {"prompt": "a", "rule": {"regex": "("}})
         assert (status, told["error"]["type"], headers["Retry-After"]) == (429, "rate_limit_error", "1")
         server.worker._unfinished = 0
         assert sent(server, "/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -26,6 +27,8 @@ from trialogue.serving.settings import Serving
 from trialogue.serving.worker import Event, Failed, Finished, Job, Part, Worker
 
 _RETRY_AFTER = "1"
+_COMPILING = 4
+"""Requests that are read and compiled at once, so that threads are left for the others"""
 
 
 class _Begun(NamedTuple):
@@ -45,6 +48,7 @@ class Application:
     def __init__(self, worker: Worker, rules: Rules, serving: Serving, api_key: str | None = None) -> None:
         self.worker, self._rules, self._serving, self._key = worker, rules, serving, api_key
         self._created = int(time.time())
+        self._compiling = CapacityLimiter(_COMPILING)
         answer = self._answer
         self.app = Starlette(
             routes=[
@@ -173,11 +177,18 @@ class Application:
             if asked.calls is not None:
                 [call] = rules.judging((asked.calls,), asked.walk, ()).built
                 parse = call.verifier.parser
-            job = Job(asked, judging, tell)
-            worker.submit(job)
-            return _Begun(job, events, Answer(asked, judging, self._serving.called, tokenization, parse))
+            answer = Answer(asked, judging, self._serving.called, tokenization, parse)
+            return _Begun(Job(asked, judging, tell), events, answer)
 
-        return await run_in_threadpool(begin)
+        # Who finds no place is told so at once, and not after what he asks for is compiled.
+        self.worker.reserve()
+        try:
+            begun = await to_thread.run_sync(begin, limiter=self._compiling)
+            self.worker.submit(begun.job)
+        except BaseException:
+            self.worker.release()
+            raise
+        return begun
 
     async def _whole(self, request: Request, begun: _Begun) -> Response:
         finished: list[Finished] = []

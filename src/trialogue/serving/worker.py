@@ -69,7 +69,7 @@ class Job:
 class Worker:
     """Draws what is asked for with `model`, up to `rows` rows of `context` tokens at once for each of some `walks`.
 
-    At most `most` requests are under way or wait: `submit` raises `Refused` for more.
+    At most `most` requests are under way or wait: `reserve` raises `Refused` for more.
     """
 
     def __init__(
@@ -107,19 +107,28 @@ class Worker:
         """How many requests are under way or wait."""
         return self._unfinished
 
+    def reserve(self) -> None:
+        """Take a place among the requests, to submit a job or to be released; raises `Refused` where none is free."""
+        with self._lock:
+            if self._unfinished >= self._most:
+                message = f"{self._most} requests are under way or wait: try again later"
+                raise Refused(429, message, code="rate_limit_exceeded")
+            self._unfinished += 1
+
+    def release(self) -> None:
+        """Give back a place that was reserved for a job which is not submitted."""
+        with self._lock:
+            self._unfinished -= 1
+
     def submit(self, job: Job) -> None:
-        """Let `job` wait for rows; raises `Refused` where too many do."""
+        """Let `job` wait for rows, in a place that is reserved for it; raises `Refused` where nothing works."""
         if job.asked.walk.rows_per_sample > self.rows:
             mend = f"its samples take {job.asked.walk.rows_per_sample} rows, and the server has {self.rows}"
             raise InputError("walk", job.asked.walk_name, mend)
         with self._lock:
             if self.closing or not self.alive:
                 raise _stopping()
-            if self._unfinished >= self._most:
-                message = f"{self._most} requests are under way or wait: try again later"
-                raise Refused(429, message, code="rate_limit_exceeded")
-            self._unfinished += 1
-        self._commands.put(("submit", job))
+            self._commands.put(("submit", job))
 
     def withdraw(self, job: Job) -> None:
         """Nobody wants the answer to `job` any more: its rows are free."""
@@ -299,11 +308,7 @@ class Worker:
                 del self._jobs[run]
         if job in self._waiting:
             self._waiting.remove(job)
-        self._leave()
-
-    def _leave(self) -> None:
-        with self._lock:
-            self._unfinished -= 1
+        self.release()
 
 
 def _stopping() -> Refused:
