@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from trialogue.errors import InputError, reason
 from trialogue.generation.prompts import json_value
@@ -31,11 +32,43 @@ _COMPILING = 4
 """Requests that are read and compiled at once, so that threads are left for the others"""
 
 
+class _Events:
+    """What waits for a reader: of the texts of a choice the latest, however slowly they are read."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[object, Event] = {}
+        self._there = asyncio.Event()
+
+    def put(self, event: Event) -> None:
+        self._waiting[event.choice if isinstance(event, Part) else object()] = event
+        self._there.set()
+
+    async def get(self) -> Event:
+        while not self._waiting:
+            self._there.clear()
+            await self._there.wait()
+        return self._waiting.pop(next(iter(self._waiting)))
+
+
+class _Stream(StreamingResponse):
+    """A stream that says in `ended` when nobody reads any more, also where nobody ever has."""
+
+    def __init__(self, pieces: AsyncIterator[str], ended: Callable[[], None]) -> None:
+        super().__init__(pieces, media_type="text/event-stream")
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
+
+
 class _Begun(NamedTuple):
     """A request that waits or is under way: its events come in `events`, `answer` writes them."""
 
     job: Job
-    events: "asyncio.Queue[Event]"
+    events: _Events
     answer: Answer
 
 
@@ -137,7 +170,7 @@ class Application:
         except BaseException:
             self.worker.withdraw(begun.job)
             raise
-        return StreamingResponse(self._pieces(begun, first), media_type="text/event-stream")
+        return _Stream(self._pieces(begun, first), partial(self.worker.withdraw, begun.job))
 
     async def _body(self, request: Request) -> Any:
         """The JSON value that a client sends; raises `Refused` for one that is too large, or none."""
@@ -161,12 +194,12 @@ class Application:
             raise Refused(400, f"the body is not JSON: {error}", "body", "invalid_json") from None
 
     async def _begin(self, kind: Kind, body: Any) -> _Begun:
-        loop, events = asyncio.get_running_loop(), asyncio.Queue[Event]()
+        loop, events = asyncio.get_running_loop(), _Events()
 
         def tell(event: Event) -> None:
             # A loop that is closed has nobody left to tell.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(events.put_nowait, event)
+                loop.call_soon_threadsafe(events.put, event)
 
         def begin() -> _Begun:
             worker, rules = self.worker, self._rules
@@ -217,24 +250,21 @@ class Application:
     async def _pieces(self, begun: _Begun, event: Event) -> AsyncIterator[str]:
         """The events of a stream, the first of which is `event`."""
         answer, finished = begun.answer, list[Finished]()
-        try:
-            while True:
-                if isinstance(event, Failed):
-                    yield _line(event.refused.body())
-                    return
-                if isinstance(event, Part):
-                    pieces = answer.part(*event)
-                else:
-                    finished.append(event)
-                    pieces = await run_in_threadpool(answer.last, finished)
-                for piece in pieces:
-                    yield _line(piece)
-                if len(finished) == begun.job.asked.choices:
-                    break
-                event = await begun.events.get()
-            yield "data: [DONE]\n\n"
-        finally:
-            self.worker.withdraw(begun.job)
+        while True:
+            if isinstance(event, Failed):
+                yield _line(event.refused.body())
+                return
+            if isinstance(event, Part):
+                pieces = answer.part(*event)
+            else:
+                finished.append(event)
+                pieces = await run_in_threadpool(answer.last, finished)
+            for piece in pieces:
+                yield _line(piece)
+            if len(finished) == begun.job.asked.choices:
+                break
+            event = await begun.events.get()
+        yield "data: [DONE]\n\n"
 
 
 async def _gone(request: Request) -> None:
@@ -243,7 +273,7 @@ async def _gone(request: Request) -> None:
 
 
 def _line(value: dict[str, Any]) -> str:
-    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
+    return f"data: {json.dumps(value)}\n\n"
 
 
 def _refusal(refused: Refused) -> Response:
