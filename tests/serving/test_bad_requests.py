@@ -112,6 +112,7 @@ COMPLETIONS = [
     ({"rule": {"regex": "a"}, "walk": "rejection", "temperature": 0}, "temperature"),
     ({"max_queries": 0}, "max_queries"),
     ({"max_steps": 0}, "max_steps"),
+    ({"max_steps": 65537}, "max_steps"),
 ]
 MESSAGES = [{"role": "user", "content": "hi"}]
 CHATS = [
@@ -219,6 +220,24 @@ def test_what_breaks_the_worker_fails_what_is_there_and_no_more(monkeypatch: pyt
         assert server.settled()
         server.worker.close()
         assert sent(server, "/v1/completions", body)[0] == 503
+
+
+def test_a_walk_that_waits_is_not_overtaken_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests that come later wait too where theirs is the run that has to end for it."""
+    monkeypatch.setattr(workers, "OpenRun", lambda *_, **__: Mock(busy=True))
+    worker = workers.Worker(tiny_oracle(), rows=1, context=8, most=9, walks=2, layers=(), memory=1)
+
+    def job(walk: str) -> workers.Job:
+        asked = Mock(walk=walk, prompts=((1,),), number=1, stop=(), truncation={})
+        return workers.Job(asked, Mock(), lambda event: None)
+
+    jobs = [job(walk) for walk in ("first", "second", "third", "first", "second")]
+    worker._waiting.extend(jobs)
+    worker._admit()
+    assert [one in worker._waiting for one in jobs] == [False, False, True, True, False]
+    worker._runs["first", None].busy = False
+    worker._admit()
+    assert [one in worker._waiting for one in jobs] == [False, False, False, True, False]
 
 
 def test_who_has_seen_text_is_not_told_of_the_errors_of_others() -> None:

@@ -55,7 +55,7 @@ class Asked:
     stream: bool
     usage: bool
     max_queries: int | None
-    max_steps: int | None
+    max_steps: int
     metadata: dict[str, Any] | None
 
     @property
@@ -135,7 +135,9 @@ def read(
         stream,
         usage,
         fields.checked("max_queries", partial(whole_number, least=1), None),
-        fields.checked("max_steps", partial(whole_number, least=1, most=1 << 62), None),
+        fields.checked(
+            "max_steps", partial(whole_number, least=1, most=serving.max_steps), serving.max_steps
+        ),
         fields.checked("metadata", _metadata, None),
     )
     fields.finish()

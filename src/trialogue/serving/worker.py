@@ -88,6 +88,7 @@ class Worker:
         self._commands = SimpleQueue[tuple[str, Job | None]]()
         self._waiting = deque[Job]()
         self._runs: dict[tuple[Walk[Any], Job | None], OpenRun] = {}
+        """The runs of the walks, those first that were joined the longest ago"""
         self._jobs: dict[OpenRun, list[Job]] = {}
         self._unfinished, self._lock = 0, Lock()
         self._thread = Thread(target=self._work, args=(torch.get_num_threads(),), name="worker", daemon=True)
@@ -190,17 +191,25 @@ class Worker:
                 self._end(job)
 
     def _admit(self) -> None:
-        """Let requests join the runs of their walks, as far as there may be as many of these."""
+        """Let requests join the runs of their walks, as far as there may be as many of these.
+
+        Where one has to wait for a run to end, nothing more joins the one that was joined the longest ago.
+        """
+        ending: OpenRun | None = None
         for job in list(self._waiting):
             try:
                 run = self._run_of(job)
                 if run is None:
+                    ending = next(iter(self._runs.values()))
+                if run is None or run is ending:
                     continue
                 self._waiting.remove(job)
                 asked, terms = job.asked, job.terms
                 job.submissions.clear()
                 job.run = run
                 self._jobs[run].append(job)
+                key = self._key(job)
+                self._runs[key] = self._runs.pop(key)
                 for place, prompt in enumerate(asked.prompts):
                     first = place * asked.number
                     submission = run.submit(
@@ -219,9 +228,12 @@ class Worker:
             except Exception as error:
                 self._end(job, Failed(Refused(500, reason(error), code="internal_error")))
 
+    def _key(self, job: Job) -> tuple[Walk[Any], Job | None]:
+        return job.asked.walk, job if job.alone else None
+
     def _run_of(self, job: Job) -> OpenRun | None:
         """The run that `job` may join; None where it has to wait for one."""
-        key = job.asked.walk, job if job.alone else None
+        key = self._key(job)
         if key not in self._runs:
             if len(self._runs) >= self._walks:
                 idle = next((key for key, run in self._runs.items() if not run.busy), None)
