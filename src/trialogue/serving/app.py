@@ -126,7 +126,7 @@ class Application:
         return guarded
 
     def _require_key(self, request: Request) -> None:
-        given = request.headers.get("authorization", "").encode()
+        given = request.headers.get("authorization", "").encode("latin-1")
         if self._key is not None and not secrets.compare_digest(given, f"Bearer {self._key}".encode()):
             message = "send the server's key as Authorization: Bearer KEY"
             raise Refused(401, message, code="invalid_api_key")
