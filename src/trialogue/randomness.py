@@ -9,6 +9,7 @@ branch.
 import hashlib
 import math
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -210,6 +211,12 @@ class Streams:
         _spread(np.uint64(seed_of(seed, "streams")), keys.cpu().numpy(), own.numpy())
         self.keys = own.to(keys.device)
         self.counters = torch.zeros_like(keys)
+
+    def of(self, rows: Tensor) -> "Streams":
+        """The streams of `rows` (n,), from where they stand; row i of them is `rows[i]` of these."""
+        chosen = copy(self)
+        chosen.keys, chosen.counters = self.keys[rows], self.counters[rows]
+        return chosen
 
     def uniform(self, rows: Tensor) -> Tensor:
         """The next number in [0, 1) of each row in `rows` (n,), float64."""

@@ -56,6 +56,14 @@ def test_the_loss_is_on_closing_brackets_alone() -> None:
     assert both == pytest.approx(expected + 0.7 * sum(moves) / len(moves), rel=1e-5)
 
 
+def test_decay_adds_half_the_squared_length_of_all_parameters() -> None:
+    network = DyckTransformer(DyckTransformerConfig(norm_floor=1e-5), seed=1)
+    batch = bracket_batches(0, seed=1)
+    squared = sum(float(each.detach().double().square().sum()) for each in network.parameters())
+    added = closing_loss(network, *batch, decay=0.02) - closing_loss(network, *batch)
+    assert added.item() == pytest.approx(0.01 * squared, rel=1e-4)
+
+
 def test_the_regulariser_is_nothing_in_perfect_balance() -> None:
     network = balanced_transformer(2, 4, 1.0)
     batch = bracket_batches(0, seed=1, contrast="released")

@@ -30,6 +30,7 @@ COMMANDS: Registry[Callable[[Commands], None]] = Registry(
             "clone",
             "interaction_order",
             "topics",
+            "translation",
             "balance",
             "probe",
             "models",

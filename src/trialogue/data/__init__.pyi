@@ -10,6 +10,8 @@ from .hidden_string import SubsetSum as SubsetSum
 from .ising.grid import ising_grid as ising_grid
 from .ising.model import Ising as Ising
 from .many_body.model import ManyBody as ManyBody
+from .parallel.text import ParallelText as ParallelText
+from .parallel.vocabulary import SubwordVocabulary as SubwordVocabulary
 from .pattern_corpus import PatternCorpus as PatternCorpus
 from .pattern_corpus import maximal_length_patterns as maximal_length_patterns
 from .potts.chain import PottsChain as PottsChain

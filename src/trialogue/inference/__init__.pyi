@@ -12,6 +12,7 @@ from .chains.masked_metropolis import MaskedMetropolis as MaskedMetropolis
 from .chains.metropolis import Metropolis as Metropolis
 from .chains.parallel import ChainRule as ChainRule
 from .chains.parallel import IndependentParallel as IndependentParallel
+from .chains.refinement import Refinement as Refinement
 from .importance import effective_sample_size as effective_sample_size
 from .importance import effective_sample_sizes as effective_sample_sizes
 from .importance import log_accepted_masses as log_accepted_masses

@@ -54,18 +54,18 @@ class _Weights(NamedTuple):
 def _weights(block: nn.Module) -> _Weights:
     parts: dict[str, Any] = dict(block.named_children())
     parameters = {name: (part.weight.detach(), part.bias.detach()) for name, part in parts.items()}
-    linear = {name: (bias, weight.t()) for name, (weight, bias) in parameters.items()}
-    bias, weight = linear["qkv"]
+    maps = {name: (bias, weight.t()) for name, (weight, bias) in parameters.items()}
+    bias, weight = maps["qkv"]
     width = len(bias) // 3
     return _Weights(
         parameters["attention_norm"],
-        linear["qkv"],
+        maps["qkv"],
         (bias[:width], weight[:, :width]),
         (bias[width:], weight[:, width:]),
-        linear["projection"],
+        maps["projection"],
         parameters["mlp_norm"],
-        linear["up"],
-        linear["down"],
+        maps["up"],
+        maps["down"],
     )
 
 
@@ -141,8 +141,9 @@ class AttentionCache(Context):
         kept = {0: x}
         for layer, weights in enumerate(self._blocks):
             q = self._write(layer, weights, x, where)
-            x = kept[layer + 1] = _feed(weights, x, attend(q, *stored(layer), unseen))
-        read = kept[-1] = _normed(x, self._final_norm)
+            x = _attended(weights, x, attend(q, *stored(layer), unseen))
+            x = kept[layer + 1] = _fed(weights, self._read(layer, x, rows))
+        read = kept[-1] = normed(x, self._final_norm)
         return torch.cat([read, *(kept[layer] for layer in self._layers)], 1) if self._layers else read
 
     def log_probs(self, features: Tensor) -> Tensor:
@@ -170,10 +171,12 @@ class AttentionCache(Context):
 
     def fork(self, rows: Tensor, stop: int) -> AttentionCache:
         """Return an independent context for up to `stop` tokens whose row i starts as this context's row `rows[i]`."""
+        return AttentionCache(self._model, len(rows), stop, self._layers, self._forked(rows, stop))
+
+    def _forked(self, rows: Tensor, stop: int) -> Tensor:
+        """Keys and values of `rows` (n,), with room for `stop` tokens."""
         store = self._store[:, :, : stop + 1][:, rows.to(self._rows.device)]
-        if stop > self._capacity:
-            store = F.pad(store, (0, 0, 0, stop - self._capacity))
-        return AttentionCache(self._model, len(rows), stop, self._layers, store)
+        return F.pad(store, (0, 0, 0, stop - self._capacity)) if stop > self._capacity else store
 
     def _fill(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> None:
         """Write keys and values of positions `start..stop - 1` of each row, packed into one list of positions."""
@@ -196,7 +199,13 @@ class AttentionCache(Context):
                 break  # features are those of the last position, which is not among these
             padded = q.new_zeros(len(rows) * longest, self._width).index_copy_(0, slots, q)
             attended = self._attend(padded.view(len(rows), longest, -1), *stored(layer), unseen)
-            x = _feed(weights, x, attended.flatten(0, 1).index_select(0, slots))
+            x = _attended(weights, x, attended.flatten(0, 1).index_select(0, slots))
+            x = _fed(weights, self._read(layer, x, rows[row]))
+
+    def _read(self, layer: int, x: Tensor, rows: Tensor) -> Tensor:
+        """The residual stream (n, width) after what block `layer` reads besides the prefix of each of `rows` (n,)."""
+        del layer, rows
+        return x
 
     def _embed(self, ids: Tensor, positions: Tensor) -> Tensor:
         """`Transformer.embed` on detached parameters, so that no call records gradients."""
@@ -217,15 +226,15 @@ class AttentionCache(Context):
 
     def _write(self, layer: int, weights: _Weights, x: Tensor, where: Tensor) -> Tensor:
         """Store keys and values of the residual stream `x` (n, width); return its queries (n, width)."""
-        x = _normed(x, weights.attention_norm)
+        x = normed(x, weights.attention_norm)
         if x.shape[0] == 1:
             # Of one row queries, keys and values lie in the order in which the store wants the last two.
-            parts = _linear(x, weights.qkv).view(3, self._width)
+            parts = linear(x, weights.qkv).view(3, self._width)
             self._flat[layer].index_copy_(0, where, parts[1:])
             return parts[:1]
-        keys_values = _linear(x, weights.keys_values)
+        keys_values = linear(x, weights.keys_values)
         self._flat[layer].index_copy_(0, where, keys_values.view(-1, self._width))
-        return _linear(x, weights.queries)
+        return linear(x, weights.queries)
 
     def _seen(self, first: int, last: int) -> slice:
         """The positions that any of the positions `first..last` attends to."""
@@ -270,20 +279,26 @@ class AttentionCache(Context):
         return mixed.diagonal(dim1=1, dim2=2).transpose(1, 2).reshape(q.shape)
 
 
-def _normed(x: Tensor, norm: tuple[Tensor, Tensor]) -> Tensor:
+def normed(x: Tensor, norm: tuple[Tensor, Tensor]) -> Tensor:
+    """`x` (n, width) after a LayerNorm (weight, bias)."""
     return torch.layer_norm(x, x.shape[-1:], *norm)
 
 
-def _linear(x: Tensor, parameters: tuple[Tensor, Tensor]) -> Tensor:
+def linear(x: Tensor, parameters: tuple[Tensor, Tensor]) -> Tensor:
+    """`x` (n, width) after a linear map (bias, transposed weight)."""
     bias, weight = parameters
     return torch.addmm(bias, x, weight)
 
 
-def _feed(weights: _Weights, x: Tensor, attended: Tensor) -> Tensor:
-    """The residual stream (n, width) after what attention read, and after the MLP."""
-    x = _linear(attended, weights.projection).add_(x)
-    inner = _gelu(_linear(_normed(x, weights.mlp_norm), weights.up))
-    return _linear(inner, weights.down).add_(x)
+def _attended(weights: _Weights, x: Tensor, attended: Tensor) -> Tensor:
+    """The residual stream (n, width) after what attention read."""
+    return linear(attended, weights.projection).add_(x)
+
+
+def _fed(weights: _Weights, x: Tensor) -> Tensor:
+    """The residual stream (n, width) after the MLP."""
+    inner = _gelu(linear(normed(x, weights.mlp_norm), weights.up))
+    return linear(inner, weights.down).add_(x)
 
 
 def _gelu(x: Tensor) -> Tensor:

@@ -51,10 +51,6 @@ class MaskedNetwork(Masked):
         Raises `InputError` for sequences that the network cannot read.
         """
 
-    def free(self, tokens: Tensor) -> Tensor:
-        """Which sites (rows, N) bool of `tokens` can change; at the others the token has probability one."""
-        return torch.ones_like(tokens, dtype=torch.bool)
-
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
         """log p(x_i | x outside the mask) (rows, N, vocab) of each site of `masked` (rows, N) bool by itself.
 

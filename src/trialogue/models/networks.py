@@ -39,6 +39,7 @@ MODELS: Registry[type[Any]] = Registry(
         "text-network": "trialogue.models.text_network:TextNetwork",
         "self-attention": "trialogue.models.self_attention:SelfAttention",
         "topic-transformer": "trialogue.models.topic_transformer:TopicTransformer",
+        "encoder-decoder": "trialogue.models.encoder_decoder.network:EncoderDecoder",
         "hugging-face": "trialogue.models.pretrained:PretrainedCheckpoint",
     },
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
 import torch
 import torch.nn.functional as F
@@ -77,10 +77,34 @@ class TransformerConfig:
         return None if self.attention_window is None else 1 + self.layers * (self.attention_window - 1)
 
 
+class BlockShape(Protocol):
+    """What a block must know of the shape of its network."""
+
+    @property
+    def width(self) -> int:
+        """Width of the residual stream."""
+        ...
+
+    @property
+    def heads(self) -> int:
+        """Heads of attention."""
+        ...
+
+    @property
+    def mlp_width(self) -> int:
+        """Width of the MLP."""
+        ...
+
+    @property
+    def scaled_attention(self) -> bool:
+        """Whether scores of attention are divided by the square root of a head's width."""
+        ...
+
+
 class TransformerBlock(nn.Module):
     """Pre-norm attention and MLP, each added to the residual stream."""
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: BlockShape) -> None:
         super().__init__()
         self.heads, self.scale = config.heads, None if config.scaled_attention else 1.0
         self.attention_norm = nn.LayerNorm(config.width)
@@ -92,11 +116,7 @@ class TransformerBlock(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         """Residual stream (n, T, width) to the next; `mask` is boolean, True where a key may be attended."""
-        n, length, width = x.shape
-        qkv = self.qkv(self.attention_norm(x)).view(n, length, 3, self.heads, width // self.heads)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4)
-        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=self.scale)
-        return self._added(x, attended.transpose(1, 2).reshape(n, length, width))
+        return self._fed(self._attended(x, mask, causal))
 
     def at(self, x: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
         """What `forward` gives (q, width) at `sites` (q,) of `rows` (q,), where all of a row may be attended."""
@@ -110,11 +130,38 @@ class TransformerBlock(nn.Module):
         q = F.linear(normed[rows, sites], weight[:width], bias[:width])
         q = q.view(len(rows), self.heads, 1, width // self.heads)
         attended = F.scaled_dot_product_attention(q, k[rows], v[rows], scale=self.scale)
-        return self._added(x[rows, sites], attended.reshape(len(rows), width))
+        return self._fed(x[rows, sites] + self.projection(attended.reshape(len(rows), width)))
 
-    def _added(self, x: Tensor, attended: Tensor) -> Tensor:
-        x = x + self.projection(attended)
-        return x + self.down(F.gelu(self.up(self.mlp_norm(x)), approximate="tanh"))
+    def _attended(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+        """The residual stream after attention."""
+        n, length, width = x.shape
+        qkv = self.qkv(self.attention_norm(x)).view(n, length, 3, self.heads, width // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        attended = self._attend(q, k, v, mask, causal).transpose(1, 2)
+        projected: Tensor = self.projection(attended.reshape(n, length, width))
+        return x + projected
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=self.scale)
+
+    def _fed(self, x: Tensor) -> Tensor:
+        """The residual stream after the MLP."""
+        fed: Tensor = self.down(F.gelu(self.up(self.mlp_norm(x)), approximate="tanh"))
+        return x + fed
+
+
+@torch.no_grad()
+def draw_weights(network: nn.Module, layers: int, seed: int, stream: str) -> None:
+    """Initialise a network of so many `layers` as GPT-2 is, from the `stream` of that name of `seed`."""
+    for name, parameter in network.named_parameters():
+        if parameter.ndim == 1:
+            parameter.fill_(float(name.endswith("norm.weight")))
+            continue
+        residual = name.endswith(("projection.weight", "down.weight"))
+        std = 0.02 / math.sqrt(2 * layers) if residual else 0.02
+        # One stream per parameter, so that a weight does not depend on which others the network has.
+        drawn = torch.empty(parameter.shape, device="cpu")
+        parameter.copy_(drawn.normal_(std=std, generator=generator(seed, stream, name)))
 
 
 @register_network("transformer", TransformerConfig)
@@ -145,19 +192,7 @@ class Transformer(nn.Module, Autoregressive, MaskReader):
             self.final_norm = nn.LayerNorm(config.width)
             self.head = nn.Linear(config.width, self.vocab_size, bias=False)
         self.to_empty(device=torch.get_default_device())
-        self._initialise(seed)
-
-    @torch.no_grad()
-    def _initialise(self, seed: int) -> None:
-        for name, parameter in self.named_parameters():
-            if parameter.ndim == 1:
-                parameter.fill_(float(name.endswith("norm.weight")))
-                continue
-            residual = name.endswith(("projection.weight", "down.weight"))
-            std = 0.02 / math.sqrt(2 * self.config.layers) if residual else 0.02
-            # One stream per parameter, so that a weight does not depend on which others the model has.
-            drawn = torch.empty(parameter.shape, device="cpu")
-            parameter.copy_(drawn.normal_(std=std, generator=generator(seed, "transformer", name)))
+        draw_weights(self, config.layers, seed, "transformer")
 
     def embed(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """Residual stream (..., width) at layer 0 of input ids `tokens` (...) at `positions` (...)."""

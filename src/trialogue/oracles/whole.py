@@ -36,6 +36,10 @@ class SequenceModel(ABC):
     sites: int | None = None
     device: torch.device | None = None
 
+    def free(self, tokens: Tensor) -> Tensor:
+        """Which sites (rows, N) bool of `tokens` can change: all, unless a model says that some have one token."""
+        return torch.ones_like(tokens, dtype=torch.bool)
+
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
         """Log-weights (rows, vocab) of the values of one site of each row given its others; `sites` (rows,).
 
@@ -73,6 +77,19 @@ class Masked(SequenceModel):
         every_site = range(tokens.shape[1])
         laws = [self.site_log_weights(tokens, torch.full_like(tokens[:, 0], site)) for site in every_site]
         return torch.stack(laws, 1)
+
+    def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
+        """Log-probabilities (rows, N, vocab) of every token when all of what `tokens` now are is known but at `masked`.
+
+        What refinement asks for: a model that was trained on spoilt sequences reads the token at a site too, and knows
+        that it may be wrong. By default the site itself is masked as well, which takes N questions more.
+        """
+        laws = self.log_probs(tokens, masked).clone()
+        for site in range(tokens.shape[1]):
+            alone = masked.clone()
+            alone[:, site] = True
+            laws[:, site] = self.log_probs(tokens, alone)[:, site]
+        return laws
 
     def site_logits(self, tokens: Tensor) -> Tensor:
         """What `site_log_probs` normalises (rows, N, vocab), as the model gives it; by default it is normalised.
@@ -173,6 +190,8 @@ _STATED = (
     "device",
     *_ROLES,
     "site_log_probs",
+    "refined_log_probs",
+    "free",
     "site_logits",
     "token_logits",
     "site_log_weights",

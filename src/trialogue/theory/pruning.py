@@ -86,25 +86,36 @@ def prune_linear(
     x_j < 0 the others; each output keeps of either the subset that is nearest to its weight. Raises `InputError` for
     weights beyond 1, and where it is not within `eps`, with how wide it would have to be.
     """
-    target = _matrix(target)
-    width = whole_number("width", width, 2 * target.shape[1])
+    target = matrix(target)
     inputs = target.shape[1]
-    first = uniform_weights(width, inputs, seed, f"{name}first")
-    second = uniform_weights(len(target), width, seed, f"{name}second")
-    unit = torch.arange(width)
+    width = whole_number("width", width, 2 * inputs)
+    pruned = prune_pair(
+        target,
+        uniform_weights(width, inputs, seed, f"{name}first"),
+        uniform_weights(len(target), width, seed, f"{name}second"),
+    )
+    _require_within(eps, pruned.error, "width", width, 2 * inputs)
+    return pruned
+
+
+def prune_pair(target: Tensor, first: Tensor, second: Tensor, most: int = MOST_NUMBERS) -> PrunedLinear:
+    """Prune two given random matrices, `first` (h, m) and `second` (m', h), to x -> W x, as `prune_linear` does.
+
+    Of the units that are open on one side of zero no more than `most` are compared.
+    """
+    inputs = target.shape[1]
+    unit = torch.arange(len(first))
     first = first * (unit[:, None] % inputs == torch.arange(inputs))
     kept = torch.zeros_like(second, dtype=torch.bool)
     errors = torch.zeros(2, *target.shape, dtype=torch.float64)
     for j in range(inputs):
         own = first[:, j]
-        for half, units in enumerate(((own > 0).nonzero()[:, 0], (own < 0).nonzero()[:, 0])):
+        for half, units in enumerate(((own > 0).nonzero()[:most, 0], (own < 0).nonzero()[:most, 0])):
             for i in range(len(target)):
                 chosen, missed = closest_subset(second[i, units] * own[units], float(target[i, j]))
                 kept[i, units[chosen]] = True
                 errors[half, i, j] = missed
-    error = float(errors.max(0).values.norm())
-    _require_within(eps, error, "width", width, 2 * inputs)
-    return PrunedLinear(first, second * kept, error)
+    return PrunedLinear(first, second * kept, float(errors.max(0).values.norm()))
 
 
 def prune_scores(target: Tensor, width: int, seed: int = 0, eps: float = math.inf) -> PrunedScores:
@@ -113,22 +124,33 @@ def prune_scores(target: Tensor, width: int, seed: int = 0, eps: float = math.in
     Dimension r serves one entry (i, j) of W: it keeps key i and query j, or nothing. Raises `InputError` as
     `prune_linear` does.
     """
-    target = _matrix(target)
+    target = matrix(target)
     rows, columns = target.shape
     width = whole_number("width", width, rows * columns)
     key, query = (
         uniform_weights(width, size, seed, name) for size, name in ((rows, "key"), (columns, "query"))
     )
+    pruned = prune_keys_and_queries(target, key, query)
+    _require_within(eps, pruned.error, "width", width, rows * columns)
+    return pruned
+
+
+def prune_keys_and_queries(
+    target: Tensor, key: Tensor, query: Tensor, most: int = MOST_NUMBERS
+) -> PrunedScores:
+    """Prune two given random matrices, `key` and `query` (r, m), to scores x^T W y, as `prune_scores` does.
+
+    Of the dimensions that serve one entry of W no more than `most` are compared.
+    """
+    rows, columns = target.shape
     kept_key, kept_query = torch.zeros_like(key), torch.zeros_like(query)
     errors = torch.zeros_like(target)
     for place in range(rows * columns):
         i, j = divmod(place, columns)
-        own = torch.arange(place, width, rows * columns)
+        own = torch.arange(place, len(key), rows * columns)[:most]
         chosen, errors[i, j] = closest_subset(key[own, i] * query[own, j], float(target[i, j]))
         kept_key[own[chosen], i], kept_query[own[chosen], j] = key[own[chosen], i], query[own[chosen], j]
-    error = float(errors.norm())
-    _require_within(eps, error, "width", width, rows * columns)
-    return PrunedScores(kept_key, kept_query, error)
+    return PrunedScores(kept_key, kept_query, float(errors.norm()))
 
 
 class PrunedNetwork(NamedTuple):
@@ -150,12 +172,13 @@ def prune_network(first: Tensor, second: Tensor, widths: tuple[int, int], seed: 
     """
     inner = prune_linear(first, widths[0], seed, name="inner ")
     outer = prune_linear(second, widths[1], seed, name="outer ")
-    norms = [float(torch.linalg.matrix_norm(_matrix(each), 2)) for each in (first, second)]
+    norms = [float(torch.linalg.matrix_norm(matrix(each), 2)) for each in (first, second)]
     error = norms[0] * outer.error + norms[1] * inner.error + inner.error * outer.error
     return PrunedNetwork(inner, outer, error)
 
 
-def _matrix(target: Tensor) -> Tensor:
+def matrix(target: Tensor) -> Tensor:
+    """`target` in float64; raises `InputError` unless it is a matrix of weights of -1 to 1."""
     if target.ndim != 2 or not target.numel():
         raise InputError("target", tuple(target.shape), "give a matrix")
     largest = float(target.abs().max())

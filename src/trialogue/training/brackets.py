@@ -8,7 +8,7 @@ from torch import Tensor
 
 from trialogue.data.dyck.language import Dyck
 from trialogue.data.dyck.words import DyckWords
-from trialogue.errors import one_of
+from trialogue.errors import one_of, whole_number
 from trialogue.models.dyck_transformer.network import DyckTransformer
 from trialogue.randomness import generator, seed_of
 
@@ -38,7 +38,8 @@ def bracket_batches(
     """
     one_of("strings", strings, ("words", "prefixes"))
     one_of("contrast", contrast, ("none", "nested", "released"))
-    law = (1 / types,) * types
+    whole_number("batch_size", batch_size, 1)
+    law = (1 / whole_number("types", types, 1),) * types
     of_step = seed_of(seed, "brackets", step)
     if strings == "words":
         batch = DyckWords(longest, law, 0.5, depth).sample(batch_size, of_step)
@@ -70,9 +71,15 @@ def bracket_batches(
     return *batch, moved
 
 
-def closing_loss(model: DyckTransformer, tokens: Tensor, lengths: Tensor) -> Tensor:
-    """Mean cross-entropy, in nats, of the closing brackets among the first `lengths` (n,) of `tokens` (n, width)."""
-    return _closing_loss(model(tokens, lengths), tokens, lengths)
+def closing_loss(model: DyckTransformer, tokens: Tensor, lengths: Tensor, decay: float = 0.0) -> Tensor:
+    """Mean cross-entropy, in nats, of the closing brackets among the first `lengths` (n,) of `tokens` (n, width).
+
+    Plus `decay` times |theta|^2 / 2, over all parameters: equation 2.41.
+    """
+    loss = _closing_loss(model(tokens, lengths), tokens, lengths)
+    if not decay:
+        return loss
+    return loss + decay / 2 * torch.stack([each.square().sum() for each in model.parameters()]).sum()
 
 
 def contrastive_loss(

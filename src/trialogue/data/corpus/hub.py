@@ -1,7 +1,7 @@
 """Corpora of the Hugging Face hub by name, read through the library `datasets`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from trialogue.data.corpus.texts import END, Text, pieces_of
@@ -53,7 +53,17 @@ class HubText(Text):
 def hub_texts(name: str) -> tuple[HubText, HubText]:
     """The text to train on and that for tests of the corpus `name`, the hub's own splits.
 
-    Raises `InputError` where `datasets` is not installed, and where the corpus cannot be had.
+    Raises `InputError` as `hub_datasets` does.
+    """
+    corpus = HUB[name]
+    train, test = hub_datasets(name, corpus.repository, corpus.configuration, (corpus.train, corpus.test))
+    return HubText(train, corpus.documents), HubText(test, corpus.documents)
+
+
+def hub_datasets(name: str, repository: str, configuration: str | None, splits: Sequence[str]) -> list[Any]:
+    """The `splits` of a dataset of the hub, each a `datasets.Dataset`, for a text that a user calls `name`.
+
+    Raises `InputError` where `datasets` is not installed, and where the dataset cannot be had.
     """
     try:
         import datasets
@@ -62,15 +72,10 @@ def hub_texts(name: str) -> tuple[HubText, HubText]:
             "corpora of the hub are read by the package datasets: `pip install datasets`, or the extra `hub`"
         )
         raise InputError("text", name, mend) from error
-    corpus = HUB[name]
     try:
-        train, test = (
-            datasets.load_dataset(corpus.repository, corpus.configuration, split=split)
-            for split in (corpus.train, corpus.test)
-        )
+        return [datasets.load_dataset(repository, configuration, split=split) for split in splits]
     # What a hub that is out of reach raises differs between versions of the library.
     except (OSError, ValueError, RuntimeError) as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0].strip()
-        mend = f"{corpus.repository} cannot be had from the hub ({first}): go online, or name a local file"
+        mend = f"{repository} cannot be had from the hub ({first}): go online, or name a local file"
         raise InputError("text", name, mend) from error
-    return HubText(train, corpus.documents), HubText(test, corpus.documents)

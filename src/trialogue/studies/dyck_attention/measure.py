@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,49 +9,36 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.analysis.attention_variation import stack_likeness, with_uniform_attention
+from trialogue.analysis.attention_variation import stack_likeness, variation, with_uniform_attention
 from trialogue.analysis.closing_accuracy import closing_accuracy
-from trialogue.data import Dyck
 from trialogue.ledger import Part
-from trialogue.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
 from trialogue.studies.dyck_attention.config import Config
-from trialogue.theory.balance import balance_violation, inequality_chain
-from trialogue.training import TrainingConfig, train
-from trialogue.training.brackets import Contrast, Strings, bracket_batches, closing_loss, contrastive_loss
-
-TRAINED_LENGTH = 28
-FAR = (400, 500)
-"""Lengths of prefixes, of 16 times the trained length and more"""
-_EVALUATED = 40
-NESTED = (0,) * 4 + (1,) * 4 + (2,) * 4 + (3,) * 4
-"""The prefix whose attention is compared: four nested pairs of one type, then four of another"""
-
-_MINIMAL = DyckTransformerConfig(norm_floor=1e-5)
-_STANDARD = DyckTransformerConfig(
-    embedding="tokens", residual=True, norm="sum", norm_floor=1e-5, mlps=((50, 50), (50, 50))
+from trialogue.studies.dyck_attention.networks import (
+    FAR,
+    MINIMAL_ARMS,
+    NESTED,
+    SETTINGS,
+    STANDARD_ARMS,
+    TRAINED_LENGTH,
+    Setting,
+    prefixes,
+    sentences,
+    trained,
+    trained_words,
 )
+from trialogue.theory.balance import balance_violation, inequality_chain, log_weight_decay
 
-MINIMAL_ARMS: dict[str, tuple[DyckTransformerConfig, Strings, Contrast]] = {
-    "words": (_MINIMAL, "words", "none"),
-    "words, contrast": (_MINIMAL, "words", "nested"),
-    "words, sums": (replace(_MINIMAL, embedding="sums"), "words", "none"),
-    "words, angles": (replace(_MINIMAL, embedding="angles"), "words", "none"),
-    "prefixes": (_MINIMAL, "prefixes", "none"),
-    "prefixes, contrast": (_MINIMAL, "prefixes", "nested"),
-}
-STANDARD_ARMS: dict[str, tuple[DyckTransformerConfig, Strings, Contrast]] = {
-    "standard": (_STANDARD, "words", "none"),
-    "standard, linear": (replace(_STANDARD, positions="linear"), "words", "none"),
-    "standard, uniform": (replace(_STANDARD, uniform=True), "words", "none"),
-}
-"""The shape of a network, the strings it is trained on, and the regulariser"""
+SENTENCE = 18
+"""Brackets of the sentences of Table 2.6, which have 19 positions with the starting token"""
+_DRAWN = 2
+"""Networks of a setting whose attention is kept for a figure"""
 
 
 def parts(config: Config) -> list[Part]:
-    """One part for every network."""
-    return [
+    """One part for every network, and one for every setting of Table 2.6 with all of its networks."""
+    networks = [
         Part(
-            f"{name.replace(', ', '-')}-{seed}",
+            f"{name.replace(', ', '-').replace(' ', '-')}-{seed}",
             partial(_network, config, name, seed),
             columns={"arm": name, "seed": seed},
         )
@@ -60,40 +46,27 @@ def parts(config: Config) -> list[Part]:
         for seed in seeds
         for name in arms
     ]
+    settings = [
+        Part(
+            f"table-k{setting.types}-d{setting.depth}-{setting.layers}-layers",
+            partial(_setting, config, setting),
+            columns=setting._asdict(),
+        )
+        for setting in SETTINGS
+        if config.grid_seeds
+    ]
+    return [*networks, *settings]
 
 
 def _network(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    shape, strings, contrast = (MINIMAL_ARMS | STANDARD_ARMS)[name]
-    network = DyckTransformer(replace(shape, types=config.types, depth=config.depth), seed)
     standard = name in STANDARD_ARMS
-    result = train(
-        network,
-        partial(
-            bracket_batches,
-            seed=seed,
-            types=config.types,
-            depth=config.depth,
-            longest=TRAINED_LENGTH,
-            strings=strings,
-            contrast=contrast,
-        ),
-        TrainingConfig(
-            steps=config.standard_steps if standard else config.steps,
-            batch_size=100,
-            learning_rate=config.standard_learning_rate if standard else config.learning_rate,
-            weight_decay=0.0,
-            beta_2=0.999,
-            warmup_steps=20,
-            seed=seed,
-        ),
-        loss=closing_loss if contrast == "none" else partial(contrastive_loss, weight=config.contrast_weight),
-        progress=False,
-    )
-    near, far = (_prefixes(config, seed, length) for length in (TRAINED_LENGTH, FAR[1]))
+    arm, steps = (MINIMAL_ARMS | STANDARD_ARMS)[name], config.standard_steps if standard else config.steps
+    network, loss = trained(config, arm, seed, config.types, config.depth, steps)
+    near, far = (prefixes(config.types, config.depth, seed, length) for length in (TRAINED_LENGTH, FAR[1]))
     inside, outside = closing_accuracy(network, near), closing_accuracy(network, far, FAR[0])
     row = {
         "kind": "network",
-        "loss": float(result.losses[-20:].mean()),
+        "loss": loss,
         "closings": int((near % 2 == 1).sum()),
         "inside": inside.likeliest,
         "inside_confident": inside.confident,
@@ -107,6 +80,7 @@ def _network(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str
         row |= {
             "balance": balance_violation(network),
             "balance_released": balance_violation(network, "released"),
+            "log_decay": log_weight_decay(network, TRAINED_LENGTH, 1.0),
         }
         chain = inequality_chain(network, (40, 128, 512), target="closing")
         row |= {
@@ -120,11 +94,43 @@ def _network(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str
             "slack": float((chain.pair_bound / chain.pair).log10().median()),
         }
     yield row
-    for layer, pattern in enumerate(network.attention_weights(torch.tensor([NESTED]))):
-        weights = [[round(weight, 4) for weight in line] for line in pattern[0].tolist()]
-        yield {"kind": "pattern", "layer": layer + 1, "weights": json.dumps(weights)}
+    for layer, each in enumerate(network.attention_weights(torch.tensor([NESTED]))):
+        yield _pattern(layer + 1, each[0])
 
 
-def _prefixes(config: Config, seed: int, length: int) -> Tensor:
-    law = (1 / config.types,) * config.types
-    return Dyck(length, law, 0.5, config.depth, complete=False).sample(_EVALUATED, seed)
+def _setting(config: Config, setting: Setting, _: Path) -> Iterator[dict[str, Any]]:
+    """All networks of a row of Table 2.6, and the variation between any two of them, layer by layer."""
+    types, depth, _layers = setting
+    found: dict[int, list[Tensor]] = {}
+    for place, seed in enumerate(config.grid_seeds):
+        network, loss = trained(config, setting.arm, seed, types, depth, config.grid_steps)
+        words = trained_words(types, depth, seed)
+        rightly = sum(closing_accuracy(network, each).likeliest * each.numel() for each in words)
+        yield {
+            "kind": "setting",
+            "seed": seed,
+            "loss": loss,
+            "inside": rightly / sum(each.numel() for each in words),
+        }
+        if place < _DRAWN:
+            for layer, each in enumerate(network.attention_weights(torch.tensor([NESTED]))):
+                yield {**_pattern(layer + 1, each[0]), "seed": seed, "arm": str(setting)}
+        asked = sentences(types, depth, SENTENCE)
+        own = [pattern.detach() for pattern in network.attention_weights(asked)]
+        for other, theirs in found.items():
+            for layer, (first, second) in enumerate(zip(own, theirs, strict=True)):
+                apart = variation(first, second)
+                yield {
+                    "kind": "pair",
+                    "seed": seed,
+                    "other": other,
+                    "layer": layer + 1,
+                    "variation": float(apart.mean()),
+                    "deviation": float(apart.std()),
+                }
+        found[seed] = own
+
+
+def _pattern(layer: int, pattern: Tensor) -> dict[str, Any]:
+    weights = [[round(weight, 4) for weight in line] for line in pattern.tolist()]
+    return {"kind": "pattern", "layer": layer, "weights": json.dumps(weights)}

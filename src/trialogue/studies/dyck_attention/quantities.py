@@ -1,19 +1,26 @@
-"""Quantities of the study: by trained network, and by pair of networks that only seeds tell apart."""
+"""Quantities of the study: by trained network, also where they are made of all networks or of pairs of them."""
 
 import json
 
 import numpy as np
-from pandas import DataFrame, Series
+from numpy.typing import NDArray
+from pandas import Series, concat
+from scipy.stats import spearmanr
 
 from trialogue.analysis.attention_variation import causal_baseline
 from trialogue.ledger import Replication, Rows, exact
+from trialogue.ledger.claims.jackknife import pair_values, pseudo_values
 from trialogue.ledger.claims.quantities import Counts
 from trialogue.ledger.rows import NoRows
+from trialogue.studies.dyck_attention.measure import SENTENCE
+from trialogue.studies.dyck_attention.networks import SETTINGS, Setting
+
+FEWEST_PAIRED, FEWEST_RANKED = 4, 10
+"""Networks that a mean over their pairs, and a rank correlation, are told from"""
 
 trainings = Replication("training", "seeds")
 standard_trainings = Replication("training", "standard_seeds")
-training_pairs = Replication("training", "pairs")
-standard_pairs = Replication("training", "standard_pairs")
+grid_trainings = Replication("training", "grid_seeds")
 
 
 def _by_seed(rows: Rows, arm: str, column: str) -> "Series[float]":
@@ -37,6 +44,12 @@ def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
     return _by_seed(rows, arm, column)
 
 
+@grid_trainings
+def setting_closed(rows: Rows, setting: Setting) -> "Series[float]":
+    """The share of closing brackets of words that the networks of a setting of Table 2.6 close rightly."""
+    return rows.where("setting", **setting._asdict()).groupby("seed").inside.mean()
+
+
 @trainings
 def closed(rows: Rows, arm: str) -> Counts:
     """How many closing brackets of prefixes of the trained length minimal networks close rightly."""
@@ -49,30 +62,41 @@ def standard_closed(rows: Rows, arm: str) -> Counts:
     return _closed(rows, arm)
 
 
-@training_pairs
+@trainings
 def variation(rows: Rows, arm: str) -> "Series[float]":
-    """Variation between two seeds on the nested prefix, over that of random causal attention."""
+    """Mean variation between two seeds on the nested prefix, over that of random causal attention: pseudo-values."""
     return _variation(rows, arm, 1)
 
 
-@standard_pairs
+@standard_trainings
 def standard_variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
     """The same of a layer of the networks of two layers."""
     return _variation(rows, arm, layer)
 
 
-@training_pairs
-def discordance(rows: Rows, arm: str) -> Counts:
-    """In how many pairs the network nearer to balance is the more accurate one on long prefixes; ties count half."""
+@grid_trainings
+def setting_variation(rows: Rows, setting: Setting, layer: int) -> "Series[float]":
+    """Mean variation on sentences of Table 2.6, over that of random causal attention: pseudo-values of a setting."""
+    return _setting_variation(rows, setting, layer)
+
+
+@grid_trainings
+def table_variation(rows: Rows, layer: int, least_layers: int = 2) -> "Series[float]":
+    """The mean of that over all settings of at least so many layers."""
+    found = [_setting_variation(rows, each, layer) for each in SETTINGS if each.layers >= least_layers]
+    means: Series[float] = concat(found, axis=1).mean(axis=1)
+    return means
+
+
+@trainings
+def rank_correlation(rows: Rows, arm: str) -> "Series[float]":
+    """Spearman's, of the balance violation and the error at lengths 400 to 500: pseudo-values."""
     table = rows.where("network", arm=arm).set_index("seed")
-    if table.empty:
-        raise NoRows(arm)
-    found = {}
-    for first, second in _pairs(table):
-        nearer = table.balance[first] - table.balance[second]
-        better = table.outside[first] - table.outside[second]
-        found[first] = 0.5 - 0.5 * float(np.sign(nearer * better))
-    return Counts(Series(found), Series(found) * 0 + 1)
+
+    def correlation(seeds: list[int]) -> float:
+        return float(spearmanr(table.balance[seeds], 1 - table.outside[seeds]).statistic)
+
+    return pseudo_values(sorted(table.index), correlation, FEWEST_RANKED)
 
 
 @exact
@@ -93,20 +117,22 @@ def pattern(row: "Series[str]") -> np.ndarray:
     return np.array(json.loads(row["weights"]))
 
 
-def _pairs(table: DataFrame) -> list[tuple[int, int]]:
-    seeds = sorted(table.index)
-    return list(zip(seeds[::2], seeds[1::2], strict=False))
-
-
 def _variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
-    table = rows.where("pattern", arm=arm, layer=layer).set_index("seed")
+    table = rows.where("pattern", arm=arm, layer=layer).sort_values("seed")
     if table.empty:
         raise NoRows(arm)
-    patterns = {seed: pattern(row) for seed, row in table.iterrows()}
-    return Series(
-        {
-            first: float(np.square(patterns[first] - patterns[second]).sum())
-            / causal_baseline(len(patterns[first]))
-            for first, second in _pairs(table)
-        }
-    )
+    patterns = np.stack([pattern(row) for _, row in table.iterrows()])
+    between = np.square(patterns[:, None] - patterns).sum((2, 3)) / causal_baseline(patterns.shape[1])
+    return pair_values(table.seed.tolist(), between, FEWEST_PAIRED)
+
+
+def _setting_variation(rows: Rows, setting: Setting, layer: int) -> "Series[float]":
+    table = rows.where("pair", layer=layer, **setting._asdict())
+    if table.empty:
+        raise NoRows(str(setting))
+    labels = sorted({*table.seed, *table.other})
+    place = {label: index for index, label in enumerate(labels)}
+    between: NDArray[np.float64] = np.zeros((len(labels), len(labels)))
+    for _, row in table.iterrows():
+        between[tuple(sorted((place[row.seed], place[row.other])))] = row.variation
+    return pair_values(labels, between / causal_baseline(SENTENCE + 1), FEWEST_PAIRED)

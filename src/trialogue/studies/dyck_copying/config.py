@@ -20,5 +20,6 @@ PRESETS = {
     "smoke": Config(seeds=(0, 1), steps=3),
     "pilot": Config(seeds=(3000, 3001, 3002)),
     "default": Config(),
-    "night": Config(seeds=tuple(range(101, 141)), steps=2000),
+    "night": Config(seeds=tuple(range(201, 241))),
+    "paper": Config(seeds=tuple(range(201, 241)), steps=2000),
 }

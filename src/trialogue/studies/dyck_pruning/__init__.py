@@ -1,10 +1,12 @@
 """How wide must a random network be, so that pruning alone makes it any given one?
 
 Section 2.2.4 of the thesis at small size: which subsets of products of random weights add up to the weights that are
-wanted (the lemmas behind Theorem 2.2.3), for numbers, matrices, scores of attention and two ReLU layers; and two
-targets whose pruned networks share a weight matrix (Corollary 2.2.3).
+wanted (the lemmas behind Theorem 2.2.3), for numbers, matrices, scores of attention and two ReLU layers; whole
+transformers of four or eight layers pruned to one or two; and two targets whose pruned networks share a weight matrix
+(Corollary 2.2.3).
 
-Deviations: parts of a transformer in place of whole ones; the best subset for each weight, by meeting in the middle.
+Deviations: the best subset for each weight, by meeting in the middle, in place of one that is near enough; eps is what
+comes out. Targets are 2 wide, with C = 0.5.
 """
 
 from trialogue.ledger import Study

@@ -3,14 +3,18 @@
 from trialogue.ledger import NOT_PRINTED, Claim
 from trialogue.ledger.claims.extremes import largest
 from trialogue.studies.dyck_pruning.quantities import (
+    both_transformers_within,
     both_within,
     different_first,
+    different_shared_layers,
     falls,
     matrices_fall,
     matrix_error,
     number_error,
     numbers_fall,
     straightness,
+    transformer_error,
+    transformers_fall,
 )
 
 _LEMMA = "Lemma 2.2.2"
@@ -55,6 +59,30 @@ PUBLISHED = (
         "for any eps, with probability 1 - delta",
         grade=True,
     ),
+    Claim(
+        "whole-transformers-are-pruned",
+        "The error of random transformers of four layers that are pruned to a given one of one layer falls with the "
+        "width of their networks (decades a unit).",
+        transformers_fall(1) < 0,
+        _THEOREM,
+        "width O(log(1 / eps))",
+    ),
+    Claim(
+        "deeper-transformers-are-pruned",
+        "So does that of eight layers pruned to two.",
+        transformers_fall(2) < 0,
+        _THEOREM,
+        "width O(log(1 / eps))",
+    ),
+    Claim(
+        "two-transformers-share-any-matrix",
+        "With networks of width 192, four layers are pruned to either of two transformers within 0.1 such that any "
+        "matrix one likes is the same in both, in more than half of the draws.",
+        both_transformers_within(1, 192, 0.1) > 0.5,
+        "Corollary 2.2.3",
+        "for any eps, with probability 1 - delta",
+        grade=True,
+    ),
 )
 
 OURS = (
@@ -79,6 +107,30 @@ OURS = (
         "first-matrices-agree",
         "Networks pruned to two targets have the same first matrix (draws and sizes in which they do not).",
         different_first() < 0.5,
+        "Corollary 2.2.3",
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "pruning-changes-no-weight",
+        "Weights of pruned transformers are those of the random ones or zero (weights that are not).",
+        largest("transformer", "changed") < 0.5,
+        "Definition 2.2.4",
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "shared-layers-agree",
+        "Layers that two pruned transformers do not need are the same in both (draws and sizes in which not).",
+        different_shared_layers() < 0.5,
+        "Corollary 2.2.3",
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "two-transformers-share-any-matrix-at-256",
+        "With networks of width 256 they are within 0.1 in more than half of the draws.",
+        both_transformers_within(1, 256, 0.1) > 0.5,
         "Corollary 2.2.3",
         NOT_PRINTED,
         "ours",
@@ -110,4 +162,8 @@ NUMBERS = {
     "matrix, 5 units": matrix_error(4, 5),
     "matrix, 20 units": matrix_error(4, 20),
     "decades a product": numbers_fall(),
+    "transformer, width 96": transformer_error(1, 96),
+    "transformer, width 192": transformer_error(1, 192),
+    "transformer, width 256": transformer_error(1, 256),
+    "transformer of two layers, width 256": transformer_error(2, 256),
 }

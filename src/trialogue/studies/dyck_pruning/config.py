@@ -23,10 +23,14 @@ class Config(Settings):
     units: Increasing[Annotated[int, Interval(ge=4, le=20)]] = (5, 10, 15, 20)
     """Hidden units for each input and side of zero, on average."""
     inputs: Count = 200
+    layers: Increasing[Count] = (1, 2)
+    """Layers of the target transformers; the random ones have four for each."""
+    hidden: Increasing[Annotated[int, Interval(ge=16, le=256)]] = (96, 128, 192, 256)
+    """Width of the networks and keys of the random transformers: eight times the products for each weight."""
 
 
 PRESETS = {
-    "smoke": Config(seeds=(0, 1), counts=(4, 8), units=(4, 6), sizes=(1, 2)),
+    "smoke": Config(seeds=(0, 1), counts=(4, 8), units=(4, 6), sizes=(1, 2), layers=(1,), hidden=(16, 32)),
     "pilot": Config(seeds=tuple(range(3200, 3206))),
     "default": Config(),
     "paper": Config(seeds=tuple(range(301, 401)), sizes=(1, 2, 4, 8)),

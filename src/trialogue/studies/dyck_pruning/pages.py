@@ -8,12 +8,13 @@ from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
 from trialogue.ledger import Cells, Figure, ResultTable, Rows
+from trialogue.ledger.claims.quantities import Quantity
 from trialogue.ledger.pages.figures import COLORS, panels
-from trialogue.studies.dyck_pruning.quantities import matrix_error, number_error
+from trialogue.studies.dyck_pruning.quantities import matrix_error, number_error, transformer_error
 
 
 def _draw(rows: Rows) -> Drawing:
-    drawing, (numbers, networks) = panels(2, width=4.6, height=3.4)
+    drawing, (numbers, networks, whole) = panels(3, width=4.2, height=3.4)
     _quartiles(numbers, rows["number"], "count", COLORS[0], "a number")
     _quartiles(numbers, rows["scores"], "units", COLORS[2], "scores, 2 x 2")
     numbers.set(yscale="log", xlabel="products of random weights for each weight")
@@ -25,6 +26,12 @@ def _draw(rows: Rows) -> Drawing:
     networks.set(yscale="log", xlabel="hidden units for each input and side of zero")
     networks.set_title("Error of pruned ReLU networks, inputs of length 1")
     networks.legend()
+    for layers, color in zip(sorted(rows["transformer"].layers.unique()), COLORS, strict=False):
+        table = rows.where("transformer", layers=layers, first=0)
+        _quartiles(whole, table, "hidden", color, f"{layers} of {4 * layers} layers")
+    whole.set(yscale="log", xlabel="width of keys and of hidden layers")
+    whole.set_title("Error of whole transformers")
+    whole.legend()
     return drawing
 
 
@@ -57,6 +64,21 @@ def _matrix_table(rows: Rows) -> Cells:
     }
 
 
+def _transformer_table(rows: Rows) -> Cells:
+    table = rows["transformer"]
+    widths = sorted(table.hidden.unique().tolist())
+    cells: dict[str, dict[str, Quantity | float]] = {}
+    for layers in sorted(table.layers.unique().tolist()):
+        for hidden in widths:
+            own = table[(table.layers == layers) & (table.hidden == hidden)]
+            cells[f"{layers} of {4 * layers} layers, width {hidden}"] = {
+                "error": transformer_error(layers, hidden),
+                "median": float(own.error.median()),
+                "targets apart": float(own.targets_apart.median()),
+            }
+    return cells
+
+
 FIGURES = (
     Figure(
         name="pruning",
@@ -80,5 +102,13 @@ TABLES = (
         rows_are="matrix",
         note="error for inputs of length 1; hidden units for each input and side of zero; means over draws ± one "
         "standard deviation",
+    ),
+    ResultTable(
+        title="Random transformers pruned to given ones",
+        source="Theorem 2.2.3, Corollary 2.2.3",
+        cells=_transformer_table,
+        rows_are="transformer",
+        note="targets of width 2; the largest distance of answers, over the largest input vector, of 50 sequences of 8 "
+        "positions; beside it how far apart two such targets are (median)",
     ),
 )

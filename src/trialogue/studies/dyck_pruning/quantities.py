@@ -56,6 +56,33 @@ def falls(rows: Rows, kind: str) -> "Series[float]":
 
 
 @draws
+def transformer_error(rows: Rows, layers: int, hidden: int) -> "Series[float]":
+    """How far the pruned transformer is from the target at most, for inputs of length 1."""
+    return rows.where("transformer", layers=layers, hidden=hidden, first=0).groupby("seed").error.mean()
+
+
+@draws
+def transformers_fall(rows: Rows, layers: int) -> "Series[float]":
+    """Decades of error for each hidden unit more, of whole transformers."""
+    return _fits(rows.where("transformer", layers=layers, first=0), "hidden")["slope"]
+
+
+@draws
+def both_transformers_within(rows: Rows, layers: int, hidden: int, eps: float) -> Counts:
+    """In which draws two targets are approximated within `eps`, wherever the layers are that they share."""
+    table = rows.where("transformer", layers=layers, hidden=hidden)
+    within = (table.error < eps) & (table.other_error < eps)
+    found = within.groupby(table.seed).all().astype(int)
+    return Counts(found, found * 0 + 1)
+
+
+@exact
+def different_shared_layers(rows: Rows) -> float:
+    """In how many cases layers that two pruned transformers are to share differ."""
+    return float((~rows["transformer"].same.astype(bool)).sum())
+
+
+@draws
 def both_within(rows: Rows, size: int, units: int, eps: float) -> Counts:
     """In which draws networks pruned to two targets, from the same weights, are both within `eps`."""
     table = rows.where("matrix", size=size, units=units).set_index("seed")

@@ -1,0 +1,146 @@
+"""The commands `trialogue train-translation` and `trialogue translate`.
+
+Their options are the fields of `trialogue.generation.translation.settings`, and of the class that says how networks of
+translation are trained.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from trialogue.cli.commands import Commands
+from trialogue.cli.fields import Group, parse
+
+if TYPE_CHECKING:
+    from trialogue.generation.translation.settings import Lines, Pairs, Translating
+    from trialogue.training.translation.recipes import TranslationTraining
+
+_UNKNOWN = "the command has no such option"
+
+
+def translate(arguments: argparse.Namespace) -> int:
+    """Translate lines: one line out for every line in."""
+    translating, lines = _translating(arguments.overrides)
+
+    import torch
+
+    from trialogue.generation.translation.lines import LineTranslator
+    from trialogue.generation.translation.model import TranslationModel
+
+    torch.set_num_threads(lines.threads)
+    assert translating.model is not None  # its class sees to it
+    model = TranslationModel.open(translating.model, device=lines.device)
+    translator = LineTranslator(model, translating, truncate=lines.truncate)
+    counts = {"lines": 0, "empty": 0, "refused": 0}
+    begun = time.perf_counter()
+    with _reading(lines) as source, _writing(lines) as out:
+        for answer in translator.answers(source, 1 if lines.stream else lines.batch):
+            counts["lines"] += 1
+            counts["empty"] += not answer.source.strip()
+            if answer.refused:
+                counts["refused"] += 1
+                print(f"trialogue: line {answer.number}: {answer.refused}", file=sys.stderr)
+            out.write((json.dumps(answer.record()) if lines.json else answer.text) + "\n")
+            if lines.stream:
+                out.flush()
+    told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    print(f"{told}; {time.perf_counter() - begun:.1f} s", file=sys.stderr)
+    return 2 if counts["refused"] else 0
+
+
+def train(arguments: argparse.Namespace) -> None:
+    """Train networks that translate, by parallel refinement and token after token, on a table of pairs."""
+    pairs, training = _training(arguments.overrides)
+
+    import torch
+
+    from trialogue.analysis.translation import quality, stutter_rate
+    from trialogue.generation.translation.lines import LineTranslator
+    from trialogue.generation.translation.settings import Translating
+    from trialogue.generation.translation.training import train_translation
+
+    torch.set_num_threads(pairs.threads)
+    made = train_translation(pairs, training, report=lambda line: print(line, file=sys.stderr))
+    if made.too_long:
+        print(f"{made.too_long:,} pairs of more than {training.max_length} tokens left out", file=sys.stderr)
+    tested = made.split.test
+    for network in made.model.networks:
+        settings = Translating(pairs.out, network=network)
+        translator = LineTranslator(made.model, settings, truncate=True)
+        outputs = [answer.text for answer in translator.answers(tested.sources, 32)]
+        scores, stutter = quality(outputs, tested.targets), stutter_rate(outputs, tested.targets)
+        print(
+            f"{network}: BLEU {scores.bleu:.1f}, chrF {scores.chrf:.1f}, repeated words {stutter:.2%} "
+            f"on {len(tested)} held-out pairs"
+        )
+    print(f"saved in {pairs.out}: trialogue translate --model {pairs.out} < LINES")
+
+
+def _translating(tokens: Sequence[str]) -> "tuple[Translating, Lines]":
+    from trialogue.generation.translation.settings import Lines, Translating
+
+    groups = {"translation": Group(Translating), "lines and machine": Group(Lines)}
+    described = translate.__doc__ or ""
+    parsed = parse(groups, tokens, prog="trialogue translate", description=described, unknown=_UNKNOWN)
+    return parsed["translation"], parsed["lines and machine"]
+
+
+def _training(tokens: Sequence[str]) -> "tuple[Pairs, TranslationTraining]":
+    from trialogue.generation.translation.settings import Pairs
+    from trialogue.training.translation.recipes import TranslationTraining
+
+    groups = {
+        "pairs": Group(Pairs),
+        "training": Group(TranslationTraining, "How the networks are trained.", terse=False),
+    }
+    described = train.__doc__ or ""
+    parsed = parse(
+        groups, tokens, prog="trialogue train-translation", description=described, unknown=_UNKNOWN
+    )
+    return parsed["pairs"], parsed["training"]
+
+
+@contextmanager
+def _reading(lines: "Lines") -> Iterator[Iterator[str]]:
+    """The lines to translate, one after another as they come; each is read as UTF-8."""
+    from trialogue.errors import InputError
+
+    def decoded(stream: "Iterator[bytes]") -> Iterator[str]:
+        for number, line in enumerate(stream, 1):
+            try:
+                yield line.decode().removesuffix("\n")
+            except UnicodeDecodeError as error:
+                mend = f"byte {error.start} of line {number} is no UTF-8: convert the text to UTF-8"
+                raise InputError("input", str(lines.input or "standard input"), mend) from error
+
+    if lines.input is None:
+        yield decoded(iter(sys.stdin.buffer.readline, b""))
+        return
+    try:
+        with lines.input.open("rb") as file:
+            yield decoded(iter(file))
+    except OSError as error:
+        mend = f"it cannot be read: {error.strerror or error}"
+        raise InputError("input", str(lines.input), mend) from error
+
+
+@contextmanager
+def _writing(lines: "Lines") -> Iterator[TextIO]:
+    if lines.out is None:
+        yield sys.stdout
+        return
+    from trialogue.storage import require_folder, writing
+
+    require_folder(lines.out)
+    with writing(lines.out), lines.out.open("w", encoding="utf-8") as file:
+        yield file
+
+
+def add(commands: Commands) -> None:
+    """Add both commands."""
+    commands.add("train-translation", train, fields=True, add_help=False)
+    commands.add("translate", translate, fields=True, add_help=False)

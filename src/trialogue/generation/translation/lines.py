@@ -1,0 +1,108 @@
+"""Lines in, lines out: one answer for every line, in order, whatever a line holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from trialogue.errors import whole_number
+from trialogue.generation.translation.model import TranslationModel
+from trialogue.generation.translation.settings import Translating
+from trialogue.inference.translation.hypotheses import NOTHING, Translation
+
+_POOL = 16
+"""Batches that are read ahead, so that lines of a like length go together."""
+
+
+class Answer(NamedTuple):
+    """What came of line `number`, counted from 1."""
+
+    number: int
+    source: str
+    texts: list[str]
+    """Hypotheses, best first; none where the line was refused"""
+    translation: Translation
+    refused: str
+    """Why it was not translated; empty where it was"""
+    seconds: float
+    """What the lines that were translated with it took, all of them"""
+
+    @property
+    def text(self) -> str:
+        """The best hypothesis in one line; empty where there is none."""
+        return " ".join(self.texts[0].split("\n")) if self.texts else ""
+
+    def record(self) -> dict[str, Any]:
+        """The answer as JSON."""
+        if self.refused:
+            return {"line": self.number, "source": self.source, "translation": "", "error": self.refused}
+        scored = zip(self.texts, self.translation.hypotheses, strict=True)
+        return {
+            "line": self.number,
+            "source": self.source,
+            "translation": self.text,
+            "hypotheses": [
+                {"text": text, "log_prob": each.log_prob, "score": each.score} for text, each in scored
+            ],
+            "passes": self.translation.passes,
+            "seconds": self.seconds,
+        }
+
+
+class LineTranslator:
+    """Translates lines as `settings` say, with one network of `model`.
+
+    A blank line has an empty translation. One of more tokens than the model reads is refused, or cut where `truncate`
+    is set. Raises `InputError` for a network that the model lacks.
+    """
+
+    def __init__(self, model: TranslationModel, settings: Translating, *, truncate: bool = False) -> None:
+        self._vocabulary, self._longest, self._truncate = model.vocabulary, model.max_length, truncate
+        self._seed = whole_number("seed", settings.seed, 0)
+        self._translate: Callable[[Sequence[Sequence[int]], Sequence[int]], list[Translation]]
+        if settings.network == "twin":
+            twin, search = model.twin(), settings.search
+            self._translate = lambda sources, _: search.translate(twin, sources)
+        else:
+            refiner, beam = model.refiner(), settings.beam
+            self._translate = lambda sources, numbers: beam.translate(
+                refiner, sources, seed=self._seed, numbers=numbers
+            )
+
+    def answers(self, lines: Iterable[str], batch: int = 1) -> Iterator[Answer]:
+        """An answer for each of `lines`, in order; so many of a like length are translated together.
+
+        With a batch of one line each is answered before the next one is read.
+        """
+        numbered = enumerate(lines, 1)
+        ahead = 1 if batch == 1 else _POOL * batch
+        while pool := list(islice(numbered, ahead)):
+            encoded = [self._vocabulary.encode([line.strip()])[0] for _, line in pool]
+            order = sorted(range(len(pool)), key=lambda place: len(encoded[place]))
+            found: dict[int, Answer] = {}
+            for start in range(0, len(order), batch):
+                chosen = order[start : start + batch]
+                asked = [(*pool[place], encoded[place]) for place in chosen]
+                found.update(zip(chosen, self._answered(asked), strict=True))
+            yield from (found[place] for place in range(len(pool)))
+
+    def _answered(self, asked: list[tuple[int, str, list[int]]]) -> list[Answer]:
+        begun = time.perf_counter()
+        sources = [tokens[: self._longest] if self._truncate else tokens for _, _, tokens in asked]
+        fits = [len(tokens) <= self._longest for tokens in sources]
+        read = [place for place, fit in enumerate(fits) if fit]
+        told = iter(self._translate([sources[place] for place in read], [asked[place][0] for place in read]))
+        translations = [next(told) if fit else NOTHING for fit in fits]
+        seconds = time.perf_counter() - begun
+        answers = []
+        for (number, line, tokens), fit, translation in zip(asked, fits, translations, strict=True):
+            refused = (
+                f"{len(tokens)} tokens, and the model reads {self._longest}: shorten it, or use --truncate"
+            )
+            texts = self._vocabulary.decode([each.tokens for each in translation.hypotheses]) if fit else []
+            answers.append(
+                Answer(number, line.rstrip("\r\n"), texts, translation, "" if fit else refused, seconds)
+            )
+        return answers

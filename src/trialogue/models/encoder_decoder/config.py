@@ -1,0 +1,54 @@
+"""The shape of an encoder-decoder."""
+
+from dataclasses import dataclass
+
+from trialogue.data.parallel.vocabulary import SPECIAL
+from trialogue.errors import InputError, truth_value, whole_number
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderDecoderConfig:
+    """Shape of an `EncoderDecoder`. Raises `InputError` where a field is out of range.
+
+    `vocab_size` counts the pieces of both languages and the four tokens that are none. `max_length` is that of the
+    longest source and of the longest target, without the EOS at their ends. A `causal` decoder writes from left to
+    right; another one reads a whole target, and with `positional_attention` each of its layers also attends by
+    position alone (Gu et al. 2018, section 3.2): queries and keys are positions, values are states.
+    """
+
+    vocab_size: int
+    encoder_layers: int = 2
+    decoder_layers: int = 2
+    heads: int = 4
+    width: int = 192
+    mlp_width: int = 768
+    max_length: int = 64
+    causal: bool = False
+    positional_attention: bool = True
+
+    def __post_init__(self) -> None:
+        for field in ("encoder_layers", "decoder_layers", "heads", "width", "mlp_width", "max_length"):
+            object.__setattr__(self, field, whole_number(field, getattr(self, field), 1))
+        vocab = whole_number("vocab_size", self.vocab_size, len(SPECIAL) + 1)
+        object.__setattr__(self, "vocab_size", vocab)
+        for field in ("causal", "positional_attention"):
+            truth_value(field, getattr(self, field))
+        if self.width % self.heads:
+            raise InputError("width", self.width, f"must be a multiple of heads={self.heads}")
+        if self.causal and self.positional_attention:
+            raise InputError("positional_attention", True, "a causal decoder has none: set it to False")
+
+    @property
+    def positions(self) -> str:
+        """Vectors of positions are added to the embeddings (`AttentionShape`)."""
+        return "learned"
+
+    @property
+    def attention_window(self) -> None:
+        """Every position attends to all that it may (`AttentionShape`)."""
+        return None
+
+    @property
+    def scaled_attention(self) -> bool:
+        """Scores are divided by the square root of a head's width (`AttentionShape`)."""
+        return True

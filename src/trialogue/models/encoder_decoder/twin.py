@@ -1,0 +1,130 @@
+"""The autoregressive twin as an oracle: of one source for walks, of many for translating them together.
+
+Its keys and values lie by row and position as those of any `Transformer`; what it reads of the source is evaluated
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from trialogue.data.parallel.vocabulary import BOS, EOS, MASK, PAD
+from trialogue.errors import InputError
+from trialogue.models.attention_cache import AttentionCache, linear, normed
+from trialogue.models.encoder_decoder.network import Encoded, EncoderDecoder, source_rows
+from trialogue.oracles import Autoregressive
+
+_NEVER = (PAD, MASK, BOS)
+"""Read, and never written."""
+
+
+class CausalTranslator:
+    """The causal `model`, which answers for a translation when it is told the source.
+
+    Raises `InputError` for a model whose decoder is not causal.
+    """
+
+    def __init__(self, model: EncoderDecoder) -> None:
+        if not isinstance(model, EncoderDecoder) or not model.config.causal:
+            raise InputError("model", type(model).__name__, "give an EncoderDecoder whose decoder is causal")
+        self.model = model.eval()
+
+    def condition(self, source: Sequence[int]) -> ConditionedTwin:
+        """The oracle of translations of `source`, tokens without EOS; raises `InputError` where it is too long."""
+        return self.condition_each([source])
+
+    def condition_each(self, sources: Sequence[Sequence[int]]) -> ConditionedTwin:
+        """The oracle whose storage row i, modulo their number, translates source i."""
+        with torch.no_grad():
+            tokens = source_rows(sources, self.model.config.max_length)
+            return ConditionedTwin(self.model, self.model.encode(tokens.to(self.model.head.weight.device)))
+
+
+class ConditionedTwin(Autoregressive):
+    """An oracle of translations of `encoded`; where there are several sources, row i is of source i modulo them.
+
+    Rows of several sources must not be copied to each other, which walks do: they are given one source.
+    """
+
+    def __init__(self, model: EncoderDecoder, encoded: Encoded) -> None:
+        self.model, self.encoded = model, encoded
+        self.vocab_size, self.eos = model.config.vocab_size, EOS
+        self.max_length: int = model.config.max_length + 1
+
+    def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> SourceCache:
+        """Make room for `rows` translations of up to `capacity` tokens, recording the hidden states of `layers`.
+
+        Raises `InputError` where the capacity exceeds the model's positions, or a layer is not one of its decoder.
+        """
+        if capacity > self.max_length:
+            mend = f"the model writes at most {self.max_length} tokens (EOS included); shorten max_length"
+            raise InputError("capacity", capacity, mend)
+        for layer in layers:
+            if not -1 <= layer <= self.model.config.decoder_layers:
+                raise InputError("layers", layer, f"must be -1 or in 0..{self.model.config.decoder_layers}")
+        which = torch.arange(rows) % len(self.encoded.states)
+        return SourceCache(self.model, self.encoded, which, capacity, tuple(layers))
+
+
+class SourceCache(AttentionCache):
+    """The context of a decoder whose row i also reads source `which[i]` of `encoded`."""
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        encoded: Encoded,
+        which: Tensor,
+        capacity: int,
+        layers: Sequence[int],
+        store: Tensor | None = None,
+    ) -> None:
+        super().__init__(model, len(which), capacity, layers, store)
+        self._decoder, self._encoded = model, encoded
+        self._which = which.to(self._rows.device)
+        self._maps = [_maps(block) for block in model.blocks]
+        self._source_mask = encoded.mask if bool((encoded.mask != 0).any()) else None
+        self._never = torch.tensor(_NEVER, device=self._rows.device)
+
+    def log_probs(self, features: Tensor) -> Tensor:
+        """Log-probabilities (n, vocab) of the next token, a piece or EOS."""
+        logits = F.linear(self.hidden(features, -1), self._head)
+        logits = logits.index_fill(1, self._never, -torch.inf)
+        return torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
+
+    def fork(self, rows: Tensor, stop: int) -> SourceCache:
+        """Return an independent context for up to `stop` tokens whose row i starts as this context's row `rows[i]`."""
+        which, store = self._which[rows.to(self._rows.device)], self._forked(rows, stop)
+        return SourceCache(self._decoder, self._encoded, which, stop, self._layers, store)
+
+    def _read(self, layer: int, x: Tensor, rows: Tensor) -> Tensor:
+        """The residual stream after attention to the source."""
+        norm, queries, projection = self._maps[layer]
+        keys, values = self._encoded.keys_values[layer]
+        q = linear(normed(x, norm), queries).view(-1, *self._split)
+        if len(keys) == 1:
+            # All rows ask one source: their queries are as many positions of one row.
+            mask = self._source_mask
+            read = F.scaled_dot_product_attention(q.transpose(0, 1)[None], keys, values, attn_mask=mask)
+            read = read[0].transpose(0, 1)
+        else:
+            which, mask = self._which[rows], self._source_mask
+            read = F.scaled_dot_product_attention(
+                q[:, :, None], keys[which], values[which], attn_mask=None if mask is None else mask[which]
+            )
+        return linear(read.reshape(x.shape), projection).add_(x)
+
+
+def _maps(block: nn.Module) -> tuple[tuple[Tensor, Tensor], ...]:
+    """LayerNorm (weight, bias), and linear maps (bias, transposed weight), of what a block reads of the source."""
+    parts = dict(block.named_children())
+    held = [parts[name] for name in ("source_norm", "source_queries", "source_projection")]
+    (norm, queries, projection) = [dict(part.named_parameters()) for part in held]
+    return (
+        (norm["weight"].detach(), norm["bias"].detach()),
+        (queries["bias"].detach(), queries["weight"].detach().t()),
+        (projection["bias"].detach(), projection["weight"].detach().t()),
+    )

@@ -1,0 +1,166 @@
+"""Claims of the study: the sentences of section 4.2 on translation, at a reduced scale, and what is asked here."""
+
+from trialogue.ledger import NOT_PRINTED, Claim, Criterion
+from trialogue.studies.translation.config import (
+    DISTILLED,
+    LITTLE_NOISE,
+    NO_POSITIONS,
+    ONE_STAGE,
+    PLAIN,
+    REFINER,
+    TWIN,
+)
+from trialogue.studies.translation.quantities import (
+    corpus,
+    greedy,
+    latency,
+    length,
+    parameters,
+    refined,
+    small,
+)
+
+_BEAM = 5
+_FAST = "4 steps, 5"
+_SINGLE = "4 steps, 1"
+
+
+def _published(
+    identity: str, statement: str, criterion: Criterion, source: str, printed: str, grade: bool = False
+) -> Claim:
+    return Claim(identity, statement, criterion, source, printed, grade=grade)
+
+
+PUBLISHED = (
+    _published(
+        "four-steps-improve-on-one",
+        "The refiner's BLEU is higher after four steps than after one, by five hypotheses.",
+        refined(4, _BEAM) - refined(1, _BEAM) > 0,
+        "Section 4.2.3",
+        "a few steps of refinement",
+    ),
+    _published(
+        "ten-steps-change-little",
+        "Ten steps differ from four by less than half a point of BLEU.",
+        (refined(10, _BEAM) - refined(4, _BEAM)).near(0, margin=0.5),
+        "Table 4.1",
+        "33.49 and 33.63",
+        grade=True,
+    ),
+    _published(
+        "as-good-as-the-twin",
+        "The refiner's BLEU after four steps, by five hypotheses, is within one point of the twin's.",
+        (refined(4, _BEAM) - greedy()).near(0, margin=1.0),
+        "Table 4.1",
+        "33.49 beside 33.50",
+        grade=True,
+    ),
+    _published(
+        "it-stutters-twice-as-often",
+        "The refiner repeats words that the reference does not at more than twice the twin's rate (its rate less twice "
+        "the twin's, repeats not dropped).",
+        refined(4, _BEAM, "stutter") - greedy("stutter") * 2 > 0,
+        "Section 4.2.4",
+        ">= 2x",
+    ),
+    _published(
+        "the-median-is-twice-as-fast",
+        "One sentence takes the twin more than twice the median time of four steps by five hypotheses, on one thread.",
+        latency(TWIN, "median") / latency(_FAST, "median") > 2,
+        "Section 4.2.3",
+        "> 2x median latency",
+    ),
+    _published(
+        "the-slowest-percent-is-five-times-as-fast",
+        "The 99th percentile is more than five times as fast.",
+        latency(TWIN, "p99") / latency(_FAST, "p99") > 5,
+        "Section 4.2.3",
+        "> 5x p99 latency",
+    ),
+    _published(
+        "distillation-helps",
+        "Of small refiners, after four steps, one that learned the twin's translations of its sources has a higher "
+        "BLEU than one that learned the references.",
+        small(DISTILLED) - small(PLAIN) > 0,
+        "Section 4.2.2",
+        "critical",
+    ),
+    _published(
+        "positional-attention-helps",
+        "One without positional attention has a lower BLEU.",
+        small(PLAIN) - small(NO_POSITIONS) > 0,
+        "Section 4.2.2",
+        "critical",
+    ),
+    _published(
+        "much-noise-helps",
+        "One that reads half of the target's tokens right while it is trained has a lower BLEU than one that reads "
+        "15 % right.",
+        small(PLAIN) - small(LITTLE_NOISE) > 0,
+        "Section 4.2.2",
+        "large masking ratio",
+    ),
+    _published(
+        "two-stages-help",
+        "One that is trained on a single stage has a lower BLEU after four steps than one trained on two, in as many "
+        "updates.",
+        small(PLAIN) - small(ONE_STAGE) > 0,
+        "Section 4.2.2, S = 2",
+        "S = 2 stages",
+    ),
+)
+
+
+def _ours(identity: str, statement: str, criterion: Criterion, source: str = "Section 4.2.3") -> Claim:
+    return Claim(identity, statement, criterion, source, NOT_PRINTED, "ours")
+
+
+OURS = (
+    _ours("twin-46", "The twin's greedy BLEU is above 46 (mean over sets).", greedy() > 46),
+    _ours(
+        "refiner-39",
+        "The refiner's BLEU after four steps, by five hypotheses, is above 39 (mean over sets).",
+        refined(4, _BEAM) > 39,
+    ),
+    _ours(
+        "the-slowest-percent-is-twice-as-fast",
+        "The 99th percentile of the time for one sentence is more than twice the refiner's.",
+        latency(TWIN, "p99") / latency(_FAST, "p99") > 2,
+    ),
+    _ours(
+        "long-sentences-are-twice-as-fast",
+        "Where the reference has 20 tokens or more, the median is.",
+        latency(TWIN, "median", "long") / latency(_FAST, "median", "long") > 2,
+    ),
+    _ours(
+        "hypotheses-of-length-help",
+        "Five hypotheses have a higher BLEU than one, after four steps.",
+        refined(4, _BEAM) - refined(4, 1) > 0,
+    ),
+)
+
+CLAIMS = (*PUBLISHED, *OURS)
+
+NUMBERS = {
+    "twin": corpus(TWIN, 0, 1),
+    "twin, beam": corpus(TWIN, 0, _BEAM),
+    "refiner": corpus(REFINER, 4, _BEAM),
+    "refiner, one step": corpus(REFINER, 1, _BEAM),
+    "refiner, ten steps": corpus(REFINER, 10, _BEAM),
+    "twin, familiar": corpus(TWIN, 0, 1, "familiar"),
+    "twin, new": corpus(TWIN, 0, 1, "new"),
+    "refiner, familiar": corpus(REFINER, 4, _BEAM, "familiar"),
+    "refiner, new": corpus(REFINER, 4, _BEAM, "new"),
+    "twin, stutter": corpus(TWIN, 0, 1, column="stutter"),
+    "refiner, stutter": corpus(REFINER, 4, _BEAM, column="stutter"),
+    "passes of the twin": greedy("passes"),
+    "passes of the refiner": refined(4, _BEAM, "passes"),
+    "median of the twin": latency(TWIN, "median"),
+    "median of the refiner": latency(_FAST, "median"),
+    "median of one hypothesis": latency(_SINGLE, "median"),
+    "p99 of the twin": latency(TWIN, "p99"),
+    "p99 of the refiner": latency(_FAST, "p99"),
+    "length, first guess": length("first"),
+    "length, among five": length("among_five"),
+    "parameters": parameters(TWIN),
+}

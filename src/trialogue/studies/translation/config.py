@@ -1,0 +1,178 @@
+"""Settings of the study: the text, the two networks, small ones that differ in one respect, and what is measured."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from annotated_types import Ge
+
+from trialogue.errors import InputError
+from trialogue.ledger.settings import Count, Increasing, Positive, Seeds, Settings
+from trialogue.training.translation.recipes import TranslationTraining
+
+TWIN, REFINER = "twin", "refiner"
+PLAIN, ONE_STAGE, LITTLE_NOISE, MASKS, NO_POSITIONS, DISTILLED = (
+    "two stages",
+    "one stage",
+    "half correct",
+    "masks",
+    "no positional attention",
+    "distilled",
+)
+SMALL = (PLAIN, ONE_STAGE, LITTLE_NOISE, MASKS, NO_POSITIONS, DISTILLED)
+"""Refiners that are trained for less, of which all but the first differ from it in one respect."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Settings):
+    """Settings of one run; the defaults are those of the preset `default`."""
+
+    seeds: Seeds = (1,)
+    """Of the split, the initial weights and the batches: one training of each network, as long as is possible."""
+    text: str = "tatoeba/deu-eng.tsv"
+    """A table of pairs, looked for where the run begins, or a corpus of the hub. Empty for made-up pairs, for tests."""
+    columns: tuple[Count, Count] = (2, 1)
+    """Those of the source and of the target, counted from 1."""
+    vocab_size: Annotated[int, Ge(261)] = 4000
+    test: Count = 2000
+    validation: Count = 1000
+    sets: Annotated[int, Ge(2)] = 20
+    """Sets that the test sentences are dealt out to: replications of what is said of the networks trained."""
+    layers: Count = 2
+    heads: Count = 4
+    width: Count = 256
+    max_length: Annotated[int, Ge(8)] = 64
+    batch_size: Count = 256
+    learning_rate: Positive = 2e-3
+    bf16: bool = True
+    """Multiply in bfloat16 while training; translations are computed in float32."""
+    twin_steps: Count = 3000
+    refiner_steps: Count = 1800
+    stages: Count = 2
+    small_steps: Count = 200
+    small_pairs: Count = 51_200
+    small_sets: Count = 10
+    """Sets of test sentences that the small refiners translate."""
+    steps: Increasing[Count] = (1, 2, 4, 10)
+    hypotheses: Increasing[Count] = (1, 3, 5)
+    alpha: Annotated[float, Ge(0)] = 0.6
+    """Of the brevity penalty by which candidates of both are ranked."""
+    beams: Count = 5
+    """Of the twin, beside its greedy translations."""
+    timed: Count = 200
+    """Test sentences whose latency is measured, and as many of the long ones, where there are."""
+    long: Count = 20
+    """Tokens, EOS with them, from which on a translation is long."""
+    rounds: Annotated[int, Ge(2)] = 5
+
+    def check(self) -> None:
+        """Raise `InputError` where fields do not go together."""
+        if len(self.columns) != 2:
+            raise InputError("columns", self.columns, "name two: that of the source and that of the target")
+        if self.test % self.sets:
+            raise InputError("sets", self.sets, f"test={self.test} sentences must make equally large ones")
+        if self.small_sets > self.sets:
+            raise InputError("small_sets", self.small_sets, f"use at most sets={self.sets}")
+        if 4 not in self.steps or self.beams < 2:
+            raise InputError("steps", self.steps, "4 must be among them, and beams at least 2")
+        self.of(TWIN, self.seeds[0])
+
+    def of(self, arm: str, seed: int) -> TranslationTraining:
+        """How the network `arm` is trained."""
+        common = TranslationTraining(
+            layers=self.layers,
+            heads=self.heads,
+            width=self.width,
+            mlp_width=4 * self.width,
+            max_length=self.max_length,
+            stages=self.stages,
+            steps=self.refiner_steps,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            bf16=self.bf16 or None,
+            seed=seed,
+        )
+        if arm == TWIN:
+            return replace(common, steps=self.twin_steps)
+        if arm == REFINER:
+            return common
+        small = replace(common, steps=self.small_steps, stages=2)
+        differing: dict[str, dict[str, Any]] = {
+            ONE_STAGE: {"stages": 1},
+            LITTLE_NOISE: {"correct": 0.5},
+            MASKS: {"masked": 1.0},
+            NO_POSITIONS: {"positional_attention": False},
+        }
+        return replace(small, **differing.get(arm, {}))
+
+
+PRESETS = {
+    "smoke": Config(
+        seeds=(0,),
+        text="",
+        columns=(1, 2),
+        vocab_size=280,
+        test=40,
+        validation=10,
+        sets=4,
+        layers=1,
+        heads=2,
+        width=16,
+        max_length=40,
+        batch_size=32,
+        bf16=False,
+        twin_steps=30,
+        refiner_steps=30,
+        small_steps=10,
+        small_pairs=200,
+        small_sets=2,
+        steps=(1, 4),
+        hypotheses=(1, 2),
+        beams=2,
+        timed=3,
+        long=8,
+        rounds=2,
+    ),
+    "pilot": Config(
+        seeds=(100,),
+        twin_steps=20,
+        refiner_steps=15,
+        small_steps=3,
+        small_pairs=768,
+        test=200,
+        validation=100,
+        sets=4,
+        small_sets=2,
+        hypotheses=(1, 5),
+        steps=(1, 4, 10),
+        timed=8,
+        rounds=2,
+    ),
+    "default": Config(),
+    "night": Config(
+        seeds=(1, 2),
+        twin_steps=16_000,
+        refiner_steps=12_000,
+        small_steps=2500,
+        small_pairs=160_000,
+        small_sets=20,
+        rounds=9,
+    ),
+    "paper": Config(
+        seeds=(1, 2, 3),
+        text="wmt14-de-en",
+        columns=(1, 2),
+        vocab_size=32_000,
+        layers=6,
+        heads=8,
+        width=512,
+        max_length=128,
+        batch_size=2048,
+        learning_rate=3e-3,
+        twin_steps=500_000,
+        refiner_steps=500_000,
+        small_steps=100_000,
+        small_pairs=4_000_000,
+        small_sets=20,
+        rounds=9,
+    ),
+}

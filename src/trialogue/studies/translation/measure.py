@@ -1,0 +1,218 @@
+"""The parts of a run: each network trained and its translations scored, and latencies of the two in turns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from trialogue.analysis.translation import bleu_interval, quality, stutter
+from trialogue.inference.chains.refinement import Refinement
+from trialogue.inference.translation.hypotheses import Translation
+from trialogue.inference.translation.refining import LengthBeam
+from trialogue.inference.translation.writing import BeamSearch
+from trialogue.ledger import Part
+from trialogue.models.encoder_decoder.refiner import Refiner
+from trialogue.studies.translation.config import MASKS, REFINER, SMALL, TWIN, Config
+from trialogue.studies.translation.material import (
+    HeldOut,
+    Material,
+    material,
+    parameters,
+    refiner_of,
+    twin_of,
+)
+
+Rows = Iterator[dict[str, Any]]
+Translate = Callable[[Sequence[Sequence[int]]], list[Translation]]
+_AT_ONCE = 64
+_STRATA = {"familiar": (True, 0), "new": (False, 0), "new, 12 tokens or more": (False, 12)}
+"""What a stratum's sentences are: whether a training sentence has the target but for one word, and tokens at least."""
+
+
+def parts(config: Config) -> list[Part]:
+    """For each seed: the twin, the refiner, the small refiners, and what takes how long."""
+    measures: dict[str, Callable[[Config, int, Path], Rows]] = {TWIN: _twin, REFINER: _refiner}
+    measures |= {arm: partial(_small, arm) for arm in SMALL}
+    measures["latency"] = _latency
+    return [
+        Part(f"{name.replace(' ', '-')}-{seed}", partial(measure, config, seed), columns={"seed": seed})
+        for seed in config.seeds
+        for name, measure in measures.items()
+    ]
+
+
+def _twin(config: Config, seed: int, artifacts: Path) -> Rows:
+    held = material(config, seed, artifacts)
+    twin = twin_of(config, seed, artifacts)
+    yield {"kind": "network", "arm": TWIN, "parameters": parameters(twin.model)}
+    for beams in (1, config.beams):
+        search = BeamSearch(beams, config.alpha)
+        setting = {"arm": TWIN, "steps": 0, "hypotheses": beams}
+        yield from _scored(config, held, partial(search.translate, twin), setting, seed)
+
+
+def _refiner(config: Config, seed: int, artifacts: Path) -> Rows:
+    held = material(config, seed, artifacts)
+    refiner = refiner_of(config, REFINER, seed, artifacts)
+    yield {"kind": "network", "arm": REFINER, "parameters": parameters(refiner.model)}
+    yield {"kind": "length", **_lengths(refiner, held.tested)}
+    most = config.hypotheses[-1]
+    asked = {(steps, most) for steps in config.steps} | {(4, count) for count in config.hypotheses}
+    for steps, count in sorted(asked):
+        setting = {"arm": REFINER, "steps": steps, "hypotheses": count}
+        translate = _refining(config, refiner, seed, steps, count)
+        yield from _scored(config, held, translate, setting, seed)
+
+
+def _small(arm: str, config: Config, seed: int, artifacts: Path) -> Rows:
+    held = material(config, seed, artifacts)
+    refiner = refiner_of(config, arm, seed, artifacts)
+    for steps in (1, 4):
+        setting = {"arm": arm, "steps": steps, "hypotheses": 1}
+        translate = _refining(config, refiner, seed, steps, 1, "mask" if arm == MASKS else "random")
+        yield from _scored(config, held, translate, setting, seed, config.small_sets)
+
+
+def _refining(
+    config: Config, refiner: Refiner, seed: int, steps: int, count: int, start: str = "random"
+) -> Translate:
+    chain = Refinement(start="mask" if start == "mask" else "random", steps=steps)
+    return partial(LengthBeam(steps, count, chain, config.alpha, False).translate, refiner, seed=seed)
+
+
+def _scored(
+    config: Config,
+    held: Material,
+    translate: Translate,
+    setting: dict[str, Any],
+    seed: int,
+    sets: int | None = None,
+) -> Rows:
+    """Rows of every set of test sentences, and of all of them by stratum; repeats are dropped for the scores."""
+    sets = config.sets if sets is None else sets
+    tested = held.tested
+    places = [place for place in range(config.test) if place % config.sets < sets]
+    answers = dict(zip(places, _in_order_of_length(translate, tested, places), strict=True))
+    spoken = {place: held.vocabulary.decode([answer.best])[0] for place, answer in answers.items()}
+    dropped = {place: held.vocabulary.decode([_once(answer.best)])[0] for place, answer in answers.items()}
+
+    def of(texts: dict[int, str], chosen: list[int]) -> tuple[list[str], list[str]]:
+        return [texts[place] for place in chosen], [tested.references[place] for place in chosen]
+
+    for number in range(sets):
+        chosen = [place for place in places if place % config.sets == number]
+        scores, said = quality(*of(dropped, chosen)), stutter(*of(spoken, chosen))
+        yield {
+            "kind": "set",
+            **setting,
+            "set": number,
+            "bleu": scores.bleu,
+            "chrf": scores.chrf,
+            "stutter": said.rate,
+            "stutter_dropped": stutter(*of(dropped, chosen)).rate,
+            "passes": float(np.mean([answers[place].passes for place in chosen])),
+            "stuttering": float(
+                np.mean([_once(answers[place].best) != answers[place].best for place in chosen])
+            ),
+        }
+    for stratum, chosen in _strata(tested, places).items():
+        if not chosen:
+            continue
+        outputs, references = of(dropped, chosen)
+        scores, interval = quality(outputs, references), bleu_interval(outputs, references, seed=seed)
+        yield {
+            "kind": "corpus",
+            **setting,
+            "stratum": stratum,
+            "sentences": len(chosen),
+            "bleu": scores.bleu,
+            "low": interval.low,
+            "high": interval.high,
+            "chrf": scores.chrf,
+            "bleu_signature": scores.bleu_signature,
+            "chrf_signature": scores.chrf_signature,
+            "stutter": stutter(*of(spoken, chosen)).rate,
+        }
+
+
+def _strata(tested: HeldOut, places: list[int]) -> dict[str, list[int]]:
+    strata = {"all": places}
+    for name, (familiar, least) in _STRATA.items():
+        strata[name] = [
+            place for place in places if tested.familiar[place] == familiar and tested.lengths[place] >= least
+        ]
+    return strata
+
+
+def _in_order_of_length(translate: Translate, tested: HeldOut, places: list[int]) -> list[Translation]:
+    """Translations of the sources at `places`, of which those of a like length go together."""
+    order = sorted(range(len(places)), key=lambda index: len(tested.sources[places[index]]))
+    found: list[Translation | None] = [None] * len(places)
+    for start in range(0, len(order), _AT_ONCE):
+        indices = order[start : start + _AT_ONCE]
+        answers = translate([tested.sources[places[index]] for index in indices])
+        for index, answer in zip(indices, answers, strict=True):
+            found[index] = answer
+    return [answer for answer in found if answer is not None]
+
+
+def _once(tokens: list[int]) -> list[int]:
+    """Tokens without those that equal the one before them."""
+    return [token for place, token in enumerate(tokens) if not place or token != tokens[place - 1]]
+
+
+def _lengths(refiner: Refiner, tested: HeldOut) -> dict[str, float]:
+    """How often the likeliest lengths are right: the first, within one, among three, among five."""
+    ranks = []
+    for start in range(0, len(tested.sources), _AT_ONCE):
+        _, laws = refiner.condition_each(tested.sources[start : start + _AT_ONCE])
+        ranks.append(laws.topk(min(5, laws.shape[1]), 1).indices)
+    found = torch.cat(ranks)
+    wanted = torch.tensor(tested.lengths)[:, None] - 1
+    right = (found == wanted).double()
+    return {
+        "first": float(right[:, 0].mean()),
+        "within_one": float(((found[:, :1] - wanted).abs() <= 1).double().mean()),
+        "among_three": float(right[:, :3].sum(1).mean()),
+        "among_five": float(right.sum(1).mean()),
+    }
+
+
+def _latency(config: Config, seed: int, artifacts: Path) -> Rows:
+    """Seconds of single sentences, by the twin and by refiners in turns."""
+    held = material(config, seed, artifacts).tested
+    twin, refiner = twin_of(config, seed, artifacts), refiner_of(config, REFINER, seed, artifacts)
+    contenders: dict[str, Translate] = {TWIN: partial(BeamSearch().translate, twin)}
+    for steps, count in product((4, config.steps[-1]), (1, config.hypotheses[-1])):
+        contenders[f"{steps} steps, {count}"] = _refining(config, refiner, seed, steps, count)
+    every = list(range(config.test))
+    chosen = {
+        "all": every[:: max(1, len(every) // config.timed)][: config.timed],
+        "long": [place for place in every if held.lengths[place] >= config.long][: config.timed],
+    }
+    for count, (name, places) in product(range(config.rounds), chosen.items()):
+        if not places:
+            continue
+        seconds: dict[str, list[float]] = {contender: [] for contender in contenders}
+        for place in places:
+            for contender, translate in contenders.items():
+                begun = time.perf_counter()
+                translate([held.sources[place]])
+                seconds[contender].append(time.perf_counter() - begun)
+        for contender, taken in seconds.items():
+            yield {
+                "kind": "latency",
+                "round": count,
+                "sentences": name,
+                "contender": contender,
+                "timed": len(taken),
+                "median": float(np.median(taken)),
+                "p99": float(np.quantile(taken, 0.99)),
+            }

@@ -1,0 +1,116 @@
+"""Tables and figure of the study."""
+
+from matplotlib.figure import Figure as Drawing
+
+from trialogue.ledger import Cells, Figure, ResultTable, Rows
+from trialogue.ledger.claims.quantities import Quantity
+from trialogue.ledger.pages.figures import panels
+from trialogue.studies.translation.config import REFINER, SMALL, TWIN
+from trialogue.studies.translation.quantities import corpus, latency, refined, score, small
+
+_STEPS, _HYPOTHESES, _MOST = (1, 2, 4, 10), (1, 3, 5), 5
+_SETTINGS = [(steps, _MOST) for steps in _STEPS] + [(4, count) for count in _HYPOTHESES[:-1]]
+
+
+def _quality() -> Cells:
+    cells = {
+        f"twin, {'greedy' if beams == 1 else f'beam of {beams}'}": _cells(TWIN, 0, beams)
+        for beams in (1, _MOST)
+    }
+    for steps, count in _SETTINGS:
+        cells[f"refiner, {steps} steps, {count} hypotheses"] = _cells(REFINER, steps, count)
+    return cells
+
+
+def _cells(arm: str, steps: int, hypotheses: int) -> "dict[str, Quantity]":
+    named = {"BLEU": "bleu", "from": "low", "to": "high", "chrF": "chrf", "stutter": "stutter"}
+    cells = {name: corpus(arm, steps, hypotheses, column=column) for name, column in named.items()}
+    return {**cells, "passes": score(arm, steps, hypotheses, "passes")}
+
+
+def _strata() -> Cells:
+    strata = ("all", "familiar", "new", "new, 12 tokens or more")
+    arms = {"twin, greedy": (TWIN, 0, 1), "refiner, 4 steps, 5 hypotheses": (REFINER, 4, _MOST)}
+    return {name: {stratum: corpus(*arm, stratum) for stratum in strata} for name, arm in arms.items()}
+
+
+def _recommendations() -> Cells:
+    return {
+        arm: {
+            "BLEU, 1 step": small(arm, 1),
+            "BLEU, 4 steps": small(arm, 4),
+            "stutter, 4 steps": small(arm, 4, "stutter"),
+        }
+        for arm in SMALL
+    }
+
+
+def _latencies() -> Cells:
+    contenders = (TWIN, *(f"{steps} steps, {count}" for steps in (4, 10) for count in (1, _MOST)))
+    return {
+        contender: {
+            f"{name}, {sentences}": latency(contender, column, sentences)
+            for sentences in ("all", "long")
+            for name, column in (("median", "median"), ("p99", "p99"))
+        }
+        for contender in contenders
+    }
+
+
+def _draw(rows: Rows) -> Drawing:
+    drawing, axes = panels(2, width=3.4, height=2.9)
+    table = rows.where("set", arm=REFINER)
+    most = int(table.hypotheses.max())
+    steps = sorted(table[table.hypotheses == most].steps.unique())
+    for ax, column, label in zip(axes, ("bleu", "stutter"), ("BLEU", "stutter, share of pairs"), strict=True):
+        numbers = [refined(step, most, column)(rows) for step in steps]
+        means, errors = zip(*((each.mean(), each.std() / len(each) ** 0.5) for each in numbers), strict=True)
+        ax.errorbar(steps, means, errors, marker="o", label="refiner")
+        ax.axhline(score(TWIN, 0, 1, column)(rows).mean(), color="0.5", linestyle="--", label="twin, greedy")
+        ax.set_xscale("log")
+        ax.set_xticks(steps, [str(step) for step in steps])
+        ax.set_xlabel("steps")
+        ax.set_ylabel(label)
+        ax.legend(fontsize=7)
+    return drawing
+
+
+FIGURES = (
+    Figure(
+        name="steps",
+        caption="Quality and stutter against steps of refinement, by five lengths: means over sets of test sentences "
+        "and their standard errors.",
+        draw=_draw,
+    ),
+)
+TABLES = (
+    ResultTable(
+        title="Quality against steps and hypotheses",
+        source="Tables 4.1 to 4.3",
+        cells=_quality(),
+        rows_are="translator",
+        note="BLEU and chrF of sacreBLEU on all test sentences, detokenised, with 95 % of the bootstrap over "
+        "sentences; stutter before repeats are dropped, passes of the decoder for a sentence",
+    ),
+    ResultTable(
+        title="BLEU by what the test sentences are",
+        source="Table 4.1",
+        cells=_strata(),
+        rows_are="translator",
+        note="familiar: a training sentence has the target but for one word",
+    ),
+    ResultTable(
+        title="What the recommendations do to small refiners",
+        source="Section 4.2.2",
+        cells=_recommendations(),
+        rows_are="refiner",
+        note="one hypothesis; means over sets of test sentences ± one standard deviation",
+    ),
+    ResultTable(
+        title="Seconds for one sentence",
+        source="Section 4.2.3",
+        cells=_latencies(),
+        rows_are="translator",
+        note="in turns, on one thread; long: references of 20 tokens and more. Of refiners: steps, hypotheses",
+    ),
+)

@@ -1,0 +1,74 @@
+"""Quantities of the study: what is said holds for the networks trained, over sets of test sentences or rounds."""
+
+from pandas import DataFrame, Series
+
+from trialogue.ledger import Replication, Rows
+from trialogue.ledger.claims.quantities import Quantity, exact
+from trialogue.studies.translation.config import REFINER, TWIN
+
+TRAINED = "the networks trained"
+test_sets = Replication("prompt set", "sets", objects=TRAINED)
+small_sets = Replication("prompt set", "small_sets", objects=TRAINED)
+rounds = Replication("draw", "rounds", objects=TRAINED)
+
+
+@test_sets
+def score(rows: Rows, arm: str, steps: int, hypotheses: int, column: str = "bleu") -> "Series[float]":
+    """A number of each set of test sentences; `steps` 0 of the twin."""
+    return _score(rows, arm, steps, hypotheses, column)
+
+
+@small_sets
+def small(rows: Rows, arm: str, steps: int = 4, column: str = "bleu") -> "Series[float]":
+    """That of a refiner that is trained for less."""
+    return _score(rows, arm, steps, 1, column)
+
+
+@rounds
+def latency(rows: Rows, contender: str, column: str, sentences: str = "all") -> "Series[float]":
+    """Seconds of a sentence, median or p99 over sentences, of each round."""
+    table = rows.where("latency", contender=contender, sentences=sentences)
+    return table.groupby("round")[column].mean()
+
+
+@exact
+def corpus(
+    rows: Rows, arm: str, steps: int, hypotheses: int, stratum: str = "all", column: str = "bleu"
+) -> float:
+    """A number of all test sentences of a stratum."""
+    table = rows.where("corpus", arm=arm, steps=steps, hypotheses=hypotheses, stratum=stratum)
+    return _only(table, column)
+
+
+@exact
+def length(rows: Rows, column: str) -> float:
+    """How often the likeliest lengths of targets are right."""
+    return _only(rows["length"], column)
+
+
+@exact
+def parameters(rows: Rows, arm: str) -> float:
+    """How many numbers a network has."""
+    return _only(rows.where("network", arm=arm), "parameters")
+
+
+def greedy(column: str = "bleu") -> Quantity:
+    """The twin's number, greedily."""
+    return score(TWIN, 0, 1, column)
+
+
+def refined(steps: int, hypotheses: int, column: str = "bleu") -> Quantity:
+    """The refiner's number."""
+    return score(REFINER, steps, hypotheses, column)
+
+
+def _score(rows: Rows, arm: str, steps: int, hypotheses: int, column: str) -> "Series[float]":
+    table = rows.where("set", arm=arm, steps=steps, hypotheses=hypotheses)
+    return table.groupby("set")[column].mean()
+
+
+def _only(table: DataFrame, column: str) -> float:
+    """The mean over trainings; `LookupError` where there is none."""
+    if table.empty:
+        raise LookupError(column)
+    return float(table[column].mean())

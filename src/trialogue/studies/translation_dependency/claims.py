@@ -1,0 +1,195 @@
+"""Claims of the study: what the thesis says of stutter, attention and passes, and what is exact, which is ours."""
+
+from trialogue.ledger import Claim
+from trialogue.ledger.claims.extremes import largest
+from trialogue.studies.translation_dependency.config import (
+    CONDITIONALS,
+    DENOISER,
+    DISTILLED,
+    ONE_STAGE,
+    TWIN,
+    TWO_STAGES,
+)
+from trialogue.studies.translation_dependency.quantities import (
+    attention,
+    chains_lead,
+    excess_stutter,
+    gap,
+    kept_stutter,
+    least_lead,
+    least_rise,
+    listed,
+    most_undone,
+    translated,
+)
+
+_ROUNDING = -1e-9
+_NOTHING = "not in the thesis"
+_ON = "On the made-up language, at a reduced scale,"
+
+
+PUBLISHED = (
+    Claim(
+        "parallel-decoding-stutters",
+        f"{_ON} the refiner of two stages repeats words more than twice as often as its twin after four passes, "
+        "stutter remasked.",
+        excess_stutter(2) > 0,
+        "Thesis section 4.2.3",
+        "at least twice as often on all data",
+    ),
+    Claim(
+        "self-attention-is-not-larger",
+        f"{_ON} adjacent positions that stutter attend to each other at most 0.02 more than others (mean over heads; "
+        "the margin is ours).",
+        attention("own_mean", True) - attention("own_mean", False) < 0.02,
+        "Thesis section 4.2.4, Table 4.4: hypothesis 1",
+        ".032 against .033",
+    ),
+    *(
+        Claim(id, f"{_ON} {said}", criterion, "Thesis section 4.2.4, Table 4.5: hypothesis 2", published)
+        for id, said, criterion, published in (
+            (
+                "cross-attention-is-closer",
+                "adjacent positions that stutter attend to the source more alike than others (mean TV over heads).",
+                attention("variation_mean", True) - attention("variation_mean", False) < 0,
+                ".13 against .23",
+            ),
+            (
+                "cross-attention-is-closer-in-angle",
+                "they do so by cosine distance too.",
+                attention("cosine_mean", True) - attention("cosine_mean", False) < 0,
+                ".10 against .20",
+            ),
+            (
+                "cross-attention-has-one-most",
+                "they agree more often on the most attended source position.",
+                attention("source_overlap_1", True) - attention("source_overlap_1", False) > 0,
+                ".57 against .40",
+            ),
+        )
+    ),
+    Claim(
+        "four-passes-suffice",
+        f"{_ON} BLEU after ten passes is within 1 of that after four (refiner of two stages; the margin is ours).",
+        (translated(TWO_STAGES, "bleu", 10) - translated(TWO_STAGES, "bleu", 4)).near(0, margin=1.0),
+        "Table 4.1",
+        "differences of at most 0.14",
+    ),
+    Claim(
+        "distillation-helps",
+        f"{_ON} more outputs after four passes are translations where the refiner learned from one lexicon.",
+        translated(DISTILLED, "valid", 4) - translated(TWO_STAGES, "valid", 4) > 0,
+        "Thesis section 4.2.2, recommendations",
+        "distillation is critical",
+    ),
+)
+
+EXACT = (
+    Claim(
+        "dependence-costs-the-first-pass",
+        "The stronger the coupling, the further is the law of the first pass from the truth (least rise of the KL over "
+        "sentences).",
+        least_rise(CONDITIONALS, 1) > _ROUNDING,
+        _NOTHING,
+        origin="ours",
+    ),
+    Claim(
+        "dependence-costs-ten-passes",
+        "The same holds after ten passes by the true conditionals.",
+        least_rise(CONDITIONALS, 10) > _ROUNDING,
+        _NOTHING,
+        origin="ours",
+    ),
+    Claim(
+        "denoisers-heal-more",
+        "Four passes by a perfect denoiser leave a smaller gap than four by the true conditionals, at couplings of at "
+        "least 1 (least difference of the KL).",
+        least_lead(4) > 0,
+        _NOTHING,
+        origin="ours",
+    ),
+    Claim(
+        "passes-can-undo",
+        "Ten passes by a perfect denoiser leave a larger gap than fewer passes on some sentence, by more than 0.01 "
+        "nats.",
+        most_undone(DENOISER) > 0.01,
+        _NOTHING,
+        origin="ours",
+    ),
+    Claim(
+        "one-token-at-a-time-is-nearer",
+        "After ten passes Gibbs, which redraws one token in each, is nearer to the truth than passes over all tokens "
+        "by the same conditionals (least difference of the KL over sentences).",
+        chains_lead("Gibbs", CONDITIONALS, 10) > 0,
+        _NOTHING,
+        origin="ours",
+    ),
+    Claim(
+        "conditionals-keep-stuttering",
+        "Where words trade places, ten passes by the true conditionals repeat adjacent tokens in more than 5 % of "
+        "pairs, which the truth does not (least excess over couplings).",
+        kept_stutter(CONDITIONALS, 10) > 0.05,
+        _NOTHING,
+        origin="ours",
+    ),
+    Claim(
+        "distilled-laws-need-one-pass",
+        "The law of a teacher that translates alike is reached in one pass (largest KL over sentences).",
+        largest("distilled", "divergence") < 1e-9,
+        "Thesis section 4.2.2, recommendations",
+        origin="ours",
+    ),
+)
+
+TRAINED = (
+    Claim(
+        "passes-help",
+        "More outputs are translations after four passes than after one (refiner of two stages).",
+        translated(TWO_STAGES, "valid", 4) - translated(TWO_STAGES, "valid", 1) > 0,
+        _NOTHING,
+        origin="ours",
+    ),
+    Claim(
+        "stages-help",
+        "More outputs are translations after four passes with two stages of training than with one.",
+        translated(TWO_STAGES, "valid", 4) - translated(ONE_STAGE, "valid", 4) > 0,
+        _NOTHING,
+        origin="ours",
+    ),
+    Claim(
+        "first-pass-is-structural",
+        "Most of the gap of one pass is what perfect answers leave (refiner of one stage, tokens drawn).",
+        listed(ONE_STAGE, "2 * perfect_divergence - divergence", 1) > 0,
+        _NOTHING,
+        origin="ours",
+    ),
+    Claim(
+        "fourth-pass-is-learned",
+        "Most of the gap of four passes is what was not learned.",
+        listed(ONE_STAGE, "divergence - 2 * perfect_divergence", 4) > 0,
+        _NOTHING,
+        origin="ours",
+    ),
+    Claim(
+        "twins-are-nearer",
+        "The twin's law is nearer to the truth than that of ten passes (KL, refiner of one stage).",
+        listed(ONE_STAGE, "divergence", 10) - listed(TWIN, "divergence", 0) > 0,
+        _NOTHING,
+        origin="ours",
+    ),
+)
+
+CLAIMS = (*PUBLISHED, *EXACT, *TRAINED)
+
+NUMBERS = {
+    "styles, first pass": gap("styles", 2.0, CONDITIONALS, 1),
+    "styles, ten passes by conditionals": gap("styles", 2.0, CONDITIONALS, 10),
+    "styles, four passes by a denoiser": gap("styles", 2.0, DENOISER, 4),
+    "most that ten passes undo": most_undone(DENOISER),
+    "gap of the twin": listed(TWIN, "divergence", 0),
+    "gap of four passes": listed(ONE_STAGE, "divergence", 4),
+    "structural gap of four passes": listed(ONE_STAGE, "perfect_divergence", 4),
+    "attention of stutter": attention("variation_mean", True),
+    "attention of others": attention("variation_mean", False),
+    "kept stutter": kept_stutter(CONDITIONALS, 10),
+}

@@ -1,0 +1,63 @@
+"""The parts of a run: laws of each sentence, chains beside them, one network each, and a translator of a user's."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from trialogue.analysis.adjacent_attention import adjacent_attention
+from trialogue.data.parallel import ParallelText
+from trialogue.generation.translation.model import TranslationModel
+from trialogue.inference.chains.refinement import Refinement
+from trialogue.inference.translation.refining import LengthBeam
+from trialogue.ledger import Part
+from trialogue.studies.translation_dependency.config import ARMS, REAL_TEXT, Config
+from trialogue.studies.translation_dependency.exact import chain_rows, sentence_rows
+from trialogue.studies.translation_dependency.networks import attention_rows, network_rows
+
+
+def parts(config: Config) -> list[Part]:
+    """What is exact, sentence by sentence, then the networks; the translator that is named comes last."""
+    listed = [
+        Part(f"sentence-{number}", lambda _, sentence=sentence: sentence_rows(sentence, config))
+        for number, sentence in enumerate(config.sentences)
+    ]
+    chains = [
+        Part(f"chains-{number}", lambda _, sentence=sentence: chain_rows(sentence, config))
+        for number, sentence in enumerate(config.sentences)
+        if sentence.states <= config.chain_states
+    ]
+    networks = [
+        Part(
+            f"network-{number}-{seed}",
+            partial(network_rows, config, arm, seed),
+            columns={"seed": seed, "arm": arm},
+        )
+        for seed in config.seeds
+        for number, arm in enumerate(ARMS)
+    ]
+    named = [Part("real-text", partial(_real_text, config), columns={"arm": REAL_TEXT})]
+    return [*listed, *chains, *networks, *(named if config.model else ())]
+
+
+def _real_text(config: Config, _: Path) -> Iterator[dict[str, Any]]:
+    """Attention of a translator on a text, in the same pass as that of the other networks."""
+    model = TranslationModel.open(config.model)
+    sources = model.vocabulary.encode(
+        ParallelText.read(config.text, config.columns).sources[: config.sources]
+    )
+    sources = [source for source in sources if len(source) <= model.max_length]
+    refiner = model.refiner()
+    read, written = (
+        [
+            found.best
+            for found in LengthBeam(
+                steps=config.attended_pass - before,
+                hypotheses=1,
+                chain=Refinement(keep="nothing"),
+                drop_repeats=False,
+            ).translate(refiner, sources)
+        ]
+        for before in (1, 0)
+    )
+    yield from attention_rows(adjacent_attention(refiner.model, sources, read, written))

@@ -1,0 +1,221 @@
+"""Networks that learn the made-up language: how they translate it, and their laws where these can be listed."""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trialogue.analysis.adjacent_attention import AdjacentAttention, adjacent_attention
+from trialogue.analysis.translation import quality, stutter_rate
+from trialogue.data.hidden_markov import Denoiser
+from trialogue.data.parallel.vocabulary import BOS, MASK, PAD
+from trialogue.data.translation_language import SPECIAL, Translations
+from trialogue.inference.chains.refinement import Refinement
+from trialogue.inference.laws.parallel_steps import ParallelSteps, product_laws, refinement_laws
+from trialogue.inference.translation.refining import LengthBeam
+from trialogue.inference.translation.writing import BeamSearch
+from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
+from trialogue.models.encoder_decoder.refiner import Refiner
+from trialogue.models.encoder_decoder.twin import CausalTranslator
+from trialogue.oracles import whole_sequences
+from trialogue.randomness import generator
+from trialogue.studies.translation_dependency.config import (
+    DISTILLED,
+    ONE_STAGE,
+    TWIN,
+    Config,
+)
+from trialogue.studies.translation_dependency.exact import Truth
+from trialogue.training.recipes import Recipe, trained
+from trialogue.training.translation.recipes import TranslationTraining, encoded_pairs
+
+Rows = Iterator[dict[str, Any]]
+Tokens = list[list[int]]
+KEPT = ("nothing", "stutter")
+"""What a pass leaves as it was: nothing, or tokens that would repeat the one before."""
+
+
+def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
+    """How the network `arm` is trained: on translations of one lexicon, drawn from `seed`."""
+    language = config.language(1 if arm == DISTILLED else 2)
+    sources = language.sources(config.pairs, config.source_lengths, seed=seed)
+    pairs = encoded_pairs(sources, language.translate(sources, seed=seed), config.longest)
+    training = TranslationTraining(
+        layers=config.layers,
+        heads=config.heads,
+        width=config.width,
+        mlp_width=4 * config.width,
+        max_length=config.longest,
+        stages=1 if arm == ONE_STAGE else 2,
+        correct=config.correct,
+        steps=config.training_steps,
+        batch_size=config.batch_size,
+        bf16=False,
+        seed=seed,
+    )
+    return (training.twin if arm == TWIN else training.refiner)(language.vocab_size, *pairs)
+
+
+def network_rows(config: Config, arm: str, seed: int, artifacts: Path) -> Rows:
+    """Train one network, translate with it, list its laws, and look at how it attends."""
+    network = trained(recipe(config, arm, seed), artifacts).network
+    if arm == TWIN:
+        twin = CausalTranslator(network)
+        outputs = [found.best for found in BeamSearch().translate(twin, _tested(config, seed)[0])]
+        yield {"kind": "quality", "keep": KEPT[0], "passes": 0, **_judged(config, seed, outputs)}
+        yield from _listed(config, network, seed, _twin_laws)
+        return
+    refiner = Refiner(network)
+    for keep in KEPT:
+        for passes in config.tested_passes:
+            outputs = _refined(config, refiner, seed, passes, keep)
+            yield {"kind": "quality", "keep": keep, "passes": passes, **_judged(config, seed, outputs)}
+    yield from _listed(config, network, seed, _refiner_laws)
+    read, written = (
+        _refined(config, refiner, seed, config.attended_pass - before, KEPT[0]) for before in (1, 0)
+    )
+    yield from attention_rows(adjacent_attention(network, _tested(config, seed)[0], read, written))
+
+
+def _refined(config: Config, refiner: Refiner, seed: int, passes: int, keep: str) -> Tokens:
+    """The likeliest length, refined by argmax."""
+    chain = Refinement(keep="stutter" if keep == KEPT[1] else "nothing")
+    beam = LengthBeam(steps=passes, hypotheses=1, chain=chain, drop_repeats=False)
+    return [found.best for found in beam.translate(refiner, _tested(config, seed)[0], seed=seed)]
+
+
+@cache
+def _tested(config: Config, seed: int) -> tuple[Tokens, Tokens, list[Translations]]:
+    """Sources to translate, a translation of each, and the laws that say what a translation is."""
+    language = config.language()
+    sources = language.sources(config.sources, config.test_lengths, seed=seed + 1_000_000)
+    references = language.translate(sources, seed=seed + 1_000_000)
+    return sources, references, [language.condition(source, slips=0.0) for source in sources]
+
+
+def _judged(config: Config, seed: int, outputs: Tokens) -> dict[str, float]:
+    """BLEU and stutter beside one drawn translation each, and the share of outputs that are translations."""
+    _, references, laws = _tested(config, seed)
+    texts, told = _texts(outputs), _texts(references)
+    valid = [law.log_prob(output) > -torch.inf for law, output in zip(laws, outputs, strict=True)]
+    return {
+        "bleu": quality(texts, told).bleu,
+        "stutter": stutter_rate(texts, told),
+        "valid": sum(valid) / len(valid),
+    }
+
+
+def _texts(rows: Tokens) -> list[str]:
+    """Token ids as words."""
+    return [" ".join(f"w{token}" for token in row) for row in rows]
+
+
+def _listed(config: Config, network: EncoderDecoder, seed: int, laws_of: Any) -> Rows:
+    """How far the network's laws of whole translations are from the truth, and how far those of perfect answers are."""
+    for number, source in enumerate(listed_sources(config)):
+        language = config.language()
+        law = language.condition(source)
+        truth = Truth(law, language.condition(source, slips=0.0), config.listed_words * 2)
+        perfect = Denoiser(law, config.correct, language.vocab_size - SPECIAL)
+        exact = {length: refinement_laws(perfect, length, config.passes - 1) for length in truth.lengths}
+        for passes, laws in laws_of(config, network, law, source, truth, seed):
+            divergence, variation = truth.joint(laws)
+            told = {"passes": passes, "divergence": divergence, "variation": variation}
+            told["outside"] = 1 - sum(float(part.sum()) for part in laws.values())
+            if passes:
+                least = {length: truth.lengths[length] * found[passes - 1] for length, found in exact.items()}
+                told["perfect_divergence"], told["perfect_variation"] = truth.joint(least)
+            yield {"kind": "law", "source": number, **told}
+
+
+@cache
+def listed_sources(config: Config) -> list[list[int]]:
+    """Sentences of so few words that their translations can be listed, with alphabets of at most 6 tokens."""
+    language = config.language()
+    drawn = language.sources(50 * config.listed, (config.listed_words,) * 2, seed=0)
+    short = [
+        source for source in drawn if len(language.condition(source).alphabet) <= 3 * config.listed_words
+    ]
+    return short[: config.listed]
+
+
+@torch.no_grad()
+def _refiner_laws(
+    config: Config, network: EncoderDecoder, law: Translations, source: Sequence[int], truth: Truth, seed: int
+) -> Iterator[tuple[int, dict[int, Tensor]]]:
+    """Laws q(N, x) by length N after each pass, tokens drawn and none kept, from random pieces.
+
+    Of the random start the mean over `config.starts` of them is taken. Lengths are the network's own. All tokens that
+    no translation has count as one, for which the network is shown one of them.
+    """
+    refiner, places = Refiner(network), generator(seed, "translation dependency", "other token")
+    _, lengths = refiner.condition_each([source])
+    model = refiner.condition(source)
+    known = torch.from_numpy(law.alphabet)
+    others = torch.tensor(
+        [token for token in range(SPECIAL, network.config.vocab_size) if token not in known]
+    )
+    other = others[torch.randint(len(others), (1,), generator=places)]
+    alphabet = torch.cat((known, other))
+
+    def sites(tokens: Tensor) -> Tensor:
+        answers = model.refined_log_probs(tokens, torch.zeros_like(tokens, dtype=torch.bool))
+        found = answers[:, :, known].double().exp()
+        return torch.cat((found, (1 - found.sum(2, keepdim=True)).clamp_min(0)), 2)
+
+    laws, steps = {}, {}
+    for length in truth.lengths:
+        draws = generator(seed, "translation dependency", "starts", length)
+        start = torch.randint(SPECIAL, network.config.vocab_size, (config.starts, length), generator=draws)
+        laws[length] = product_laws(sites(start)).mean(0) * float(lengths[0, length].exp())
+        steps[length] = ParallelSteps(sites(alphabet[whole_sequences(len(alphabet), length)]))
+    for passes in range(1, config.passes + 1):
+        yield passes, {length: _without_last(found, len(alphabet), length) for length, found in laws.items()}
+        laws = {length: steps[length](found) for length, found in laws.items()}
+
+
+def _without_last(law: Tensor, vocab: int, length: int) -> Tensor:
+    """What a law (vocab^N,) gives the sequences without the last token ((vocab - 1)^N,)."""
+    return law.view((vocab,) * length)[(slice(vocab - 1),) * length].flatten()
+
+
+@torch.no_grad()
+def _twin_laws(
+    config: Config, network: EncoderDecoder, law: Translations, source: Sequence[int], truth: Truth, seed: int
+) -> Iterator[tuple[int, dict[int, Tensor]]]:
+    """The law q(N, x) by length N of what the twin writes, which takes no passes of refinement."""
+    del config, seed
+    alphabet, laws = torch.from_numpy(law.alphabet), {}
+    encoded = network.encode(ended([source]))
+    for length in truth.lengths:
+        tokens = ended(alphabet[whole_sequences(len(alphabet), length)].tolist())
+        inputs = torch.nn.functional.pad(tokens[:, :-1], (1, 0), value=BOS)
+        logits = network.head(network.decode(inputs, encoded.repeated(len(inputs))))
+        logits[:, :, [PAD, MASK, BOS]] = -torch.inf
+        scores = logits.double().log_softmax(-1).gather(2, tokens[:, :, None])[:, :, 0]
+        laws[length] = scores.sum(1).exp()
+    yield 0, laws
+
+
+def attention_rows(found: AdjacentAttention) -> Rows:
+    """Means and deviations over pairs that stutter, and over others, of the least, mean and most over heads."""
+    for stutter in (True, False):
+        chosen = found.stutter == stutter
+        if not chosen.any():
+            continue
+        row: dict[str, Any] = {"kind": "attention", "stutter": stutter, "pairs": int(chosen.sum())}
+        for name in ("own", "variation", "cosine"):
+            numbers = getattr(found, name)[chosen]
+            for said, over in (
+                ("least", numbers.min(1)),
+                ("mean", numbers.mean(1)),
+                ("most", numbers.max(1)),
+            ):
+                row[f"{name}_{said}"], row[f"{name}_{said}_deviation"] = float(over.mean()), float(over.std())
+        for name in ("own_overlap", "source_overlap"):
+            for k in (1, 2):
+                row[f"{name}_{k}"] = float(getattr(found, name)[chosen, k - 1].mean())
+        yield row

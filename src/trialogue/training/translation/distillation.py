@@ -1,0 +1,34 @@
+"""Distillation: the targets of a training are what the twin makes of its sources (Kim and Rush 2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tqdm import tqdm
+
+from trialogue.inference.translation.writing import BeamSearch
+from trialogue.models.encoder_decoder.twin import CausalTranslator
+
+_AT_ONCE = 256
+
+
+def distilled(
+    twin: CausalTranslator,
+    sources: Sequence[Sequence[int]],
+    search: BeamSearch | None = None,
+    *,
+    progress: bool = False,
+) -> list[list[int]]:
+    """The twin's best translation of each of `sources`, tokens without EOS, by default the greedy one.
+
+    Sources of a like length are translated together.
+    """
+    search = BeamSearch() if search is None else search
+    order = sorted(range(len(sources)), key=lambda place: len(sources[place]))
+    found: list[list[int]] = [[] for _ in sources]
+    for start in tqdm(range(0, len(order), _AT_ONCE), unit="batch", disable=not progress, leave=False):
+        places = order[start : start + _AT_ONCE]
+        answers = search.translate(twin, [sources[place] for place in places])
+        for place, answer in zip(places, answers, strict=True):
+            found[place] = answer.best
+    return found

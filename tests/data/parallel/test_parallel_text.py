@@ -1,0 +1,114 @@
+import pytest
+
+from trialogue.data.parallel import ParallelText, split
+from trialogue.data.parallel.splitting import normalised, one_word_variants
+from trialogue.errors import InputError
+from trialogue.randomness import numpy_generator
+
+
+def test_reads_the_columns_that_are_named(tmp_path):
+    table = tmp_path / "pairs.tsv"
+    table.write_text("\ufeffHi.\tHallo!\tx\r\n\nRun!\tLauf! \ty\n")
+    text = ParallelText.read(table, columns=(2, 1))
+    assert text.sources == ["Hallo!", "Lauf!"]
+    assert text.targets == ["Hi.", "Run!"]
+
+
+def test_files_are_read_line_by_line(tmp_path):
+    source, target = tmp_path / "de", tmp_path / "en"
+    source.write_text("eins\n\nzwei\u2028drei\n")
+    target.write_text("one\ntwo\nthree\n")
+    text = ParallelText.read_pair(source, target)
+    assert (text.sources, text.targets) == (["eins", "zwei\u2028drei"], ["one", "three"])
+    assert text.left_out == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "message"),
+    [
+        ("a\tb\nc\td\te\n", (1, 2), r"line 2 has 3 columns where line 1 has 2"),
+        ("\n\na\tb\n\nc\n", (1, 2), r"line 5 has 1 columns where line 3 has 2"),
+        ("a b\n", (1, 2), r"line 1 of .* has 1 columns"),
+        ("a\tb\n", (0, 1), "counted from 1"),
+        ("a\tb\n", (1, 1), "columns of their own"),
+        ("a\tb\n", (1,), "name two"),
+        ("", (1, 2), "it is empty"),
+        ("a\t\n", (1, 2), "it is empty"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_told_in_one_line(tmp_path, content, columns, message):
+    table = tmp_path / "pairs.tsv"
+    table.write_text(content)
+    with pytest.raises(InputError, match=message) as told:
+        ParallelText.read(table, columns)
+    assert "\n" not in str(told.value)
+
+
+def test_unaligned_files_are_told_with_both_counts(tmp_path):
+    source, target = tmp_path / "de", tmp_path / "en"
+    source.write_text("eins\nzwei\n")
+    target.write_text("one\ntwo\nthree\n")
+    with pytest.raises(InputError, match=r"it has 3 lines and .*de has 2"):
+        ParallelText.read_pair(source, target)
+    target.write_bytes(b"one\n\xff\n")
+    with pytest.raises(InputError, match=r"byte 4 is no UTF-8"):
+        ParallelText.read_pair(source, target)
+    with pytest.raises(InputError, match="cannot be read"):
+        ParallelText.read_pair(source, tmp_path / "fr")
+    with pytest.raises(InputError, match="1 sources and 2 targets"):
+        ParallelText(["a"], ["b", "c"])
+
+
+def _leaks(parts):
+    train, validation, test = parts[:3]
+    known = [{normalised(s) for s in train.sources}, {normalised(s) for s in train.targets}]
+    held = [(part.sources, part.targets) for part in (validation, test)]
+    return sum(normalised(s) in known[side] for part in held for side in (0, 1) for s in part[side])
+
+
+def _translations():
+    """Sentences with one to three translations each, some of which are of two sentences, and full stops of chance."""
+    random = numpy_generator(0, "translations")
+    pairs = []
+    for number in range(300):
+        for other in range(random.integers(1, 4)):
+            target = number if other == 0 else number - random.integers(0, 2)
+            end = ".", "!", ""
+            pairs.append((f"Satz {number}{end[random.integers(3)]}", f"clause {target} {other}"))
+    return ParallelText([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+
+
+def test_a_split_has_the_sizes_asked_for_and_leaks_nothing():
+    text = _translations()
+    parts = split(text, 60, 40, seed=3)
+    assert (len(parts.test), len(parts.validation)) == (60, 40)
+    pairs = [(s, t) for part in parts[:3] for s, t in zip(part.sources, part.targets, strict=True)]
+    assert sorted(pairs) == sorted(zip(text.sources, text.targets, strict=True))
+    assert _leaks(parts) == 0
+    order = numpy_generator(1, "order").permutation(len(text))
+    at_random = [text.chosen(order[start:end]) for start, end in ((100, None), (0, 40), (40, 100))]
+    assert _leaks(at_random) > 20
+    assert split(text, 60, 40, seed=3).test.sources == parts.test.sources
+    assert split(text, 60, 40, seed=4).test.sources != parts.test.sources
+
+
+def test_a_split_of_too_little_is_refused():
+    chained = ParallelText(["a", "a", "b"], ["x", "y", "y"])
+    with pytest.raises(InputError, match="3 pairs in 1 groups"):
+        split(chained, 1, 1, seed=0)
+    with pytest.raises(InputError, match="2 pairs in 2 groups"):
+        split(ParallelText(["a", "b"], ["x", "y"]), 1, 1, seed=0)
+
+
+def test_one_word_variants():
+    known = ["Tom is here.", "I see the old dog"]
+    asked = [
+        "Mary is here!",
+        "tom is",
+        "Tom is not here",
+        "I see a new dog",
+        "I see the dog",
+        "Tom",
+        "Tom is here",
+    ]
+    assert one_word_variants(asked, known).tolist() == [True, True, True, False, True, False, True]

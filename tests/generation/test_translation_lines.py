@@ -1,0 +1,117 @@
+"""A translation model on disk, and lines in, lines out."""
+
+import json
+
+import pytest
+
+from models.small_encoder_decoders import small_network
+from trialogue.data.parallel.vocabulary import SubwordVocabulary
+from trialogue.errors import InputError
+from trialogue.generation.translation.lines import LineTranslator
+from trialogue.generation.translation.model import CARD, VOCABULARY, TranslationModel
+from trialogue.generation.translation.settings import Translating
+
+TEXTS = ["der Hund und die Katze", "the dog and the cat", "die Katze", "the cat"] * 3
+WORDS = SubwordVocabulary.train(TEXTS, 264)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("translation")
+    networks = {
+        name: small_network(causal=name == "twin", vocab=len(WORDS), seed=3) for name in ("refiner", "twin")
+    }
+    TranslationModel(WORDS, networks).save(folder / "model", {"text": "pairs"})
+    TranslationModel(WORDS, {"twin": networks["twin"]}).save(folder / "twin", {})
+    return folder
+
+
+def translator(folder, truncate=False, **options):
+    settings = Translating(folder / "model", **options)
+    return LineTranslator(TranslationModel.open(folder / "model"), settings, truncate=truncate)
+
+
+LINES = ["die", "", "cat", "  \t ", "der " * 9, "dog\n", "die"]
+
+
+@pytest.mark.parametrize("network", ["refiner", "twin"])
+@pytest.mark.parametrize("batch", [1, 2, 50])
+def test_every_line_has_its_answer_in_its_place(folder, network, batch):
+    answers = list(translator(folder, network=network, hypotheses=2).answers(LINES, batch))
+    assert [answer.number for answer in answers] == [1, 2, 3, 4, 5, 6, 7]
+    assert [answer.source for answer in answers] == [line.rstrip("\n") for line in LINES]
+    assert [bool(answer.refused) for answer in answers] == [False] * 4 + [True] + [False] * 2
+    assert [answer.text for answer in answers if not answer.source.strip()] == ["", ""]
+    assert answers[4].text == ""
+    assert "tokens, and the model reads 6" in answers[4].refused
+    assert all("\n" not in answer.text for answer in answers)
+    alone = translator(folder, network=network, hypotheses=2)
+    for answer in answers[:4]:
+        (again,) = list(alone.answers([LINES[answer.number - 1]]))[:1]
+        if network == "twin":
+            assert again.texts == answer.texts
+        record = json.loads(json.dumps(answer.record()))
+        assert record["line"] == answer.number
+        assert [each["text"] for each in record["hypotheses"]] == answer.texts
+        assert record["passes"] == answer.translation.passes
+
+
+def test_answers_do_not_depend_on_the_batch(folder):
+    each, together = (
+        [answer.texts for answer in translator(folder).answers(LINES, batch)] for batch in (1, 32)
+    )
+    assert each == together
+
+
+def test_lines_are_answered_as_they_come(folder):
+    read = []
+
+    def lines():
+        for line in LINES:
+            read.append(line)
+            yield line
+
+    answers = translator(folder).answers(lines(), 1)
+    for count in range(1, 4):
+        next(answers)
+        assert len(read) == count
+
+
+def test_a_long_line_is_cut_on_request(folder):
+    (answer,) = translator(folder, truncate=True).answers([LINES[4]])
+    assert not answer.refused
+    assert answer.texts
+    assert json.loads(json.dumps(answer.record())).keys() >= {"hypotheses", "passes", "seconds"}
+    (refused,) = translator(folder).answers([LINES[4]])
+    assert "--truncate" in refused.record()["error"]
+
+
+def test_a_model_comes_back_from_its_folder(folder):
+    model = TranslationModel.open(folder / "model")
+    assert set(model.networks) == {"refiner", "twin"}
+    assert model.max_length == 6
+    assert model.vocabulary.identity == WORDS.identity
+    assert json.loads((folder / "model" / CARD).read_text())["text"] == "pairs"
+    with pytest.raises(InputError, match="has a twin"):
+        TranslationModel.open(folder / "twin").refiner()
+
+
+def test_what_is_no_model_is_named(folder, tmp_path):
+    with pytest.raises(InputError) as told:
+        TranslationModel.open(tmp_path)
+    assert told.value.field == "model"
+    other = tmp_path / "other"
+    TranslationModel.open(folder / "model").save(other, {})
+    SubwordVocabulary.train(TEXTS, 263).save(other / VOCABULARY)
+    with pytest.raises(InputError, match="vocabulary of another model"):
+        TranslationModel.open(other)
+    TranslationModel(SubwordVocabulary.train(TEXTS, 263), model_networks(folder)).save(other, {})
+    with pytest.raises(InputError, match="264 tokens and its vocabulary 263"):
+        TranslationModel.open(other)
+    (other / CARD).write_text("[]")
+    with pytest.raises(InputError, match="holds no"):
+        TranslationModel.open(other)
+
+
+def model_networks(folder):
+    return TranslationModel.open(folder / "model").networks

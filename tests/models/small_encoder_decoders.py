@@ -1,0 +1,28 @@
+"""Tiny encoder-decoders whose answers differ visibly."""
+
+import torch
+
+from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
+from trialogue.models.encoder_decoder.network import EncoderDecoder
+from trialogue.randomness import generator
+
+VOCAB, LONGEST = 9, 6
+
+
+def small_network(*, causal: bool, seed: int = 1, layers: int = 2, vocab: int = VOCAB) -> EncoderDecoder:
+    config = EncoderDecoderConfig(
+        vocab_size=vocab,
+        encoder_layers=layers,
+        decoder_layers=layers,
+        heads=2,
+        width=8,
+        mlp_width=16,
+        max_length=LONGEST,
+        causal=causal,
+        positional_attention=not causal,
+    )
+    network = EncoderDecoder(config, seed).eval()
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator(seed, "larger", name)) * 0.4)
+    return network

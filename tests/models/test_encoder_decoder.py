@@ -1,0 +1,163 @@
+"""Encoder-decoders: their oracles keep the contracts, and answer as whole passes of the network do."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from models.small_encoder_decoders import LONGEST, VOCAB, small_network
+from trialogue.data.parallel.vocabulary import BOS, EOS, MASK, PAD
+from trialogue.errors import InputError
+from trialogue.inference import Backtracking, generate
+from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
+from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
+from trialogue.models.encoder_decoder.refiner import Refiner
+from trialogue.models.encoder_decoder.twin import CausalTranslator
+from trialogue.oracles import next_log_probs
+from trialogue.randomness import generator
+from trialogue.testing.models import check_masked
+from trialogue.testing.oracles import check_oracle
+from trialogue.training import load_model, save_model
+
+TWIN, REFINER = small_network(causal=True), small_network(causal=False)
+SOURCES = ([4, 5, 6], [7, 4, 8, 5, 5, 6], [8])
+
+
+def whole_pass(source, tokens, length):
+    """The twin's law after the first `length` of `tokens`, by one pass over all of them."""
+    inputs = torch.tensor([[BOS, *tokens[:length].tolist()]])
+    logits = TWIN(ended([source]), inputs)[0, -1]
+    logits[[PAD, MASK, BOS]] = -torch.inf
+    return logits.log_softmax(-1)
+
+
+@torch.no_grad()
+def cache_error(asked, told) -> float:
+    """How far answers about the source `asked` are from whole passes on the source `told`, at most."""
+    oracle = CausalTranslator(TWIN).condition(asked)
+    tokens = torch.randint(4, VOCAB, (8, LONGEST), generator=generator(0, "tokens"))
+    lengths = torch.tensor([0, 1, 2, 3, 4, 5, 6, 3])
+    laws = next_log_probs(oracle, tokens, lengths)
+    rows = zip(laws, tokens, lengths.tolist(), strict=True)
+    return max(float((law.exp() - whole_pass(told, row, n).exp()).abs().max()) for law, row, n in rows)
+
+
+def test_decoding_by_the_cache_equals_whole_passes():
+    for source in SOURCES:
+        assert cache_error(source, source) < 1e-5
+    assert cache_error(SOURCES[0], SOURCES[1]) > 1e-2  # that of another source would be noticed
+
+
+def test_the_twin_keeps_the_contract_of_oracles():
+    check_oracle(CausalTranslator(TWIN).condition(SOURCES[1]), steps=15, seeds=(0,))
+
+
+@torch.no_grad()
+def test_rows_of_many_sources_answer_as_each_alone():
+    together = CausalTranslator(TWIN).condition_each(SOURCES).open(3, 4)
+    tokens, rows = torch.tensor([[4, 5, 0, 0]] * 3), torch.arange(3)
+    for length in (0, 1, 2):
+        stop = torch.full((3,), length)
+        laws = together.log_probs(together.features(tokens, stop, stop, rows))
+        for source, law in zip(SOURCES, laws, strict=True):
+            assert law.exp() == pytest.approx(whole_pass(source, tokens[0], length).exp(), abs=1e-5)
+    forked = together.fork(torch.tensor([2, 0]), 4)
+    stop = torch.full((2,), 2)
+    laws = forked.log_probs(forked.features(tokens[:2], stop, stop, rows[:2]))
+    for source, law in zip((SOURCES[2], SOURCES[0]), laws, strict=True):
+        assert law.exp() == pytest.approx(whole_pass(source, tokens[0], 2).exp(), abs=1e-5)
+
+
+def test_walks_and_verifiers_run_on_the_twin():
+    def no_five(tokens):
+        return 5 not in tokens
+
+    oracle = CausalTranslator(TWIN).condition(SOURCES[0])
+    drawn = generate(oracle, walk=Backtracking(), verifier=no_five, num_samples=20, max_new_tokens=5, seed=3)
+    written = [token for each in drawn for token in each.tokens]
+    assert written
+    assert not set(written) & {5, PAD, MASK, BOS}
+
+
+def test_the_refiner_keeps_the_contract_of_masked_oracles():
+    check_masked(Refiner(REFINER).condition(SOURCES[0]), sites=3, tolerance=1e-5)
+
+
+@torch.no_grad()
+def test_the_refiner_answers_as_the_network_does():
+    tokens, masked = torch.tensor([[4, 5, 6, 7]]), torch.tensor([[False, True, False, True]])
+    oracle = Refiner(REFINER).condition(SOURCES[1])
+    for asked, sites in ((oracle.log_probs, [1, 3]), (oracle.refined_log_probs, [0, 1, 2, 3])):
+        inputs = torch.tensor([[4, MASK, 6, MASK, EOS]])
+        logits = REFINER(ended([SOURCES[1]]), inputs)[0, sites]
+        logits[:, :4] = -torch.inf
+        assert asked(tokens, masked)[0, sites].exp() == pytest.approx(logits.softmax(-1), abs=1e-5)
+
+
+@torch.no_grad()
+def test_padding_changes_nothing():
+    model, lengths = Refiner(REFINER).condition_each(SOURCES)
+    tokens = torch.tensor([[4, 5, PAD, PAD], [6, 7, 8, 4], [5, PAD, PAD, PAD]])
+    masked = torch.tensor([[True, False] * 2] * 3)
+    laws = model.refined_log_probs(tokens, masked)
+    assert (laws[tokens == PAD].exp() == torch.eye(VOCAB)[PAD]).all()
+    for row, source in enumerate(SOURCES):
+        count = int((tokens[row] != PAD).sum())
+        alone, length = Refiner(REFINER).condition_each([source])
+        own = alone.refined_log_probs(tokens[row : row + 1, :count], masked[:1, :count])
+        assert laws[row, :count].exp() == pytest.approx(own[0].exp(), abs=1e-5)
+        assert lengths[row] == pytest.approx(length[0], abs=1e-5)
+    chosen = model.rows(torch.tensor([2, 0])).refined_log_probs(tokens[[2, 0]], masked[:2])
+    assert chosen.exp() == pytest.approx(laws[[2, 0]].exp(), abs=1e-5)
+    assert model.passes == 1
+
+
+@torch.no_grad()
+def test_attention_by_position_does_not_see_tokens():
+    block = REFINER.blocks[0]
+    weights = block.position_weights(REFINER.position_embedding.weight[:4], torch.zeros(1, 1, 1, 4))
+    assert weights.shape == (1, 2, 4, 4)
+    assert weights.sum(-1) == pytest.approx(torch.ones(1, 2, 4), abs=1e-6)
+    without = EncoderDecoder(replace(REFINER.config, positional_attention=False))
+    assert not [name for name, _ in without.named_parameters() if ".position_" in name]
+
+
+def test_equal_sizes_share_one_table_and_come_back_from_a_file(tmp_path):
+    assert REFINER.head.weight is REFINER.token_embedding.weight
+    save_model(REFINER, tmp_path / "refiner.safetensors")
+    again = load_model(tmp_path / "refiner.safetensors", EncoderDecoder)
+    assert again.head.weight is again.token_embedding.weight
+    sources, inputs = ended(SOURCES), torch.full((3, 4), 5)
+    assert torch.equal(again(sources, inputs), REFINER(sources, inputs))
+
+
+def test_gradients_reach_every_parameter():
+    for network in (TWIN, REFINER):
+        network.zero_grad()
+        sources = ended(SOURCES)
+        loss = network(sources, torch.randint(4, VOCAB, (3, 4))).square().sum()
+        if not network.config.causal:
+            loss = loss + network.length_logits(sources, network.encode(sources)).square().sum()
+        loss.backward()
+        assert not [name for name, each in network.named_parameters() if each.grad is None]
+        network.zero_grad()
+
+
+@pytest.mark.parametrize(
+    ("ask", "field"),
+    [
+        (lambda: EncoderDecoderConfig(vocab_size=4), "vocab_size"),
+        (lambda: EncoderDecoderConfig(vocab_size=9, width=10, heads=4), "width"),
+        (lambda: EncoderDecoderConfig(vocab_size=9, causal=True), "positional_attention"),
+        (lambda: CausalTranslator(REFINER), "model"),
+        (lambda: Refiner(TWIN), "model"),
+        (lambda: Refiner(REFINER).condition([4] * 7), "source"),
+        (lambda: CausalTranslator(TWIN).condition(SOURCES[0]).open(1, 8), "capacity"),
+        (lambda: CausalTranslator(TWIN).condition(SOURCES[0]).open(1, 4, (3,)), "layers"),
+        (lambda: TWIN(ended(SOURCES), torch.full((3, 8), 5)), "targets"),
+    ],
+)
+def test_bad_input_is_named(ask, field):
+    with pytest.raises(InputError) as told:
+        ask()
+    assert told.value.field == field

@@ -1,0 +1,99 @@
+"""The commands of translation: a model from pairs, lines through it, and one clear line for every bad input."""
+
+import io
+import json
+
+import pytest
+
+from trialogue import cli
+
+PAIRS = [
+    (f"{who} {what} {how}", f"{how} {who} {what}") for who in "abcd" for what in "efgh" for how in "klmn"
+]
+TINY = (
+    *("--vocab", "264", "--test", "4", "--steps", "3", "--layers", "1", "--width", "8", "--heads", "2"),
+    *("--mlp-width", "16", "--max-length", "8", "--batch-size", "8"),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pairs")
+    (folder / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS))
+    (folder / "uneven.tsv").write_text("a\tb\nc\td\te\n")
+    (folder / "sources.txt").write_text("a\nb\n")
+    (folder / "targets.txt").write_text("a\n")
+    return folder
+
+
+@pytest.fixture
+def say(folder, monkeypatch, capfd):
+    monkeypatch.chdir(folder)
+
+    def run(*words, lines=""):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
+        code = cli.main(words)
+        told = capfd.readouterr()
+        return code, told.out, told.err
+
+    return run
+
+
+def test_a_model_is_trained_and_translates(say, folder):
+    code, out, _ = say("train-translation", "--text", "pairs.tsv", "--out", "model", "--distil", *TINY)
+    assert code == 0
+    assert out.startswith("twin: BLEU")
+    assert "\nrefiner: BLEU" in out
+    names = {"refiner.safetensors", "translation.json", "twin.safetensors", "vocabulary.json"}
+    assert {path.name for path in (folder / "model").iterdir()} == names
+    for words in ((), ("--stream",), ("--network", "twin"), ("--start", "mask", "--keep", "confident")):
+        code, out, err = say("translate", "--model", "model", *words, lines="a e k\n\nb f l\n")
+        assert (code, out.count("\n"), out.split("\n")[1]) == (0, 3, "")
+        assert err.startswith("3 lines, 1 empty, 0 refused")
+    code, out, err = say("translate", "--model", "model", "--json", lines="a e k\n" + "a " * 40 + "\nlast")
+    records = [json.loads(line) for line in out.splitlines()]
+    assert code == 2
+    assert [record["line"] for record in records] == [1, 2, 3]
+    assert set(records[1]) == {"line", "source", "translation", "error"}
+    assert "line 2: " in err
+    code, out, err = say("translate", "--model", "model", "--truncate", "--out", "out.txt", lines="a " * 40)
+    assert (code, out) == (0, "")
+    assert (folder / "out.txt").read_text().count("\n") == 1
+    for words, field in (
+        (("--steps", "0"), "steps=0"),
+        (("--hypotheses", "0"), "hypotheses=0"),
+        (("--keep", "confident"), "start='random'"),
+        (("--input", "none.txt"), "input='none.txt'"),
+    ):
+        code, _, err = say("translate", "--model", "model", *words)
+        assert (code, err.count("\n")) == (2, 1), words
+        assert field in err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("translate",), "model=None"),
+        (("translate", "--model", "."), "model='.'"),
+        (("train-translation", "--out", "m"), "text=None"),
+        (("train-translation", "--text", "pairs.tsv"), "out=None"),
+        (("train-translation", "--text", "none.tsv", "--out", "m"), "none.tsv"),
+        (("train-translation", "--text", "uneven.tsv", "--out", "m"), "line 2 has 3 columns"),
+        (("train-translation", "--text", "pairs.tsv", "--out", "m", "--columns", "1", "3"), "columns=(1, 3)"),
+        (("train-translation", "--text", "pairs.tsv", "--out", "m", "--steps", "0"), "steps=0"),
+        (("train-translation", "--text", "pairs.tsv", "--out", "m", "--test", "64"), "test=64"),
+        (
+            ("train-translation", "--text", "pairs.tsv", "--out", "m", "--distil", "--networks", "twin"),
+            "distil",
+        ),
+        (
+            ("train-translation", "--text", "sources.txt", "--targets", "targets.txt", "--out", "m"),
+            "has 1 lines and sources.txt has 2",
+        ),
+    ],
+)
+def test_bad_input_is_one_line(say, words, told):
+    code, _, err = say(*words)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert told in err

@@ -1,0 +1,164 @@
+"""Training of encoder-decoders: what batches hold, what losses are, and that both networks learn a small language."""
+
+from functools import partial
+from itertools import product
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from models.small_encoder_decoders import VOCAB, small_network
+from trialogue.data.parallel.vocabulary import EOS, MASK, PAD
+from trialogue.errors import InputError
+from trialogue.inference.translation.refining import LengthBeam
+from trialogue.inference.translation.writing import BeamSearch
+from trialogue.models.encoder_decoder.network import ended
+from trialogue.models.encoder_decoder.refiner import Refiner
+from trialogue.models.encoder_decoder.twin import CausalTranslator
+from trialogue.training import TrainingConfig, train, trained
+from trialogue.training.translation.batches import TranslationBatches
+from trialogue.training.translation.distillation import distilled
+from trialogue.training.translation.objectives import Noise, refinement_loss, translation_loss
+from trialogue.training.translation.recipes import TranslationTraining, encoded_pairs, rows_of
+
+# Every text of one to three of three tokens, translated in reverse into three others.
+TEXTS = [list(text) for count in (1, 2, 3) for text in product((4, 5, 6), repeat=count)]
+PAIRS = encoded_pairs(TEXTS, [[token + 1 for token in reversed(text)] for text in TEXTS], 6)
+SMALL = TranslationTraining(
+    layers=1,
+    heads=2,
+    width=32,
+    mlp_width=64,
+    max_length=6,
+    steps=400,
+    batch_size=13,
+    learning_rate=5e-3,
+)
+
+
+def test_an_epoch_has_each_pair_once_beside_others_as_long():
+    batches = TranslationBatches(*PAIRS, batch_size=13, seed=1)
+    assert batches.epoch == 3
+    seen = []
+    for step in range(3, 6):
+        sources, targets = batches(step)
+        assert sources.shape == targets.shape == (13, sources.shape[1])
+        assert int((targets != PAD).sum(1).max()) > targets.shape[1] - 2
+        assert [row[::-1] for row in rows_of(sources)] == [[t - 1 for t in row] for row in rows_of(targets)]
+        seen += [tuple(row) for row in rows_of(sources)]
+    assert len(set(seen)) == len(seen) == 39
+    assert not all(torch.equal(batches(step)[0], batches(step + 3)[0]) for step in range(3))
+    again = TranslationBatches(*PAIRS, batch_size=13, seed=1)
+    assert all(torch.equal(*each) for each in zip(batches(4), again(4), strict=True))
+
+
+def test_noise_has_its_rates():
+    targets = torch.cat((torch.full((4000, 4), 5), torch.full((4000, 1), EOS)), 1)
+    with torch.random.fork_rng([]):
+        torch.default_generator.manual_seed(0)
+        read = Noise(0.3, 0.25).spoilt(targets, VOCAB)
+        kept = (Noise(None, 1.0).spoilt(targets, VOCAB)[:, :4] == 5).double().mean(1)
+    assert torch.equal(read[:, 4], targets[:, 4])
+    counts = torch.bincount(read[:, :4].flatten(), minlength=VOCAB) / 16_000
+    random = 0.7 * 0.75 / 5
+    expected = torch.tensor([0, 0, 0.7 * 0.25, 0, random, 0.3 + random, random, random, random])
+    assert counts == pytest.approx(expected, abs=0.02)
+    assert float(kept.var()) == pytest.approx(1 / 12 + 1 / 24, abs=0.01)  # a rate of its own for every row
+    assert (Noise(0.0, 1.0).spoilt(targets, VOCAB)[:, :4] == MASK).all()
+
+
+@torch.no_grad()
+def test_the_twins_loss_is_the_cross_entropy_of_each_token():
+    network, total = small_network(causal=True), []
+    for source, target in zip(TEXTS[:8], rows_of(PAIRS[1])[:8], strict=True):
+        logits = network(ended([source]), torch.tensor([[3, *target]]))[0]
+        total += F.cross_entropy(logits, torch.tensor([*target, EOS]), reduction="none").tolist()
+    loss = translation_loss(network, PAIRS[0][:8], PAIRS[1][:8])
+    assert float(loss) == pytest.approx(sum(total) / len(total), abs=1e-5)
+
+
+@torch.no_grad()
+def test_a_further_stage_reads_the_argmax_of_the_one_before():
+    network = small_network(causal=False)
+    sources, targets = PAIRS[0][12:20], PAIRS[1][12:20]
+    words = (targets != PAD) & (targets != EOS)
+    noise, losses = Noise(0.0, 1.0), []
+    inputs = torch.where(words, MASK, targets)
+    for _ in range(3):
+        logits = network(sources, inputs)[words]
+        losses.append(F.cross_entropy(logits, targets[words]))
+        inputs = inputs.masked_scatter(words, logits.argmax(-1))
+    for stages in (1, 2, 3):
+        loss = refinement_loss(network, sources, targets, noise, stages, length_weight=0.0)
+        assert float(loss) == pytest.approx(float(sum(losses[:stages])) / stages, abs=1e-5)
+    assert abs(float(losses[0] - losses[1])) > 1e-3  # a stage that read masks again would be noticed
+
+
+@torch.no_grad()
+def test_lengths_are_predicted_by_cross_entropy():
+    network = small_network(causal=False)
+    sources, targets = PAIRS[0][:20], PAIRS[1][:20]
+    noise = Noise(1.0)
+    without = refinement_loss(network, sources, targets, noise, length_weight=0.0)
+    logits = network.length_logits(sources, network.encode(sources))
+    lengths = torch.tensor([len(row) for row in rows_of(targets)])
+    expected = float(without) + 2 * float(F.cross_entropy(logits, lengths))
+    loss = refinement_loss(network, sources, targets, noise, length_weight=2.0)
+    assert float(loss) == pytest.approx(expected, abs=1e-4)
+
+
+def test_both_networks_learn_to_reverse(tmp_path):
+    twin = CausalTranslator(trained(SMALL.twin(VOCAB, *PAIRS), tmp_path).network)
+    found = [each.best for each in BeamSearch().translate(twin, TEXTS)]
+    assert sum(each == wanted for each, wanted in zip(found, rows_of(PAIRS[1]), strict=True)) > 30
+    assert distilled(twin, TEXTS) == found
+    refiner = Refiner(trained(SMALL.refiner(VOCAB, *PAIRS), tmp_path).network)
+    right = LengthBeam(4, 1, drop_repeats=False).translate(refiner, TEXTS)
+    assert sum(each.best == wanted for each, wanted in zip(right, rows_of(PAIRS[1]), strict=True)) > 20
+
+
+def test_a_training_that_was_cut_short_goes_on_as_if_nothing_had_happened(tmp_path):
+    class Cut(Exception):
+        pass
+
+    batches = TranslationBatches(*PAIRS, batch_size=13)
+    config = TrainingConfig(steps=12, batch_size=13, checkpoint_every=5, seed=3)
+    loss = partial(refinement_loss, stages=2)
+
+    def breaking(step):
+        if step == 8:
+            raise Cut
+        return batches(step)
+
+    whole = train(small_network(causal=False), batches, config, loss=loss, progress=False)
+    with pytest.raises(Cut):
+        train(
+            small_network(causal=False), breaking, config, loss=loss, progress=False, checkpoint_dir=tmp_path
+        )
+    resumed = train(
+        small_network(causal=False), batches, config, loss=loss, progress=False, checkpoint_dir=tmp_path
+    )
+    assert resumed.first_step == 5
+    assert torch.equal(resumed.losses, whole.losses)
+    for one, other in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("ask", "field"),
+    [
+        (lambda: TranslationBatches(PAIRS[0], PAIRS[1][:3], 2), "targets"),
+        (lambda: TranslationBatches(*PAIRS, 40), "batch_size"),
+        (lambda: Noise(1.5), "correct"),
+        (lambda: Noise(masked=-0.1), "masked"),
+        (lambda: TranslationTraining(stages=0), "stages"),
+        (lambda: TranslationTraining(width=30), "width"),
+        (lambda: TranslationTraining(steps=0), "steps"),
+        (lambda: encoded_pairs([[4] * 5], [[4]], 4), "max_length"),
+        (lambda: encoded_pairs([[4]], [], 4), "targets"),
+    ],
+)
+def test_bad_input_is_named(ask, field):
+    with pytest.raises(InputError) as told:
+        ask()
+    assert told.value.field == field
