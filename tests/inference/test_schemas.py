@@ -11,6 +11,7 @@ from inference.judged_texts import TOKENS, value
 from mutants import verifiers as mutants
 from trialogue.errors import InputError
 from trialogue.inference import GrammarVerifier
+from trialogue.inference.verifiers.language_verifier import Invalid
 from trialogue.inference.verifiers.schemas import relaxation
 from trialogue.inference.verifiers.schemas.languages import json_language
 from trialogue.inference.verifiers.vocabularies import END_OF_BYTES, byte_tokenizer, matcher_of
@@ -347,6 +348,19 @@ def test_a_schema_with_a_name_is_a_schema():
     verifier = GrammarVerifier.json_schema(schema, TOKENS)
     assert value(verifier, '{"parameters":1}')
     assert not value(verifier, '{"parameters":"a"}')
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "string", "not": {"pattern": "^(a|a|b?a)*$"}}, "{}"),
+        ({"type": "object", "patternProperties": {"^(a|a|b?a)*$": False}, "minProperties": 1}, "{{{}:1}}"),
+    ],
+)
+def test_a_pattern_that_takes_for_ever_is_not_waited_for(schema, text):
+    parse = json_language(schema, "compact").parse
+    with pytest.raises(Invalid, match=r"takes longer than 0\.1 s"):
+        parse(text.format(json.dumps("a" * 40 + "c")))
 
 
 def test_a_key_comes_once():

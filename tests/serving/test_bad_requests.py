@@ -9,7 +9,9 @@ import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -17,7 +19,9 @@ from models.tiny_pretrained import tiny_oracle
 from serving.loopback import KEY, Loopback, serving
 from trialogue import cli
 from trialogue.errors import InputError
+from trialogue.inference import Ancestral
 from trialogue.serving import worker as workers
+from trialogue.serving.rules import Rules, Wish
 from trialogue.serving.server import listening
 from trialogue.serving.settings import Address, Serving
 
@@ -71,6 +75,8 @@ COMPLETIONS = [
     ({"min_p": 2}, "min_p"),
     ({"stop": ""}, "stop"),
     ({"stop": [3]}, "stop"),
+    ({"stop": [f"stop {number}" for number in range(17)]}, "stop"),
+    ({"stop": "é" * 129}, "stop"),
     ({"seed": -1}, "seed"),
     ({"seed": 1.5}, "seed"),
     ({"stream": "yes"}, "stream"),
@@ -106,6 +112,7 @@ COMPLETIONS = [
     ({"rule": {"regex": "a"}, "walk": "rejection", "temperature": 0}, "temperature"),
     ({"max_queries": 0}, "max_queries"),
     ({"max_steps": 0}, "max_steps"),
+    ({"max_steps": 65537}, "max_steps"),
 ]
 MESSAGES = [{"role": "user", "content": "hi"}]
 CHATS = [
@@ -171,13 +178,80 @@ def test_what_is_no_request_is_refused(server: Loopback) -> None:
     assert sent(server, "/health", key="")[:2] == (200, {"status": "ok", "requests": 0})
 
 
+def test_equal_rules_are_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules, started = Rules(tiny_oracle(), {}), Event()
+    built: list[Wish] = []
+
+    def slow(*asked: Any) -> list[Any]:
+        built.append(asked[0])
+        started.wait(0.2)
+        return []
+
+    monkeypatch.setattr(rules, "_built", slow)
+    wish, walk = Wish("rule", "regex", "a"), Ancestral()
+    with ThreadPoolExecutor(4) as pool:
+        judgings = set(pool.map(lambda _: rules.judging((wish,), walk, ()), range(4)))
+    assert (len(judgings), len(built)) == (1, 1)
+
+
+def test_descriptions_are_not_longer_than_can_be_compiled() -> None:
+    with pytest.raises(InputError, match="65536 characters") as error:
+        Wish("response_format", "json-schema", "a" * (1 << 16) + "a")
+    assert error.value.field == "response_format"
+
+
 def test_what_comes_beyond_the_queue_is_told_to_come_again() -> None:
     with serving(tiny_oracle(), requests=1) as server:
         server.worker._unfinished = 1
-        status, told, headers = sent(server, "/v1/completions", {"prompt": "a"})
+        status, told, headers = sent(server, "/v1/completions", {"prompt": "a", "rule": {"regex": "("}})
         assert (status, told["error"]["type"], headers["Retry-After"]) == (429, "rate_limit_error", "1")
         server.worker._unfinished = 0
         assert sent(server, "/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200
+
+
+def test_what_breaks_the_worker_fails_what_is_there_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = {"prompt": "a", "max_tokens": 2}
+    with serving(tiny_oracle()) as server:
+        with monkeypatch.context() as broken:
+            broken.setattr(workers.Worker, "_admit", lambda worker: [][len(worker._waiting) - 1])
+            status, told, _ = sent(server, "/v1/completions", body)
+            assert (status, told["error"]["type"]) == (500, "server_error")
+        assert sent(server, "/v1/completions", body)[0] == 200
+        assert server.settled()
+        server.worker.close()
+        assert sent(server, "/v1/completions", body)[0] == 503
+
+
+def test_a_walk_that_waits_is_not_overtaken_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests that come later wait too where theirs is the run that has to end for it."""
+    monkeypatch.setattr(workers, "OpenRun", lambda *_, **__: Mock(busy=True))
+    worker = workers.Worker(tiny_oracle(), rows=1, context=8, most=9, walks=2, layers=(), memory=1)
+
+    def job(walk: str) -> workers.Job:
+        asked = Mock(walk=walk, prompts=((1,),), number=1, stop=(), truncation={})
+        return workers.Job(asked, Mock(), lambda event: None)
+
+    jobs = [job(walk) for walk in ("first", "second", "third", "first", "second")]
+    worker._waiting.extend(jobs)
+    worker._admit()
+    assert [one in worker._waiting for one in jobs] == [False, False, True, True, False]
+    worker._runs["first", None].busy = False
+    worker._admit()
+    assert [one in worker._waiting for one in jobs] == [False, False, False, True, False]
+
+
+def test_who_has_seen_text_is_not_told_of_the_errors_of_others() -> None:
+    told: list[workers.Event] = []
+    worker = workers.Worker(tiny_oracle(), rows=1, context=8, most=2, walks=1, layers=(), memory=1)
+    run, key = Mock(), (Mock(), None)
+    jobs = [workers.Job(Mock(), Mock(), told.append, shown={0: "text"}, run=run) for _ in range(2)]
+    worker._runs[key], worker._jobs[run] = run, jobs
+    worker._recover(key, run, InputError("rule", "a secret", "mend it"))
+    for event in told:
+        assert isinstance(event, workers.Failed)
+        assert (event.refused.status, event.refused.param) == (500, None)
+        assert "secret" not in event.refused.message
+    assert len(told) == 2
 
 
 def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -228,7 +228,17 @@ def test_streams_give_what_the_whole_answer_says(client: openai.OpenAI, ask: Any
         assert ended[choice.index].finish_reason == choice.finish_reason
         assert ended[choice.index].trialogue["log_prob"] == pytest.approx(choice.trialogue["log_prob"])
     assert closing.usage == whole.usage
-    assert closing.trialogue["queries"] == whole.trialogue["queries"]
+
+
+@pytest.mark.parametrize("ask", [complete, chat])
+def test_every_piece_of_a_stream_has_a_choice(client: openai.OpenAI, ask: Any) -> None:
+    """Unless the usage is asked for: loops over streams take the first of its choices."""
+    settings = {"n": 2, "max_tokens": 6, "seed": 6}
+    pieces = list(ask(client, stream=True, **settings))
+    assert {piece.choices[0].index for piece in pieces} == {0, 1}
+    assert pieces[-1].choices[0].finish_reason
+    assert pieces[-1].trialogue["queries"] == ask(client, **settings).trialogue["queries"]
+    assert not any(hasattr(piece, "trialogue") for piece in pieces[:-1])
 
 
 def test_streams_of_walks_that_go_back_and_of_calls_come_whole(client: openai.OpenAI) -> None:
@@ -306,7 +316,7 @@ def test_sixty_four_at_once_are_answered_as_each_alone(server: Loopback) -> None
 
 
 def test_who_goes_frees_the_rows(server: Loopback) -> None:
-    endless = {"rule": {"regex": "zq{40}"}, "walk": "rejection", "max_steps": 10**9, "max_tokens": 60}
+    endless = {"rule": {"regex": "zq{40}"}, "walk": "rejection", "max_steps": 65536, "max_tokens": 60}
     with server.client() as client:
         with pytest.raises(openai.APITimeoutError):
             complete(client.with_options(timeout=0.5), n=8, **endless)

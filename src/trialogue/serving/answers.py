@@ -60,9 +60,9 @@ class Answer:
         delta = {"content": new} if begun else {"role": "assistant", "content": new}
         return [self._piece({"index": choice, "delta": delta, "logprobs": None, "finish_reason": None})]
 
-    def last(self, finished: Finished) -> list[dict[str, Any]]:
-        """What a stream sends when a sample is finished."""
-        choice, whole = finished.choice, self._choice(finished)
+    def last(self, finished: Sequence[Finished]) -> list[dict[str, Any]]:
+        """What a stream sends when the last of `finished` is; after all of them, what the answer as a whole cost."""
+        choice, whole = finished[-1].choice, self._choice(finished[-1])
         pieces = []
         if not self._chat:
             if whole["text"] != self._sent.get(choice):
@@ -79,23 +79,20 @@ class Answer:
             elif message["content"] != self._sent.get(choice):
                 pieces += self.part(choice, message["content"])
         ending |= {"index": choice, "logprobs": None, "finish_reason": whole["finish_reason"]}
-        return [*pieces, self._piece(ending | {"trialogue": whole["trialogue"]})]
-
-    def closing(self, finished: Sequence[Finished]) -> dict[str, Any]:
-        """What a stream sends at the end: what the answer as a whole cost."""
-        return {
-            **self._head("chat.completion.chunk" if self._chat else "text_completion"),
-            "choices": [],
-            **({"usage": self._usage(finished)} if self._asked.usage else {}),
-            **self._said(finished),
-        }
+        pieces.append(self._piece(ending | {"trialogue": whole["trialogue"]}))
+        if len(finished) == self._asked.choices:
+            pieces[-1] |= self._said(finished)
+            if self._asked.usage:
+                # Clients index the choices of a piece: only those that ask for the usage expect one without any.
+                pieces.append(self._piece() | {"usage": self._usage(finished)})
+        return pieces
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {"id": self._id, "object": kind, "created": self._created, "model": self._model}
 
-    def _piece(self, choice: dict[str, Any]) -> dict[str, Any]:
+    def _piece(self, *choices: dict[str, Any]) -> dict[str, Any]:
         kind = "chat.completion.chunk" if self._chat else "text_completion"
-        return {**self._head(kind), "choices": [choice]}
+        return {**self._head(kind), "choices": list(choices)}
 
     def _usage(self, finished: Sequence[Finished]) -> dict[str, int]:
         prompt = sum(map(len, self._asked.prompts))

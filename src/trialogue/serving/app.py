@@ -9,12 +9,14 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from trialogue.errors import InputError, reason
 from trialogue.generation.prompts import json_value
@@ -26,18 +28,48 @@ from trialogue.serving.settings import Serving
 from trialogue.serving.worker import Event, Failed, Finished, Job, Part, Worker
 
 _RETRY_AFTER = "1"
+_COMPILING = 4
+"""Requests that are read and compiled at once, so that threads are left for the others"""
+
+
+class _Events:
+    """What waits for a reader: of the texts of a choice the latest, however slowly they are read."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[object, Event] = {}
+        self._there = asyncio.Event()
+
+    def put(self, event: Event) -> None:
+        self._waiting[event.choice if isinstance(event, Part) else object()] = event
+        self._there.set()
+
+    async def get(self) -> Event:
+        while not self._waiting:
+            self._there.clear()
+            await self._there.wait()
+        return self._waiting.pop(next(iter(self._waiting)))
+
+
+class _Stream(StreamingResponse):
+    """A stream that says in `ended` when nobody reads any more, also where nobody ever has."""
+
+    def __init__(self, pieces: AsyncIterator[str], ended: Callable[[], None]) -> None:
+        super().__init__(pieces, media_type="text/event-stream")
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
 
 
 class _Begun(NamedTuple):
     """A request that waits or is under way: its events come in `events`, `answer` writes them."""
 
     job: Job
-    events: "asyncio.Queue[Event]"
+    events: _Events
     answer: Answer
-
-    @property
-    def choices(self) -> int:
-        return self.job.asked.number * len(self.job.asked.prompts)
 
 
 class Application:
@@ -49,6 +81,7 @@ class Application:
     def __init__(self, worker: Worker, rules: Rules, serving: Serving, api_key: str | None = None) -> None:
         self.worker, self._rules, self._serving, self._key = worker, rules, serving, api_key
         self._created = int(time.time())
+        self._compiling = CapacityLimiter(_COMPILING)
         answer = self._answer
         self.app = Starlette(
             routes=[
@@ -93,7 +126,7 @@ class Application:
         return guarded
 
     def _require_key(self, request: Request) -> None:
-        given = request.headers.get("authorization", "").encode()
+        given = request.headers.get("authorization", "").encode("latin-1")
         if self._key is not None and not secrets.compare_digest(given, f"Bearer {self._key}".encode()):
             message = "send the server's key as Authorization: Bearer KEY"
             raise Refused(401, message, code="invalid_api_key")
@@ -137,7 +170,7 @@ class Application:
         except BaseException:
             self.worker.withdraw(begun.job)
             raise
-        return StreamingResponse(self._pieces(begun, first), media_type="text/event-stream")
+        return _Stream(self._pieces(begun, first), partial(self.worker.withdraw, begun.job))
 
     async def _body(self, request: Request) -> Any:
         """The JSON value that a client sends; raises `Refused` for one that is too large, or none."""
@@ -161,12 +194,12 @@ class Application:
             raise Refused(400, f"the body is not JSON: {error}", "body", "invalid_json") from None
 
     async def _begin(self, kind: Kind, body: Any) -> _Begun:
-        loop, events = asyncio.get_running_loop(), asyncio.Queue[Event]()
+        loop, events = asyncio.get_running_loop(), _Events()
 
         def tell(event: Event) -> None:
             # A loop that is closed has nobody left to tell.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(events.put_nowait, event)
+                loop.call_soon_threadsafe(events.put, event)
 
         def begin() -> _Begun:
             worker, rules = self.worker, self._rules
@@ -177,21 +210,29 @@ class Application:
             if asked.calls is not None:
                 [call] = rules.judging((asked.calls,), asked.walk, ()).built
                 parse = call.verifier.parser
-            job = Job(asked, judging, tell)
-            worker.submit(job)
-            return _Begun(job, events, Answer(asked, judging, self._serving.called, tokenization, parse))
+            answer = Answer(asked, judging, self._serving.called, tokenization, parse)
+            return _Begun(Job(asked, judging, tell), events, answer)
 
-        return await run_in_threadpool(begin)
+        # Who finds no place is told so at once, and not after what he asks for is compiled.
+        self.worker.reserve()
+        try:
+            begun = await to_thread.run_sync(begin, limiter=self._compiling)
+            self.worker.submit(begun.job)
+        except BaseException:
+            self.worker.release()
+            raise
+        return begun
 
     async def _whole(self, request: Request, begun: _Begun) -> Response:
         finished: list[Finished] = []
-        while len(finished) < begun.choices:
+        while len(finished) < begun.job.asked.choices:
             event = await self._unless_gone(request, begun.events.get())
             if isinstance(event, Failed):
                 raise event.refused
             if isinstance(event, Finished):
                 finished.append(event)
-        return JSONResponse(begun.answer.whole(finished))
+        # Reading calls runs the patterns of their schemas.
+        return JSONResponse(await run_in_threadpool(begun.answer.whole, finished))
 
     async def _unless_gone(self, request: Request, awaited: Awaitable[Event]) -> Event:
         """What is `awaited`; raises `ClientDisconnect` where the client goes before that."""
@@ -209,23 +250,21 @@ class Application:
     async def _pieces(self, begun: _Begun, event: Event) -> AsyncIterator[str]:
         """The events of a stream, the first of which is `event`."""
         answer, finished = begun.answer, list[Finished]()
-        try:
-            while True:
-                if isinstance(event, Failed):
-                    yield _line(event.refused.body())
-                    return
-                pieces = answer.part(*event) if isinstance(event, Part) else answer.last(event)
-                for piece in pieces:
-                    yield _line(piece)
-                if isinstance(event, Finished):
-                    finished.append(event)
-                if len(finished) == begun.choices:
-                    break
-                event = await begun.events.get()
-            yield _line(answer.closing(finished))
-            yield "data: [DONE]\n\n"
-        finally:
-            self.worker.withdraw(begun.job)
+        while True:
+            if isinstance(event, Failed):
+                yield _line(event.refused.body())
+                return
+            if isinstance(event, Part):
+                pieces = answer.part(*event)
+            else:
+                finished.append(event)
+                pieces = await run_in_threadpool(answer.last, finished)
+            for piece in pieces:
+                yield _line(piece)
+            if len(finished) == begun.job.asked.choices:
+                break
+            event = await begun.events.get()
+        yield "data: [DONE]\n\n"
 
 
 async def _gone(request: Request) -> None:
@@ -234,7 +273,7 @@ async def _gone(request: Request) -> None:
 
 
 def _line(value: dict[str, Any]) -> str:
-    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
+    return f"data: {json.dumps(value)}\n\n"
 
 
 def _refusal(refused: Refused) -> Response:

@@ -28,6 +28,9 @@ from trialogue.serving.settings import Serving
 Kind = Literal["completion", "chat"]
 _SHORT = 16
 """Tokens of a completion that does not say, as in OpenAI's interface; a chat gets what the server allows."""
+_MOST_STOPS = 16
+_LONGEST_STOP = 256
+"""Bytes of a string that stops: automata are built of them"""
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,13 @@ class Asked:
     stream: bool
     usage: bool
     max_queries: int | None
-    max_steps: int | None
+    max_steps: int
     metadata: dict[str, Any] | None
+
+    @property
+    def choices(self) -> int:
+        """How many samples the answer has."""
+        return self.number * len(self.prompts)
 
     @property
     def cuts(self) -> bool:
@@ -127,7 +135,9 @@ def read(
         stream,
         usage,
         fields.checked("max_queries", partial(whole_number, least=1), None),
-        fields.checked("max_steps", partial(whole_number, least=1, most=1 << 62), None),
+        fields.checked(
+            "max_steps", partial(whole_number, least=1, most=serving.max_steps), serving.max_steps
+        ),
         fields.checked("metadata", _metadata, None),
     )
     fields.finish()
@@ -238,8 +248,12 @@ def _stop(value: object) -> tuple[str, ...]:
     texts = [value] if isinstance(value, str) else [] if value is None else value
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) and text for text in texts):
         raise InputError("stop", value, "give a text, or a list of texts, none of them empty")
+    if len(texts) > _MOST_STOPS:
+        raise InputError("stop", len(texts), f"give at most {_MOST_STOPS} texts")
     for text in texts:
         require_text("stop", text)
+        if len(text.encode()) > _LONGEST_STOP:
+            raise InputError("stop", text, f"use texts of at most {_LONGEST_STOP} bytes")
     return tuple(texts)
 
 

@@ -3,6 +3,7 @@
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Literal
@@ -18,6 +19,8 @@ from trialogue.oracles import Verifier
 Field = Literal["rule", "response_format", "tools"]
 
 _KEPT = 64
+_LONGEST = 1 << 16
+"""Characters of what a client describes: compiling takes more than linear time"""
 _OF_TEXTS = {
     "regex": GrammarVerifier.regex,
     "lark": GrammarVerifier.lark,
@@ -35,6 +38,10 @@ class Wish:
     kind: str
     content: str
     name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.name is None and len(self.content) > _LONGEST:
+            raise InputError(self.field, len(self.content), f"use at most {_LONGEST} characters")
 
     @property
     def said(self) -> Any:
@@ -63,7 +70,7 @@ class Rules:
 
     def __init__(self, model: TextModel, named: Mapping[str, str]) -> None:
         self._model, self._named, self._lock = model, dict(named), Lock()
-        self._kept: OrderedDict[object, Judging] = OrderedDict()
+        self._kept: OrderedDict[object, Future[Judging]] = OrderedDict()
         layers = dict[int, None]()
         for name, spec in self._named.items():
             for one in Rule((spec,)).build(model.tokenization, verdicts=True):
@@ -106,16 +113,21 @@ class Rules:
         uses = walk.uses == "verdicts", walk.uses in ("nothing", "ranks")
         key = tuple(wishes), uses, tuple(stop)
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        built = [one for wish in wishes for one in self._built(wish, uses, stop)]
-        with self._lock:
             # Samples under equal terms share what is known only where these hold the same verifier.
-            judging = self._kept.setdefault(key, Judging(rule_of(built), tuple(built)))
+            first = key not in self._kept
+            judging = self._kept.setdefault(key, Future())
+            self._kept.move_to_end(key)
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
-        return judging
+        if first:
+            try:
+                built = [one for wish in wishes for one in self._built(wish, uses, stop)]
+                judging.set_result(Judging(rule_of(built), tuple(built)))
+            except BaseException as error:
+                judging.set_exception(error)
+                with self._lock:
+                    self._kept.pop(key, None)
+        return judging.result()
 
     def _built(self, wish: Wish, uses: tuple[bool, bool], stop: Sequence[str]) -> list[Built]:
         verdicts, ranks = uses

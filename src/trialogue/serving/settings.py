@@ -26,6 +26,8 @@ class Serving:
     """Walks (names with their options) that are under way at once; requests for others wait."""
     max_new_tokens: Annotated[int, arg(metavar="TOKENS")] = 512
     """Longest completion that may be asked for, and that of a chat that does not say."""
+    max_steps: Annotated[int, arg(metavar="N")] = 65536
+    """Most moves of a sample that may be asked for, and the most where a request does not say."""
     samples: Annotated[int, arg(metavar="N")] = 64
     """Most samples of one request: its prompts times its n."""
     requests: Annotated[int, arg(metavar="N")] = 128
@@ -38,7 +40,7 @@ class Serving:
             mend = "name one: a hub id, a folder, or one of `trialogue models list`"
             raise InputError("model", None, mend)
         whole_number("context", self.context, 2)
-        for field in ("walks", "max_new_tokens", "samples", "requests", "body"):
+        for field in ("walks", "max_new_tokens", "max_steps", "samples", "requests", "body"):
             whole_number(field, getattr(self, field), 1)
         for rule in self.rule:
             name, _, spec = rule.partition("=")

@@ -69,7 +69,7 @@ class Job:
 class Worker:
     """Draws what is asked for with `model`, up to `rows` rows of `context` tokens at once for each of some `walks`.
 
-    At most `most` requests are under way or wait: `submit` raises `Refused` for more.
+    At most `most` requests are under way or wait: `reserve` raises `Refused` for more.
     """
 
     def __init__(
@@ -88,6 +88,7 @@ class Worker:
         self._commands = SimpleQueue[tuple[str, Job | None]]()
         self._waiting = deque[Job]()
         self._runs: dict[tuple[Walk[Any], Job | None], OpenRun] = {}
+        """The runs of the walks, those first that were joined the longest ago"""
         self._jobs: dict[OpenRun, list[Job]] = {}
         self._unfinished, self._lock = 0, Lock()
         self._thread = Thread(target=self._work, args=(torch.get_num_threads(),), name="worker", daemon=True)
@@ -107,19 +108,28 @@ class Worker:
         """How many requests are under way or wait."""
         return self._unfinished
 
-    def submit(self, job: Job) -> None:
-        """Let `job` wait for rows; raises `Refused` where too many do."""
-        if job.asked.walk.rows_per_sample > self.rows:
-            mend = f"its samples take {job.asked.walk.rows_per_sample} rows, and the server has {self.rows}"
-            raise InputError("walk", job.asked.walk_name, mend)
+    def reserve(self) -> None:
+        """Take a place among the requests, to submit a job or to be released; raises `Refused` where none is free."""
         with self._lock:
-            if self.closing:
-                raise Refused(503, "the server is stopping", code="unavailable")
             if self._unfinished >= self._most:
                 message = f"{self._most} requests are under way or wait: try again later"
                 raise Refused(429, message, code="rate_limit_exceeded")
             self._unfinished += 1
-        self._commands.put(("submit", job))
+
+    def release(self) -> None:
+        """Give back a place that was reserved for a job which is not submitted."""
+        with self._lock:
+            self._unfinished -= 1
+
+    def submit(self, job: Job) -> None:
+        """Let `job` wait for rows, in a place that is reserved for it; raises `Refused` where nothing works."""
+        if job.asked.walk.rows_per_sample > self.rows:
+            mend = f"its samples take {job.asked.walk.rows_per_sample} rows, and the server has {self.rows}"
+            raise InputError("walk", job.asked.walk_name, mend)
+        with self._lock:
+            if self.closing or not self.alive:
+                raise _stopping()
+            self._commands.put(("submit", job))
 
     def withdraw(self, job: Job) -> None:
         """Nobody wants the answer to `job` any more: its rows are free."""
@@ -135,16 +145,34 @@ class Worker:
 
     def _work(self, threads: int) -> None:
         torch.set_num_threads(threads)
-        while self._obeyed():
-            self._admit()
-            for key, run in list(self._runs.items()):
-                if run.busy:
-                    try:
-                        self._step(run)
-                    except Exception as error:  # whatever a verifier, a walk or a model raises
-                        self._recover(key, run, error)
-        for job in [*self._waiting, *(job for jobs in self._jobs.values() for job in jobs)]:
-            self._end(job, Failed(Refused(503, "the server is stopping", code="unavailable")))
+        try:
+            while True:
+                try:
+                    if not self._obeyed():
+                        break
+                    self._turn()
+                except Exception as error:  # what comes from no single run concerns all
+                    self._fail(Refused(500, reason(error), code="internal_error"))
+        finally:
+            self._fail(_stopping())
+
+    def _turn(self) -> None:
+        self._admit()
+        for key, run in list(self._runs.items()):
+            if run.busy:
+                try:
+                    self._step(run)
+                except Exception as error:  # whatever a verifier, a walk or a model raises
+                    self._recover(key, run, error)
+
+    def _fail(self, refused: Refused) -> None:
+        """Answer all requests with `refused`, and begin anew without any."""
+        jobs = [*self._waiting, *(job for jobs in self._jobs.values() for job in jobs)]
+        self._waiting.clear()
+        self._runs.clear()
+        self._jobs.clear()
+        for job in jobs:
+            self._end(job, Failed(refused))
 
     def _obeyed(self) -> bool:
         """Take the commands that have come, or wait for one where there is nothing else to do; False at the last."""
@@ -163,17 +191,25 @@ class Worker:
                 self._end(job)
 
     def _admit(self) -> None:
-        """Let requests join the runs of their walks, as far as there may be as many of these."""
+        """Let requests join the runs of their walks, as far as there may be as many of these.
+
+        Where one has to wait for a run to end, nothing more joins the one that was joined the longest ago.
+        """
+        ending: OpenRun | None = None
         for job in list(self._waiting):
             try:
                 run = self._run_of(job)
                 if run is None:
+                    ending = next(iter(self._runs.values()))
+                if run is None or run is ending:
                     continue
                 self._waiting.remove(job)
                 asked, terms = job.asked, job.terms
                 job.submissions.clear()
                 job.run = run
                 self._jobs[run].append(job)
+                key = self._key(job)
+                self._runs[key] = self._runs.pop(key)
                 for place, prompt in enumerate(asked.prompts):
                     first = place * asked.number
                     submission = run.submit(
@@ -192,9 +228,12 @@ class Worker:
             except Exception as error:
                 self._end(job, Failed(Refused(500, reason(error), code="internal_error")))
 
+    def _key(self, job: Job) -> tuple[Walk[Any], Job | None]:
+        return job.asked.walk, job if job.alone else None
+
     def _run_of(self, job: Job) -> OpenRun | None:
         """The run that `job` may join; None where it has to wait for one."""
-        key = job.asked.walk, job if job.alone else None
+        key = self._key(job)
         if key not in self._runs:
             if len(self._runs) >= self._walks:
                 idle = next((key for key, run in self._runs.items() if not run.busy), None)
@@ -258,6 +297,11 @@ class Worker:
             if len(jobs) > 1 and not job.shown and not any(len(one) > one.left for one in job.submissions):
                 job.alone, job.run = True, None
                 self._waiting.append(job)
+            elif len(jobs) > 1:
+                # Whose error it was is not known, and what it says may be another's.
+                self._end(
+                    job, Failed(Refused(500, "the samples broke off: ask again", code="internal_error"))
+                )
             else:
                 status = 400 if isinstance(error, InputError) else 500
                 param = error.field if isinstance(error, InputError) else None
@@ -276,8 +320,8 @@ class Worker:
                 del self._jobs[run]
         if job in self._waiting:
             self._waiting.remove(job)
-        self._leave()
+        self.release()
 
-    def _leave(self) -> None:
-        with self._lock:
-            self._unfinished -= 1
+
+def _stopping() -> Refused:
+    return Refused(503, "the server is stopping", code="unavailable")

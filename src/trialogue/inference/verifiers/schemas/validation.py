@@ -22,6 +22,8 @@ from trialogue.inference.verifiers.schemas.patterns import for_python
 from trialogue.inference.verifiers.vocabularies import END_OF_BYTES, byte_tokenizer, matcher_of
 
 _DIGITS = Context(prec=1000)
+_PATTERN_SECONDS = 0.1
+"""How long a pattern may search a string: some would take for ever, and whoever wrote the schema chose them"""
 _WITH_A_DAY, _DAY = ("date", "date-time"), len("YYYY-MM-DD")
 
 
@@ -212,8 +214,16 @@ def _multiple_of(validator: Validator, factor: Any, value: Any, _: object) -> It
         yield ValidationError(f"{value} is no multiple of {factor}")
 
 
+def _matches(pattern: str, text: str) -> bool:
+    """Whether `text` has a match of `pattern`; raises `NotValid` where that is not known in time."""
+    try:
+        return regex.search(pattern, text, timeout=_PATTERN_SECONDS) is not None
+    except TimeoutError:
+        raise NotValid(f"{pattern!r} takes longer than {_PATTERN_SECONDS} s to search {text!r}") from None
+
+
 def _pattern(validator: Validator, pattern: str, value: Any, _: object) -> Iterator[ValidationError]:
-    if validator.is_type(value, "string") and not regex.search(pattern, value):
+    if validator.is_type(value, "string") and not _matches(pattern, value):
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
@@ -222,7 +232,7 @@ def _pattern_properties(validator: Any, patterns: Any, value: Any, _: object) ->
         return
     for pattern, schema in patterns.items():
         for key, one in value.items():
-            if regex.search(pattern, key):
+            if _matches(pattern, key):
                 yield from validator.descend(one, schema, path=key, schema_path=pattern)
 
 
@@ -233,7 +243,7 @@ def _additional_properties(
         return
     named, patterns = parent.get("properties", {}), parent.get("patternProperties", {})
     for key, one in value.items():
-        if key not in named and not any(regex.search(pattern, key) for pattern in patterns):
+        if key not in named and not any(_matches(pattern, key) for pattern in patterns):
             if schema is False:
                 yield ValidationError(f"no property may be called {key!r}")
             else:

@@ -1,0 +1,51 @@
+"""Streams that are read slowly, or by nobody."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from starlette.types import Message
+
+from trialogue.serving.app import _Events, _Stream
+from trialogue.serving.errors import Refused
+from trialogue.serving.worker import Failed, Part
+
+
+def test_of_the_texts_of_a_choice_the_latest_waits() -> None:
+    async def read() -> list[object]:
+        events, failed = _Events(), Failed(Refused(500, "it broke"))
+        for event in (Part(0, "a"), Part(1, "b"), Part(0, "ac"), failed):
+            events.put(event)
+        first = [await events.get() for _ in range(3)]
+        assert first == [Part(0, "ac"), Part(1, "b"), failed]
+        waiting = asyncio.ensure_future(events.get())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        events.put(Part(0, "acd"))
+        return [await waiting]
+
+    assert asyncio.run(read()) == [Part(0, "acd")]
+
+
+def test_a_stream_that_nobody_reads_is_withdrawn() -> None:
+    begun, ended = list[str](), list[bool]()
+
+    async def pieces() -> AsyncIterator[str]:
+        begun.append("a piece")
+        yield "a piece"
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        raise OSError("the client is gone")
+
+    async def answer() -> None:
+        stream = _Stream(pieces(), lambda: ended.append(True))
+        try:
+            await stream({"type": "http", "asgi": {"spec_version": "2.4"}}, receive, send)
+        except Exception:
+            assert ended
+
+    asyncio.run(answer())
+    assert not begun
+    assert ended == [True]
