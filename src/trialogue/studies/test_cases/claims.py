@@ -261,6 +261,7 @@ _MISLEADING = (
         lambda role: gain_on_misleading(role) > 0,
         "Table 3.15",
         "0.104 against 0.054",
+        "ours",
     ),
 )
 
