@@ -10,8 +10,9 @@ share is the pretrained model. In the second half, from scratch, they do not sha
 transformer on completions with known flaws.
 
 Deviations of the preset `night`: SmolLM2-135M-Instruct, its weights in bfloat16, in place of CodeLlama-7B, 4 cases a
-prompt, 96 new tokens, 3 names and 4 runs in each of 12 repetitions, the first 8 of which draw the comparisons among
-layers, depths, thresholds, names and candidates as well, the first 4 the plane of top-p and temperature; without a
+prompt, 96 new tokens, 3 names and 4 runs in each of 12 repetitions, the first 6 of which draw the comparisons among
+layers, depths, thresholds, names and candidates as well, the first 4 the plane of top-p and temperature; a verifier
+learns from 14 prompts with 12 completions each (the pilot's from 8, which left some 50 examples of blocks); without a
 demonstration of the target function under another name the model writes almost no correct case, so that its prompts
 hold one. From scratch: two blocks, lists of at most 2 items, 4 cases a prompt, 8 names and 6 runs in each of 24
 repetitions, all of which draw everything; the prompt is the name alone, so that no name misleads. In `default` all this

@@ -7,6 +7,7 @@ from trialogue.ledger.settings import Natural, Seeds, Settings
 from trialogue.studies.test_cases.decodings import DecodingRule, Extent, decodings_of
 from trialogue.studies.test_cases.subjects import (
     CODE_LLAMA,
+    PILOT_SMOLLM2,
     QUICK_SMOLLM2,
     SCRATCH,
     SMALLEST,
@@ -67,12 +68,12 @@ PRESETS = {
         comparisons=0,
         planes=0,
         scratch_seeds=tuple(range(1100, 1104)),
-        pretrained=SMOLLM2,
+        pretrained=PILOT_SMOLLM2,
     ),
     "default": Config(),
     "night": Config(
         seeds=tuple(range(12)),
-        comparisons=8,
+        comparisons=6,
         planes=4,
         scratch_seeds=tuple(range(1000, 1024)),
         pretrained=SMOLLM2,

@@ -5,7 +5,9 @@ defines it, as queries until the task is done: here, per distinct correct case. 
 `algorithm-beats-block-best-of-2`; the value-guided walk's are claims of the study `value-guided`.
 """
 
-from trialogue.ledger import Claim
+from collections.abc import Callable
+
+from trialogue.ledger import Claim, Criterion
 from trialogue.studies.test_cases.decodings import (
     BASELINE,
     HOT,
@@ -13,21 +15,28 @@ from trialogue.studies.test_cases.decodings import (
     TRAINED,
     WIDE,
     WIDE_BASELINE,
+    DecodingRule,
     block_best_of,
 )
 from trialogue.studies.test_cases.quantities import distinct_share, gain, gain_per_query, ratio, timed
 from trialogue.studies.test_cases.speed import CANDIDATES
+from trialogue.studies.test_cases.subjects import Role
 from trialogue.studies.test_cases.twins import Statement, on_both
 
 _EFFICIENCY = "3.4.1"
 _SUMMARY = "3.2 (first paragraph) and 3.7"
+
+
+def _steeper(first: DecodingRule, second: DecodingRule) -> Callable[[Role], Criterion]:
+    return lambda role: gain(first, second, role, "slope") > 0
+
 
 _SLOPES = tuple(
     Statement(
         f"steeper-than-{name}",
         f"As runs are added, distinct correct cases rise faster with queries under Algorithm 1 than under {words} "
         "(slopes of each repetition's least-squares lines).",
-        lambda role, first=first, second=second: gain(first, second, role, "slope") > 0,
+        _steeper(first, second),
         f"Figure {figure}",
         "steeper lines",
     )

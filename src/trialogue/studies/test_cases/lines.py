@@ -7,10 +7,10 @@ from trialogue.ledger import Cells, Quantity, ResultTable, Rows
 from trialogue.studies.test_cases.decodings import DecodingRule
 from trialogue.studies.test_cases.published import PUBLISHED
 from trialogue.studies.test_cases.quantities import measured, per_query
-from trialogue.studies.test_cases.subjects import Role
+from trialogue.studies.test_cases.subjects import ROLES, Role
 from trialogue.studies.test_cases.twins import THESIS
 
-HEAD, SCRATCH_HEAD = "distinct accuracy", "distinct accuracy, from scratch"
+HEAD = "distinct accuracy"
 VALIDATED = "validation accuracy"
 _SPREAD = "± one standard deviation over repetitions"
 DEVIATIONS = (
@@ -20,12 +20,16 @@ DEVIATIONS = (
 )
 
 
-def line(decoding: DecodingRule) -> dict[str, Quantity]:
+def headed(head: str, role: Role) -> str:
+    """The head of a column for one of the models."""
+    return head if role == "pretrained" else f"{head}, from scratch"
+
+
+def line(decoding: DecodingRule, roles: tuple[Role, ...] = ROLES) -> dict[str, Quantity]:
     """What is measured of a decoding, with either model."""
-    roles: tuple[tuple[str, Role], ...] = (("", "pretrained"), (", from scratch", "scratch"))
     return {
-        f"{head}{suffix}": quantity
-        for suffix, role in roles
+        headed(head, role): quantity
+        for role in roles
         for head, quantity in (
             (HEAD, measured(decoding, role=role)),
             ("queries", measured(decoding, "queries", role)),

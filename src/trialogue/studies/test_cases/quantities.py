@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 from pandas import DataFrame, Series
 
-from trialogue.ledger import Quantity, Replication, Rows
+from trialogue.ledger import NoRows, Quantity, Replication, Rows
 from trialogue.studies.test_cases.decodings import (
     BASELINE,
     EXTENTS,
@@ -135,12 +136,12 @@ def lead_of_best(role: Role = "pretrained") -> Quantity:
         grid = table[table.decoding.isin(names)].pivot(
             index="seed", columns="decoding", values="accuracy_distinct"
         )
-        others = grid[names].drop(columns=BASELINE.name)
-        leads = {}
-        for seed in grid.index:
-            chosen = others.drop(index=seed).mean().idxmax()
-            leads[seed] = grid.at[seed, BASELINE.name] - others.at[seed, chosen]
-        return Series(leads, dtype=float)
+        if len(grid) < 2:
+            raise NoRows("a single repetition has no others to choose a setting")
+        own = grid[BASELINE.name].to_numpy(dtype=float)
+        others = grid[names].drop(columns=BASELINE.name).to_numpy(dtype=float)
+        chosen = [np.delete(others, place, 0).mean(0).argmax() for place in range(len(own))]
+        return Series(own - others[np.arange(len(own)), chosen], index=grid.index)
 
     return _replication(role, "plane")(lead)(role)
 
@@ -148,7 +149,7 @@ def lead_of_best(role: Role = "pretrained") -> Quantity:
 def validation(role: Role, /, **values: object) -> Quantity:
     """Validation accuracy of the probes whose columns have these values."""
 
-    def validated(rows: Rows, role: Role, **values: object) -> "Series[float]":
+    def validated(rows: Rows, /, role: Role, **values: object) -> "Series[float]":
         return rows.where("probe", model=role, **values).groupby("seed").validation_accuracy.mean()
 
     return _replication(role, "all")(validated)(role, **values)

@@ -1,7 +1,7 @@
 """What a run measures one language model with: its prompts, its verifiers, and how much is drawn."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from trialogue.data.list_append.prompts import OOD_NAMES, TRAINING_NAMES, Task, random_names
 from trialogue.errors import InputError
@@ -14,6 +14,7 @@ SURROGATE = "surrogate"
 
 Role = Literal["pretrained", "scratch"]
 """The model that was pretrained by others, and the one that every repetition trains from scratch."""
+ROLES: tuple[Role, ...] = get_args(Role)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +37,7 @@ class Subject(Settings):
     runs: Count = 4
     """Completions for each of them."""
     max_new_tokens: Count = 96
-    training_prompts: Count = 8
+    training_prompts: Count = 14
     training_runs: Count = 12
     """Completions of each of the prompts that a verifier learns from."""
     layer: int = 24
@@ -98,6 +99,7 @@ class Subject(Settings):
 
 
 SMOLLM2 = Subject(weights="bfloat16")
+PILOT_SMOLLM2 = replace(SMOLLM2, training_prompts=8)
 QUICK_SMOLLM2 = replace(SMOLLM2, weights="float32", names=2, runs=2, training_prompts=6, training_runs=8)
 CODE_LLAMA = Subject(
     model="codellama/CodeLlama-7b-hf",
@@ -121,7 +123,6 @@ SCRATCH = Subject(
     names=8,
     runs=6,
     max_new_tokens=80,
-    training_prompts=14,
     layer=2,
     layers=(1, 2, -1),
     batch_size=256,

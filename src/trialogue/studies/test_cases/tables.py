@@ -31,9 +31,8 @@ from trialogue.studies.test_cases.decodings import (
 )
 from trialogue.studies.test_cases.lines import (
     DEVIATIONS,
-    HEAD,
-    SCRATCH_HEAD,
     VALIDATED,
+    headed,
     layer_label,
     line,
     lines,
@@ -41,14 +40,12 @@ from trialogue.studies.test_cases.lines import (
     table,
 )
 from trialogue.studies.test_cases.published import LAYER, MODEL, PUBLISHED, VALIDATION
-from trialogue.studies.test_cases.quantities import measured, milliseconds, timed, validation
+from trialogue.studies.test_cases.quantities import milliseconds, timed, validation
 from trialogue.studies.test_cases.speed import TIMED
-from trialogue.studies.test_cases.subjects import Role
+from trialogue.studies.test_cases.subjects import ROLES
 from trialogue.studies.test_cases.twins import THESIS
 
 _OTHERS = {"random verifier": RANDOM, "no verifier": BASELINE}
-_ROLES: tuple[Role, ...] = ("pretrained", "scratch")
-_SCRATCH_VALIDATED = f"{VALIDATED}, from scratch"
 
 
 def _layers(rows: Rows) -> Cells:
@@ -56,21 +53,16 @@ def _layers(rows: Rows) -> Cells:
     found: dict[str, dict[str, Quantity]] = {}
     layers = probes[["model", "network", "layer", "chosen"]].drop_duplicates().itertuples(index=False)
     for role, network, layer, chosen in layers:
-        head, validated = (HEAD, VALIDATED) if role == "pretrained" else (SCRATCH_HEAD, _SCRATCH_VALIDATED)
         for rule in (TRAINED, HIGH) if layer < 0 else (TRAINED,):
-            decoding = rule if chosen else replace(rule, layer=layer)
             cells = found.setdefault(layer_label(layer, rule.threshold, network), {})
-            cells[validated] = validation(role, kind="token", layer=layer, depth=1)
-            cells[head] = measured(decoding, role=role)
+            cells[headed(VALIDATED, role)] = validation(role, kind="token", layer=layer, depth=1)
+            cells |= line(rule if chosen else replace(rule, layer=layer), (role,))
     return found | lines(_OTHERS)
 
 
 def _depths(rows: Rows) -> Cells:
     def validated(**values: object) -> dict[str, Quantity]:
-        return {
-            head: validation(role, **values)
-            for head, role in zip((VALIDATED, _SCRATCH_VALIDATED), _ROLES, strict=True)
-        }
+        return {headed(VALIDATED, role): validation(role, **values) for role in ROLES}
 
     depths = {
         f"depth {depth}": validated(kind="token", depth=depth, chosen=True)
@@ -82,13 +74,12 @@ def _depths(rows: Rows) -> Cells:
 
 def _seconds() -> Iterator[tuple[str, dict[str, Quantity]]]:
     for decoding in TIMED:
-        cells = {}
-        for role in _ROLES:
-            suffix = "" if role == "pretrained" else ", from scratch"
+        cells: dict[str, Quantity] = {}
+        for role in ROLES:
             cells |= {
-                f"queries alone{suffix}": timed(decoding.name, "queries", role),
-                f"ms per query alone{suffix}": timed(decoding.name, "milliseconds", role),
-                f"ms per query in a batch{suffix}": milliseconds(decoding, role),
+                headed("queries alone", role): timed(decoding.name, "queries", role),
+                headed("ms per query alone", role): timed(decoding.name, "milliseconds", role),
+                headed("ms per query in a batch", role): milliseconds(decoding, role),
             }
         yield setting(decoding) if not decoding.candidates else f"block best-of-{decoding.candidates}", cells
 
