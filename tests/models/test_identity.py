@@ -12,8 +12,8 @@ from trialogue.ledger.runs.provenance import models_noted
 from trialogue.models.pretrained import load_pretrained
 from trialogue.studies.constrained_law import cases
 from trialogue.studies.constrained_law.config import Config as LawConfig
-from trialogue.studies.test_cases.config import Config as CasesConfig
 from trialogue.studies.test_cases.models import oracle_of
+from trialogue.studies.test_cases.subjects import Subject
 
 
 def sum_of(file: Path) -> str:
@@ -52,7 +52,7 @@ def test_studies_say_which_model_answered(tmp_path: Path) -> None:
     folder = save_tiny(tmp_path / "model")
     for ask in (
         lambda: cases.case_of(LawConfig(model=str(folder)), "regex", 0),
-        lambda: oracle_of(CasesConfig(model=str(folder), layer=-1, layers=(-1,)), tmp_path),
+        lambda: oracle_of(Subject(model=str(folder), layer=-1, layers=(-1,)), 0, tmp_path),
     ):
         for _ in range(2):  # the second is of a model that was loaded before
             with models_noted() as models:

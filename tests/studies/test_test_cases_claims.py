@@ -1,91 +1,158 @@
 """Claims of the study of test cases: the thesis' own numbers meet them, and replications follow the config."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable
 
 import pytest
-from case_rows import drawn_records
+from case_rows import drawn_records, speed_records
 
-from trialogue.ledger import Rows
+from trialogue.ledger import Claim, Rows
 from trialogue.ledger.runs.results import config_values
 from trialogue.studies.test_cases import STUDY
 from trialogue.studies.test_cases.config import PRESETS, Config
-from trialogue.studies.test_cases.decodings import BASELINE, GREEDY, RANDOM, TRAINED, DecodingRule
-from trialogue.studies.test_cases.published import PUBLISHED
-from trialogue.studies.test_cases.quantities import measured, per_query
+from trialogue.studies.test_cases.decodings import (
+    BASELINE,
+    GREEDY,
+    PLANE,
+    RANDOM,
+    RELEASED,
+    TRAINED,
+    DecodingRule,
+    block_best_of,
+    extent_of,
+    out_of_distribution,
+)
+from trialogue.studies.test_cases.published import PUBLISHED, Published
+from trialogue.studies.test_cases.quantities import (
+    distinct_share,
+    gain,
+    gain_on_misleading,
+    lead_of_best,
+    measured,
+    per_query,
+)
 
-IN_GRIDS = {
-    "algorithm-beats-sampling",
-    "algorithm-beats-hot-sampling",
-    "last-layer-is-worse",
-    "depth-does-not-help",
-    "misleading-names-hurt-nucleus",
-    "misleading-names-spare-algorithm",
-}
+PAPER = PRESETS["paper"]
+LATER = "from-scratch"
+PRINTED = [claim for claim in STUDY.claims if claim.origin == "published"]
 
 
-def rows_with(config: Config, accuracy: Callable[[DecodingRule, int], float]) -> Rows:
-    return Rows(drawn_records(config, accuracy), STUDY.kind)
+def rows_with(
+    config: Config,
+    accuracy: Callable[[DecodingRule, int], float],
+    seconds: Callable[[DecodingRule], float] = lambda decoding: 1.0 if decoding == TRAINED else 0.5,
+) -> Rows:
+    records = [*drawn_records(config, accuracy), *speed_records(config, seconds)]
+    return Rows(records, STUDY.kind, config_values(config))
 
 
-def regions_hold(rows: Rows) -> Mapping[str, bool]:
-    return {
-        claim.id: all(
-            claim.criterion.region[0] <= value <= claim.criterion.region[1] for value in claim.quantity(rows)
-        )
-        for claim in STUDY.claims
+def thesis(decoding: DecodingRule, seed: int = 0) -> float:
+    """What is printed; what is not, as the released redo and the layers of the surrogate, is as Algorithm 1."""
+    return PUBLISHED.get(decoding, Published(0.714)).accuracy
+
+
+def met(claim: Claim, rows: Rows) -> bool:
+    low, high = claim.criterion.region
+    if claim.criterion.direction == "equal":
+        return all(low <= value <= high for value in claim.quantity(rows))
+    return all(low < value < high for value in claim.quantity(rows))
+
+
+def test_the_numbers_of_the_thesis_meet_every_published_claim_but_that_of_fewer_queries() -> None:
+    """Each sense and sign, read from the table that the claim names."""
+    rows = rows_with(PAPER, thesis, lambda decoding: 0.4 if decoding.candidates else 1.0)
+    for claim in PRINTED:
+        assert len(claim.quantity(rows)) == len(PAPER.seeds), claim.id
+    missed = {claim.id for claim in PRINTED if not met(claim, rows)}
+    # Its own Table 3.13 has more queries under Algorithm 1.
+    assert missed == {"summary-queries"}
+
+
+def test_numbers_the_other_way_round_meet_no_direction() -> None:
+    rows = rows_with(PAPER, lambda decoding, seed: 1 - thesis(decoding), lambda decoding: 1.0)
+    directed = {
+        claim.id
+        for claim in PRINTED
+        if claim.criterion.direction != "equal" and not claim.id.startswith(("time-", "summary-queries"))
     }
+    kept = {claim.id for claim in PRINTED if claim.id in directed and met(claim, rows)}
+    # A line of few queries rises fast whatever it finds.
+    assert all(identity.startswith("steeper-than-block") for identity in kept)
+    assert len(directed) > 25
 
 
-def test_the_numbers_of_the_thesis_meet_every_claim() -> None:
-    """Each sense and sign, read from the table that the claim names; a shifted number is noticed."""
-    paper = PRESETS["paper"]
-    rows = rows_with(paper, lambda decoding, seed: PUBLISHED[decoding].accuracy)
+def test_a_shifted_number_is_noticed() -> None:
+    before = rows_with(PAPER, thesis)
+    after = rows_with(PAPER, lambda decoding, seed: thesis(decoding) + 0.1 * (decoding == RANDOM))
+    changed = {claim.id for claim in PRINTED if met(claim, before) != met(claim, after)}
+    assert changed == {"random-is-the-baseline", "trained-beats-random"}
+
+
+def test_replications_follow_the_extent_of_what_a_claim_compares() -> None:
+    config = PRESETS["night"]
+    values, rows = config_values(config), rows_with(config, lambda decoding, seed: 0.5 + seed / 1e5)
+    counts = {"all": 12, "comparisons": 6, "plane": 4}
     for claim in STUDY.claims:
-        assert len(claim.quantity(rows)) == len(paper.seeds), claim.id
-    assert all(regions_hold(rows).values())
-    reversed_rows = rows_with(paper, lambda decoding, seed: 1 - PUBLISHED[decoding].accuracy)
-    refuted = {identity for identity, holds in regions_hold(reversed_rows).items() if not holds}
-    assert refuted == {claim.id for claim in STUDY.claims if claim.criterion.direction != "equal"}
-    off = rows_with(paper, lambda decoding, seed: PUBLISHED[decoding].accuracy + 0.1 * (decoding == RANDOM))
-    assert {identity for identity, holds in regions_hold(off).items() if not holds} == {
-        "random-is-the-baseline",
-        "trained-beats-random",
-    }
+        needed = claim.quantity.replication.required(values)
+        assert len(claim.quantity(rows)) == needed, claim.id
+        assert needed in ({24} if LATER in claim.id else set(counts.values())), claim.id
+    for decoding, extent in ((TRAINED, "all"), (RELEASED, "comparisons"), (PLANE[0], "plane")):
+        assert extent_of(decoding) == extent
+        assert len(measured(decoding)(rows)) == counts[extent]
+    assert gain(RELEASED, TRAINED)(rows).index.tolist() == list(range(6))
 
 
-def test_replications_follow_the_config_and_what_only_the_grids_hold_has_no_estimate_elsewhere() -> None:
-    for name, count in (("default", 8), ("night", 40), ("paper", 5)):
-        config = PRESETS[name]
-        rows = rows_with(config, lambda decoding, seed: 0.5)
-        for claim in STUDY.claims:
-            assert claim.quantity.replication.required(config_values(config)) == count
-            drawn = count if name == "paper" or claim.id not in IN_GRIDS else 0
-            assert len(claim.quantity(rows)) == drawn, (name, claim.id)
-
-
-def test_a_claim_on_trained_verifiers_says_so() -> None:
-    records = drawn_records(PRESETS["paper"], lambda decoding, seed: 0.5)
-    untrained = Rows([row for row in records if not row["decoding"].startswith("trained")], STUDY.kind)
+def test_a_claim_on_the_pretrained_model_says_so_and_one_from_scratch_speaks_of_all() -> None:
     for claim in STUDY.claims:
-        on_trained = claim.quantity(untrained).empty
-        assert ("the verifiers that the run trained" in claim.said) == on_trained, claim.id
-        assert "(for the " in claim.said, claim.id
+        scratch = LATER in claim.id
+        assert ("(for the pretrained model of the run)" in claim.said) != scratch, claim.id
+        assert not (scratch and claim.origin == "published"), claim.id
+        assert claim.grade == (claim.origin == "published" and claim.criterion.direction == "equal"), claim.id
 
 
-def test_every_claim_that_the_pilot_measured_has_its_estimates() -> None:
-    piloted = {claim.id for claim in STUDY.claims if claim.quantity.name in STUDY.pilot.estimates}
-    assert piloted == {claim.id for claim in STUDY.claims} - IN_GRIDS - {"algorithm-beats-greedy"}
-    assert set(STUDY.pilot.seeds) == set(PRESETS["pilot"].seeds)
+def test_the_pilot_has_estimates_of_what_it_drew() -> None:
+    pilot = PRESETS["pilot"]
+    rows = rows_with(pilot, lambda decoding, seed: 0.5 + seed / 1e5)
+    drawn = {claim.quantity.name for claim in STUDY.claims if len(claim.quantity(rows))}
+    assert set(STUDY.pilot.estimates) <= drawn
+    assert set(STUDY.pilot.seeds) <= {*pilot.seeds, *pilot.scratch_seeds}
 
 
 def test_quantities_of_known_rows() -> None:
-    config = dataclasses.replace(PRESETS["default"], seeds=(0, 1, 2, 3))
-    rows = rows_with(config, lambda decoding, seed: 0.1 * seed + 0.3 * (decoding == TRAINED))
-    # Repetitions that share a verifier stand side by side.
-    assert measured(TRAINED)(rows).round(3).to_dict() == {(0, 0): 0.3, (0, 2): 0.5, (1, 1): 0.4, (1, 3): 0.6}
-    gain = (measured(TRAINED) - measured(BASELINE))(rows)
-    assert gain.round(9).tolist() == [0.3] * 4
-    assert per_query(GREEDY)(rows).tolist() == pytest.approx(
-        [100 * 800 * 0.1 * seed / 38400 for seed in (0, 2, 1, 3)]
+    config = dataclasses.replace(PRESETS["night"], seeds=(0, 1, 2, 3), comparisons=3, planes=2)
+    bonus = {TRAINED: 0.3, out_of_distribution(TRAINED): 0.25, out_of_distribution(BASELINE): -0.1}
+    rows = rows_with(config, lambda decoding, seed: 0.1 * (seed % 10) + bonus.get(decoding, 0))
+    assert gain(TRAINED, BASELINE)(rows).round(9).to_dict() == {0: 0.3, 1: 0.3, 2: 0.3, 3: 0.3}
+    assert gain_on_misleading()(rows).round(9).to_dict() == {0: 0.05, 1: 0.05, 2: 0.05}
+    assert per_query(GREEDY)(rows).tolist() == pytest.approx([800 * 10 * seed / 38400 for seed in range(4)])
+    assert (gain(TRAINED, BASELINE, "scratch")(rows).round(9) == 0.3).all()
+
+
+def test_the_lead_of_the_best_setting_is_over_one_that_others_chose() -> None:
+    config = dataclasses.replace(PRESETS["night"], planes=3)
+    first, second = PLANE[0], PLANE[1]
+    numbers = {(first, 0): 0.9, (second, 1): 0.8, (second, 2): 0.6, (BASELINE, 0): 0.5}
+    rows = rows_with(config, lambda decoding, seed: numbers.get((decoding, seed), 0.1))
+    # Repetition 0 chose the first cell for itself alone: the others choose the second, which is worth 0.1 there.
+    assert lead_of_best()(rows).round(9).to_dict() == {0: 0.4, 1: 0.0, 2: -0.5 + 0.5}
+
+
+def test_the_share_of_distinct_cases_is_one_where_none_is_correct() -> None:
+    config = dataclasses.replace(PRESETS["night"], seeds=(0, 1), comparisons=0, planes=0)
+    records = drawn_records(config, lambda decoding, seed: 0.5)
+    for record in records:
+        record["correct"] = 0 if record["seed"] == 0 else 2 * record["distinct_correct"]
+        record["distinct_correct"] *= record["seed"] > 0
+    rows = Rows(records, STUDY.kind, config_values(config))
+    assert distinct_share(TRAINED)(rows).to_dict() == {0: 1.0, 1: 0.5}
+
+
+def test_a_batch_of_candidates_is_timed_by_the_query() -> None:
+    claims = {claim.id: claim for claim in STUDY.claims}
+    rows = rows_with(
+        PAPER, thesis, lambda decoding: {TRAINED: 2.0, block_best_of(4): 0.25}.get(decoding, 1.0)
     )
+    assert claims["candidates-of-a-batch-take-less"].quantity(rows).tolist() == [0.25] * 5
+    assert claims["time-is-more-than-queries"].quantity(rows).tolist() == [2.0] * 5
+    assert not math.isnan(claims["time-follows-queries"].quantity(rows).mean())

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,12 +19,22 @@ from trialogue.ledger.runs.execution import execute
 from trialogue.ledger.runs.results import Result
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.randomness import numpy_generator
-from trialogue.studies.test_cases import STUDY, measure, surrogate
+from trialogue.studies.test_cases import STUDY, draws, surrogate
 from trialogue.studies.test_cases.config import PRESETS, Config
-from trialogue.studies.test_cases.decodings import BASELINE, GREEDY, GROUND_TRUTH, TRAINED, block_best_of
+from trialogue.studies.test_cases.decodings import (
+    BASELINE,
+    EXTENTS,
+    GREEDY,
+    GROUND_TRUTH,
+    RELEASED,
+    TRAINED,
+    block_best_of,
+    extent_of,
+)
 from trialogue.studies.test_cases.examples import Completion, GroundTruth, examples_of, token_of
-from trialogue.studies.test_cases.models import trained_verifier
+from trialogue.studies.test_cases.models import after_first_error, trained_verifier
 from trialogue.studies.test_cases.quantities import measured
+from trialogue.studies.test_cases.subjects import SMALLEST, Subject
 from trialogue.studies.test_cases.surrogate import (
     PieceTokens,
     Surrogate,
@@ -31,7 +42,7 @@ from trialogue.studies.test_cases.surrogate import (
     surrogate_prompt,
 )
 
-MINIATURE = dataclasses.replace(PRESETS["smoke"], names=2, runs=2)
+MINIATURE = dataclasses.replace(PRESETS["smoke"], seeds=(0,), comparisons=1, planes=0, scratch_seeds=(1000,))
 TOKENS = PieceTokens()
 _SHAPE = TransformerConfig(vocab_size=len(surrogate._PIECES), width=16, mlp_width=16)
 UNTRAINED = Surrogate(Transformer(_SHAPE, seed=0))
@@ -47,16 +58,36 @@ def measured_rows(result: Result) -> Rows:
     return STUDY.rows(result)
 
 
-def test_each_verifier_has_a_lane_of_parts() -> None:
-    config = PRESETS["default"]
+def test_repetitions_that_move_together_share_a_lane_and_each_extent_has_its_repetitions() -> None:
+    config = PRESETS["night"]
     parts = STUDY.parts(config)
-    assert len(parts) == config.verifiers * (config.collection_parts + 1 + len(config.decodings()))
-    assert [part.name for part in parts][:6] == [
-        *(f"0-collect-{k}" for k in range(4)),
-        "0-probe",
-        "0-draw-none",
+    names = [part.name for part in parts]
+    lanes = {
+        lane: [part.name for part in parts if part.lane == lane] for lane in {part.lane for part in parts}
+    }
+    assert len(lanes) == 3 + 24
+    assert lanes["pretrained-4"][:5] == [
+        *(f"pretrained-{seed}-learn" for seed in (4, 5, 6, 7)),
+        "pretrained-4-none",
     ]
-    assert {part.lane for part in parts if part.name.startswith("1-")} == {"1"}
+    assert lanes["scratch-1003"] == [f"scratch-1003-{kind}" for kind in ("learn", *EXTENTS, "speed")]
+    for decoding, groups in ((BASELINE, (0, 4, 8)), (RELEASED, (0, 4))):
+        assert [name for name in names if name.endswith(f"-{decoding.name}")] == [
+            f"pretrained-{first}-{decoding.name}" for first in groups
+        ]
+    assert [name for name in names if name.endswith("top_p-0.7-T-0.2")] == [
+        "pretrained-0-none-top_p-0.7-T-0.2"
+    ]
+    assert sum(name.endswith("-speed") for name in names) == 6 + 24
+
+
+def test_a_decoding_has_one_extent() -> None:
+    for preset in ("night", "paper"):
+        config = PRESETS[preset]
+        found = {extent: config.decodings("pretrained", extent) for extent in EXTENTS}
+        assert all(extent_of(rule) == extent for extent, rules in found.items() for rule in rules)
+        names = [rule.name for rules in found.values() for rule in rules]
+        assert len(set(names)) == len(names) > 50
 
 
 @pytest.mark.parametrize(("size", "rows"), [(64, 64), (4, 8)])
@@ -70,12 +101,12 @@ def test_candidates_share_the_batch(
         asked.append(batch_size)
         raise InterruptedError
 
-    monkeypatch.setattr(measure, "generate", generate)
-    monkeypatch.setattr(measure, "_judge", lambda *args: None)
-    config = dataclasses.replace(MINIATURE, batch_size=size)
-    monkeypatch.setattr(measure, "oracle_of", lambda *args: UNTRAINED)
+    monkeypatch.setattr(draws, "generate", generate)
+    monkeypatch.setattr(draws, "judges_of", lambda *args: None)
+    subject = dataclasses.replace(SMALLEST, batch_size=size)
+    monkeypatch.setattr(draws, "oracle_of", lambda *args: UNTRAINED)
     with pytest.raises(InterruptedError):
-        list(measure.measure_decoding(config, 0, block_best_of(8), tmp_path))
+        list(draws.measure_decoding(subject, [0], block_best_of(8), tmp_path))
     assert asked == [rows]
 
 
@@ -100,33 +131,40 @@ class Scripted(Table):
 def test_rows_of_a_repetition_are_known_where_completions_are(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    config = dataclasses.replace(MINIATURE, seeds=(5,), runs=3)
-    first, second = (name for name, _ in config.prompts(5, False))
+    """Two repetitions move as one batch, and each has the rows that it would have alone."""
+    subject = dataclasses.replace(SMALLEST, runs=3)
+    names = [name for seed in (5, 6) for name, _ in subject.prompts(seed, False)]
+    endings = ("[1], 2) == [1, 2]", "[], 3) == [3]", "[4], 5) == [4, 5]", "[6], 7) == [7, 6]")
     completions = {
-        first: f"assert {first}([1], 2) == [1, 2]\nassert {first}([], 3) == [3]\n",
-        second: f"assert {second}([4], 5) == [4, 5]\nassert {second}([6], 7) == [7, 6]\n",
+        name: "".join(f"assert {name}({ending}\n" for ending in chosen)
+        for name, chosen in zip(names, (endings[:2], endings[2:], endings[:2], endings[1:3]), strict=True)
     }
-    lengths = [len(TOKENS.encode(text)) + 1 for text in completions.values()]
-    monkeypatch.setattr(measure, "oracle_of", lambda *args: Scripted(completions))
-    for decoding, walked in ((BASELINE, 0), (GREEDY, 0), (GROUND_TRUTH, 1)):
-        rows = list(measure.measure_decoding(config, 0, decoding, tmp_path))
-        assert [(row["runs"], row["whole"]) for row in rows] == [(1, False), (2, False), (3, True)]
-        for row in rows:
-            runs = row["runs"]
-            assert (row["seed"], row["decoding"]) == (5, decoding.name)
-            assert row["distinct_correct"] == 3  # of two names with two cases each, again and again
-            assert row["accuracy"] == 3 / 4
-            assert row["accuracy_distinct"] == pytest.approx(3 / (4 * runs), abs=1e-15)
-            if not walked:
-                assert row["queries"] == runs * sum(lengths)
-                assert row["verifier_calls"] == 0
-        if walked:
-            # Four times the wrong case is written anew, each time from four tokens before its first wrong one.
-            assert [row["queries"] for row in rows] == [runs * (sum(lengths) + 4 * 4) for runs in (1, 2, 3)]
+    lengths = {name: len(TOKENS.encode(text)) + 1 for name, text in completions.items()}
+    monkeypatch.setattr(draws, "oracle_of", lambda *args: Scripted(completions))
+    for decoding in (BASELINE, GREEDY, GROUND_TRUTH):
+        rows = list(draws.measure_decoding(subject, [5, 6], decoding, tmp_path))
+        assert [row["table"] for row in rows] == ["draw", "progress", "progress"] * 2
+        for seed, place in ((5, 0), (6, 3)):
+            whole, *partial = rows[place : place + 3]
+            # In repetition 5 one of four cases is wrong, and written anew four times from four tokens before.
+            right, extra = (3, 16) if seed == 5 else (4, 0)
+            asked = sum(lengths[name] for name, _ in subject.prompts(seed, False))
+            asked += extra if decoding == GROUND_TRUTH else 0
+            assert [(row["seed"], row["runs"]) for row in (*partial, whole)] == [
+                (seed, 1),
+                (seed, 2),
+                (seed, 3),
+            ]
+            assert whole["accuracy"] == right / 4
+            for row in (*partial, whole):
+                assert row["distinct_correct"] == right  # again and again
+                assert row["queries"] == row["runs"] * asked
+            assert whole["accuracy_distinct"] == pytest.approx(right / 12, abs=1e-15)
+            assert whole["slope"] == 0
+            assert (whole["verifier_calls"] > 0) == (decoding == GROUND_TRUTH)
 
 
 def test_runs_that_differ_are_counted_one_by_one() -> None:
-    config = dataclasses.replace(MINIATURE, names=2, runs=2)
     texts = [
         "assert abc([1], 2) == [1, 2]\nassert abc([1], 2) == [1, 2]\n",
         "assert abc([1], 2) == [1, 2]\nassert abc([2], 2) == [2, 2]\n",
@@ -139,29 +177,45 @@ def test_runs_that_differ_are_counted_one_by_one() -> None:
     samples = SimpleNamespace(
         queries=torch.tensor([99, 10, 20, 30, 40, 99]), verifier_calls=torch.tensor([9, 1, 2, 3, 4, 9])
     )
-    rows = list(measure._progress(config, 2, evaluations, samples, range(1, 5)))  # type: ignore[arg-type]
+    rows = draws.progress(SMALLEST, 2, evaluations, samples, range(1, 5))  # type: ignore[arg-type]
     assert rows == [
         {
-            "runs": 1, "whole": False, "distinct_correct": 1, "accuracy": 2 / 4, "accuracy_distinct": 1 / 4,
+            "runs": 1, "distinct_correct": 1, "correct": 2, "accuracy": 2 / 4, "accuracy_distinct": 1 / 4,
             "queries": 40, "verifier_calls": 4,
         },
         {
-            "runs": 2, "whole": True, "distinct_correct": 3, "accuracy": 5 / 8, "accuracy_distinct": 3 / 8,
+            "runs": 2, "distinct_correct": 3, "correct": 5, "accuracy": 5 / 8, "accuracy_distinct": 3 / 8,
             "queries": 100, "verifier_calls": 10,
         },
     ]  # fmt: skip
+    assert draws.slope(rows) == pytest.approx(100 * 2 / 60)
+    third = rows[1] | {"queries": 160, "distinct_correct": 4}
+    assert draws.slope([*rows, third]) == pytest.approx(100 * 3 / 120)
+
+
+def test_completions_to_learn_from_end_with_the_line_of_their_first_error() -> None:
+    names = {"abc", "xyz"}
+    erred = after_first_error(names, TOKENS, 4)
+    right, other = "assert abc([1], 2) == [1, 2]\n", "assert xyz([1], 2) == [1, 2]\n"
+    assert not erred(TOKENS.encode(right))
+    assert not erred(TOKENS.encode(right + "assert abc([], 3) == [4"))  # the line goes on
+    assert erred(TOKENS.encode(right + "assert abc([], 3) == [4]\n"))
+    assert not erred(TOKENS.encode(other))  # in order for the other name
+    assert erred(TOKENS.encode(right + other))  # for none of them
+    assert erred(TOKENS.encode("def abc()\n"))
+    assert not erred([])
 
 
 def test_numbers_stay_within_their_bounds(measured_rows: Rows) -> None:
     rows = measured_rows
-    completions, tokens = MINIATURE.names * MINIATURE.runs, MINIATURE.max_new_tokens
+    completions, tokens = SMALLEST.names * SMALLEST.runs, SMALLEST.max_new_tokens
     drawn = rows["draw"]
     assert (drawn.accuracy_distinct <= drawn.accuracy + 1e-12).all()
     assert drawn.accuracy.between(0, 1).all()
     assert (measured(BASELINE, "queries")(rows) <= completions * tokens).all()
     assert (measured(TRAINED, "queries")(rows) <= completions * (tokens + 4 * 4)).all()
     # Greedy completions of one name are equal: at most one run's cases are distinct.
-    assert (measured(GREEDY)(rows) <= 1 / MINIATURE.runs).all()
+    assert (measured(GREEDY)(rows) <= 1 / SMALLEST.runs).all()
     assert (measured(GROUND_TRUTH, "verifier_calls")(rows) > 0).all()
 
 
@@ -223,24 +277,41 @@ def test_states_that_were_damaged_are_not_trained_on(result: Result, tmp_path: P
     content = path.read_bytes()
     (tmp_path / path.name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(InputError, match="checksum: remove it"):
-        trained_verifier(MINIATURE, 0, "token", -1, 1, tmp_path)
+        trained_verifier(SMALLEST, 0, "token", -1, 1, tmp_path)
 
 
 def test_presets_are_what_they_say() -> None:
-    paper = PRESETS["paper"]
+    paper = PRESETS["paper"].pretrained
     assert (paper.names, paper.runs, paper.cases, paper.max_new_tokens) == (10, 10, 8, 384)
-    assert (paper.model, paper.candidates, paper.examples) == ("codellama/CodeLlama-7b-hf", (2, 4, 8), 0)
-    names = [decoding.name for decoding in paper.decodings()]
-    assert len(set(names)) == len(names) > 60
-    assert len(PRESETS["default"].seeds) >= 5
-    one, other = (PRESETS["default"].prompts(seed, False) for seed in (0, 1))
-    assert one != other
+    assert (paper.model, paper.dtype, paper.examples) == ("codellama/CodeLlama-7b-hf", "float16", 0)
+    for preset in ("default", "night"):
+        config = PRESETS[preset]
+        assert config.pretrained.model == "smollm2"
+        assert not set(config.seeds) & set(config.scratch_seeds)
+    one, other = (PRESETS["night"].pretrained.prompts(seed, False) for seed in (0, 1))
+    assert not {name for name, _ in one} & {name for name, _ in other}
+    assert "ood" not in "".join(rule.name for rule in PRESETS["night"].decodings("scratch", "comparisons"))
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("seeds", ()), ("seeds", (1, 1)), ("verifiers", 9), ("layer", 5), ("runs", 0), ("collection_parts", 17)],
+    [("seeds", ()), ("seeds", (1, 1)), ("comparisons", 3), ("planes", 3), ("scratch_seeds", (1, 7))],
 )
 def test_a_field_out_of_range_is_named(field: str, value: object) -> None:
+    changes: dict[str, Any] = {field: value}
     with pytest.raises(InputError, match=f"^{field}="):
-        dataclasses.replace(Config(), **{field: value})
+        dataclasses.replace(Config(), **changes)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("layer", 5), ("runs", 0), ("layers", (24, 24)), ("together", 0), ("cases", 0)]
+)
+def test_a_field_of_a_model_out_of_range_is_named(field: str, value: object) -> None:
+    changes: dict[str, Any] = {field: value}
+    with pytest.raises(InputError, match=f"^{field}="):
+        dataclasses.replace(Subject(), **changes)
+
+
+def test_settings_within_settings_must_be_settings() -> None:
+    with pytest.raises(InputError, match=r"^scratch="):
+        Config(scratch={"model": "surrogate"})  # type: ignore[arg-type]

@@ -5,13 +5,15 @@ import re
 from typing import Any
 
 import pytest
-from case_rows import drawn_records, probe_records
+from case_rows import drawn_records, probe_records, speed_records
 
 from trialogue.ledger import ResultTable, Rows
+from trialogue.ledger.runs.results import config_values
 from trialogue.studies.test_cases import STUDY
-from trialogue.studies.test_cases.config import PRESETS
+from trialogue.studies.test_cases.config import PRESETS, Config
 from trialogue.studies.test_cases.decodings import (
     BASELINE,
+    EXTENTS,
     GROUND_TRUTH,
     RANDOM,
     TRAINED,
@@ -20,7 +22,9 @@ from trialogue.studies.test_cases.decodings import (
     out_of_distribution,
 )
 from trialogue.studies.test_cases.figures import FIGURES, curve_of
-from trialogue.studies.test_cases.published import PUBLISHED, TABLE_3_13, VALIDATION
+from trialogue.studies.test_cases.lines import HEAD, headed
+from trialogue.studies.test_cases.published import MODEL, PUBLISHED, TABLE_3_13, VALIDATION
+from trialogue.studies.test_cases.subjects import ROLES, Role
 from trialogue.studies.test_cases.tables import TABLES
 
 TABLE = """
@@ -98,8 +102,19 @@ def test_the_published_numbers_are_those_of_table_3_13() -> None:
     assert {decoding: tuple(published) for decoding, published in TABLE_3_13.items()} == expected
 
 
-def rows_of(*records: dict[str, Any]) -> Rows:
-    return Rows(records, STUDY.kind)
+COMPARED = [
+    table for table in TABLES if any("distinct accuracy" in line for line in table.published.values())
+]
+
+
+def rows_of(config: Config, *records: dict[str, Any]) -> Rows:
+    return Rows(records, STUDY.kind, config_values(config))
+
+
+def printed(decoding: DecodingRule, seed: int) -> float:
+    """What the thesis printed of a decoding, if it did."""
+    del seed
+    return PUBLISHED[decoding].accuracy if decoding in PUBLISHED else 0.5
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +122,14 @@ def paper() -> Rows:
     """A run that measured what the thesis printed."""
 
     def probe(kind: str, layer: int, depth: int) -> float:
-        return VALIDATION[f"depth {depth}"] if layer == PAPER.layer else 0.5
+        return VALIDATION[f"depth {depth}"] if layer == PAPER.pretrained.layer else 0.5
 
-    drawn = drawn_records(PAPER, lambda decoding, seed: PUBLISHED[decoding].accuracy)
-    return rows_of(*drawn, *probe_records(PAPER, probe))
+    return rows_of(
+        PAPER,
+        *drawn_records(PAPER, printed),
+        *probe_records(PAPER, probe),
+        *speed_records(PAPER, lambda decoding: 1.0),
+    )
 
 
 def compared(table: ResultTable, rows: Rows) -> dict[tuple[str, str], tuple[Any, Any]]:
@@ -125,27 +144,30 @@ def compared(table: ResultTable, rows: Rows) -> dict[tuple[str, str], tuple[Any,
 
 def test_each_published_number_stands_beside_ours_of_the_same_setting(paper: Rows) -> None:
     found = 0
-    for table in TABLES[:-1]:
-        for cell, (printed, ours) in compared(table, paper).items():
+    for table in COMPARED:
+        for cell, (number, ours) in compared(table, paper).items():
             if cell == ("random verifier", "validation accuracy"):
                 continue  # a random verifier is not trained
-            assert ours == pytest.approx(printed, abs=1e-9), (table.title, cell)
+            assert ours == pytest.approx(number, abs=1e-9), (table.title, cell)
             found += 1
     assert found > 120
 
 
-def test_whatever_is_drawn_is_shown_in_a_table() -> None:
+@pytest.mark.parametrize(("role", "head"), [(role, headed(HEAD, role)) for role in ROLES])
+def test_whatever_is_drawn_is_shown_in_a_table(role: Role, head: str) -> None:
     """Each decoding has an accuracy of its own here, by which a table is searched for it."""
-    places = {decoding: place for place, decoding in enumerate(PAPER.decodings(), start=1)}
+    drawn = [rule for extent in EXTENTS for rule in PAPER.decodings(role, extent)]
+    places = {decoding: place for place, decoding in enumerate(drawn, start=1)}
     rows = rows_of(
-        *drawn_records(PAPER, lambda decoding, seed: places[decoding] / 1000),
+        PAPER,
+        *drawn_records(PAPER, lambda decoding, seed: places.get(decoding, 999) / 1000),
         *probe_records(PAPER, lambda kind, layer, depth: 0.5),
     )
     shown = {
         round(1000 * float(str(cell.value)))
-        for table in TABLES[:-1]
-        for (_, head), cell in table.filled(rows).items()
-        if head == "distinct accuracy" and cell.value is not None
+        for table in COMPARED
+        for (_, column), cell in table.filled(rows).items()
+        if column == head and cell.value is not None
     }
     assert {decoding.name for decoding, place in places.items() if place not in shown} == set()
     queried = {line["queries"] for table in TABLES for line in table.published.values() if "queries" in line}
@@ -153,18 +175,44 @@ def test_whatever_is_drawn_is_shown_in_a_table() -> None:
 
 
 def test_layers_of_another_model_stand_in_lines_of_their_own() -> None:
-    default = PRESETS["default"]
+    night = PRESETS["night"]
     rows = rows_of(
-        *drawn_records(default, lambda decoding, seed: 0.5),
-        *probe_records(default, lambda kind, layer, depth: 0.75),
+        night,
+        *drawn_records(night, lambda decoding, seed: 0.25 if seed >= 1000 else 0.5),
+        *probe_records(night, lambda kind, layer, depth: 0.75),
     )
     (layers,) = (table for table in TABLES if table.title.startswith("Table 3.9"))
     both = {label for (label, _), (_, ours) in compared(layers, rows).items() if ours is not None}
     assert both == {"random verifier", "no verifier"}
     cells = layers.filled(rows)
-    assert cells["layer 24, below 0.1, smollm2", "distinct accuracy"].value == 0.5
-    assert cells["layer 12, below 0.1, smollm2", "validation accuracy"].value == 0.75
-    assert cells["layer 12, below 0.1, smollm2", "distinct accuracy"].value is None
+    assert cells["layer 24, below 0.1, smollm2", HEAD].value == 0.5
+    assert cells["layer 15, below 0.1, smollm2", "validation accuracy"].value == 0.75
+    assert cells["layer 15, below 0.1, smollm2", HEAD].value == 0.5
+    assert cells["layer 1, below 0.1, surrogate", headed(HEAD, "scratch")].value == 0.25
+    assert ("layer 1, below 0.1, surrogate", HEAD) not in cells
+
+
+def test_the_preset_that_counts_leaves_no_cell_of_a_published_table_empty() -> None:
+    night = PRESETS["night"]
+    rows = rows_of(
+        night,
+        *drawn_records(night, lambda decoding, seed: 0.5),
+        *probe_records(night, lambda kind, layer, depth: 0.75),
+    )
+    for table in COMPARED:
+        empty = [cell for cell, (_, ours) in compared(table, rows).items() if ours is None]
+        if table.title.startswith("Table 3.9"):
+            empty = [cell for cell in empty if MODEL not in cell[0]]
+        # A random verifier is not trained.
+        assert set(empty) <= {("random verifier", "validation accuracy")}, table.title
+
+
+def test_seconds_are_per_query_alone_and_in_a_batch(paper: Rows) -> None:
+    (seconds,) = (table for table in TABLES if table.title.startswith("Section 3.4.1"))
+    cells = seconds.filled(paper)
+    assert {label for label, _ in cells} >= {"block best-of-4"}
+    assert cells["block best-of-4", "ms per query alone"].value == pytest.approx(10)
+    assert cells["block best-of-4", "ms per query in a batch"].value == pytest.approx(1000 / 65496)
 
 
 def test_every_table_names_the_deviations() -> None:
@@ -178,14 +226,15 @@ def test_each_kind_of_decoding_is_drawn_in_its_own_way(paper: Rows) -> None:
     assert len({curve.label for curve in curves}) == len(kinds)
     assert len({(curve.color, curve.line) for curve in curves}) == len(kinds)
     assert curve_of(dataclasses.replace(TRAINED, quota=10).name) == curves[1]
-    whole, without_blocks = FIGURES[0].draw(paper).axes
+    steps = [{**record, "table": "progress"} for record in paper.records if record["table"] == "draw"]
+    whole, without_blocks = FIGURES[0].draw(Rows([*paper.records, *steps], STUDY.kind, paper.config)).axes
     legend = whole.get_legend()
     assert legend is not None
     labels = [text.get_text() for text in legend.get_texts()]
     assert len(labels) == len(set(labels))
-    assert set(labels) == {curve_of(name).label for name in paper["draw"].decoding}
+    assert set(labels) == {curve_of(name).label for name in paper.where("draw", model="pretrained").decoding}
     drawn = [{str(line.get_label()) for line in axes.lines} - {"_"} for axes in (whole, without_blocks)]
     assert drawn[0] - drawn[1] == {curves[4].label}
-    accuracies, _ = FIGURES[1].draw(paper).axes
+    accuracies, _ = FIGURES[-1].draw(paper).axes
     labels = [text.get_text() for text in accuracies.get_yticklabels()]
     assert len(set(labels)) == len(labels) == 14

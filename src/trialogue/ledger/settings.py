@@ -16,7 +16,7 @@ from functools import cache
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 from annotated_types import Ge, Gt, Interval, MinLen
-from pydantic import AfterValidator, AllowInfNan, ConfigDict, TypeAdapter, ValidationError
+from pydantic import AfterValidator, AllowInfNan, ConfigDict, InstanceOf, TypeAdapter, ValidationError
 
 from trialogue.errors import InputError
 
@@ -78,8 +78,14 @@ class Settings:
 def _adapters(settings: type[Any]) -> dict[str, TypeAdapter[Any]]:
     hints = get_type_hints(settings, include_extras=True)
     names = [field.name for field in fields(settings) if field.init]
-    strict = ConfigDict(arbitrary_types_allowed=True)
-    return {name: TypeAdapter(hints[name], config=strict) for name in names}
+    return {name: _adapter(hints[name]) for name in names}
+
+
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    """What checks values of a type; settings within settings have checked themselves."""
+    if isinstance(hint, type) and issubclass(hint, Settings):
+        return TypeAdapter(InstanceOf[hint])
+    return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True))
 
 
 def seeds_of(config: Any) -> set[int]:

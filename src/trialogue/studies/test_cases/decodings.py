@@ -1,9 +1,12 @@
 """The decodings: Algorithm 1 with its verifiers and ablations, and every baseline."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 Judging = Literal["none", "trained", "ground truth", "random"]
+Extent = Literal["all", "comparisons", "plane"]
+"""Which repetitions draw a decoding: all, or the first of them, as the config counts them."""
+EXTENTS: tuple[Extent, ...] = get_args(Extent)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -11,14 +14,16 @@ class DecodingRule:
     """How completions are drawn; `name` holds what differs from nucleus sampling at top-p 0.95.
 
     Without `quota` and `candidates` this is ancestral sampling; with `candidates`, block best-of-n by lines. `layer`
-    and `depth` are those of the trained verifier, None where they are the config's. `out_of_distribution` names the
-    target function after something that it does not do.
+    and `depth` are those of the trained verifier, None where they are the config's. `released` redoes as the code does
+    that was released with the thesis. `out_of_distribution` names the target function after something that it does not
+    do.
     """
 
     judge: Judging = "none"
     quota: int = 0
     stride: int = 0
     argmax_redo: bool = True
+    released: bool = False
     candidates: int = 0
     threshold: float = 0.1
     top_p: float = 0.95
@@ -39,6 +44,7 @@ class DecodingRule:
             f"Q{self.quota}-B{self.stride}": self.quota,
             f"below-{self.threshold}": self.judge == "trained" and self.quota,
             "no-argmax": not self.argmax_redo,
+            "released": self.released,
             f"block-best-of-{self.candidates}": self.candidates,
             f"top_p-{self.top_p}": self.top_p != 0.95,
             f"T-{self.temperature}": self.temperature != 1,
@@ -60,29 +66,17 @@ GROUND_TRUTH_LARGE_QUOTA = replace(GROUND_TRUTH, quota=10)
 RANDOM = replace(TRAINED, judge="random")
 NO_ARGMAX = replace(TRAINED, argmax_redo=False)
 HIGH_NO_ARGMAX = replace(HIGH, argmax_redo=False)
+RELEASED = replace(TRAINED, released=True)
 WIDE_BASELINE = DecodingRule(top_p=1.0)
 WIDE = replace(TRAINED, top_p=1.0)
 WIDE_LONG_STRIDE = replace(WIDE, stride=10)
 HOT_BASELINE = replace(WIDE_BASELINE, temperature=1.2)
 HOT = replace(WIDE, temperature=1.2)
 
-MAIN = (
-    BASELINE,
-    GREEDY,
-    TRAINED,
-    HIGH,
-    GROUND_TRUTH,
-    RANDOM,
-    NO_ARGMAX,
-    HIGH_NO_ARGMAX,
-    LARGE_QUOTA,
-    GROUND_TRUTH_LARGE_QUOTA,
-    LONG_STRIDE,
-)
-"""Tables 3.6 at one setting, 3.12 and 3.17."""
-
 TOP_PS = (0.0, 0.7, 0.8, 0.9, 0.95, 1.0)
 TEMPERATURES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2)
+PLANE = tuple(DecodingRule(top_p=p, temperature=t) for p in TOP_PS if p > 0 for t in TEMPERATURES)
+"""The grid of the baselines (section 3.2.2.3) but greedy decoding, which is one for all temperatures."""
 
 
 def block_best_of(n: int) -> DecodingRule:
@@ -100,13 +94,45 @@ def out_of_distribution(decoding: DecodingRule) -> DecodingRule:
     return replace(decoding, out_of_distribution=True)
 
 
-def grids(layers: tuple[int, ...], depths: tuple[int, ...]) -> list[DecodingRule]:
-    """What Tables 3.6, 3.9, 3.10, 3.11, 3.13 and 3.15 have besides `MAIN`; some of these are in both."""
-    return [
-        *(DecodingRule(top_p=p, temperature=t) for p in TOP_PS if p > 0 for t in TEMPERATURES),
+MAIN = (
+    BASELINE,
+    GREEDY,
+    TRAINED,
+    HIGH,
+    GROUND_TRUTH,
+    RANDOM,
+    NO_ARGMAX,
+    HIGH_NO_ARGMAX,
+    LARGE_QUOTA,
+    GROUND_TRUTH_LARGE_QUOTA,
+    LONG_STRIDE,
+    block_best_of(2),
+)
+"""Tables 3.6 at one setting, 3.12 and 3.17."""
+
+
+def decodings_of(extent: Extent, layers: tuple[int, ...], depths: tuple[int, ...]) -> list[DecodingRule]:
+    """The decodings of an extent, none of which is in another; `layers` and `depths` are those beside the config's."""
+    if extent == "all":
+        return list(MAIN)
+    comparisons = [
+        RELEASED,
+        *map(block_best_of, (4, 8)),
+        WIDE_BASELINE,
+        HOT_BASELINE,
+        *(kind for wide in (WIDE, WIDE_LONG_STRIDE, HOT) for kind in (wide, below_half(wide))),
         *(replace(TRAINED, layer=layer) for layer in layers),
         *(replace(HIGH, layer=layer) for layer in layers if layer == -1),
         *(replace(TRAINED, depth=depth) for depth in depths),
-        *(kind for wide in (WIDE, WIDE_LONG_STRIDE, HOT) for kind in (wide, below_half(wide))),
         *map(out_of_distribution, (BASELINE, TRAINED, HIGH)),
     ]
+    if extent == "comparisons":
+        return comparisons
+    return [rule for rule in PLANE if rule not in (*MAIN, *comparisons)]
+
+
+def extent_of(decoding: DecodingRule) -> Extent:
+    """The extent whose repetitions draw a decoding."""
+    if decoding in MAIN:
+        return "all"
+    return "plane" if decoding in PLANE and decoding not in (WIDE_BASELINE, HOT_BASELINE) else "comparisons"

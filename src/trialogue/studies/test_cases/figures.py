@@ -1,7 +1,9 @@
 """Figures of the study: distinct correct cases against queries, and every decoding beside the thesis."""
 
+from functools import partial
 from typing import NamedTuple
 
+import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
 from trialogue.ledger import Figure, Rows
@@ -9,6 +11,7 @@ from trialogue.ledger.pages.figures import COLORS, GOOD, OURS, PUBLISHED, panels
 from trialogue.studies.test_cases.decodings import MAIN, DecodingRule, block_best_of
 from trialogue.studies.test_cases.published import PUBLISHED as PRINTED
 from trialogue.studies.test_cases.quantities import measured, per_query
+from trialogue.studies.test_cases.subjects import Role
 
 _BLOCK = "block best-of-n"
 _REQUESTED = 800  # cases of a repetition of the thesis
@@ -19,7 +22,7 @@ _KINDS = {
     "random": (COLORS[4], "Algorithm 1, random verifier", "-"),
     "block": (COLORS[5], _BLOCK, "--"),
 }
-_SHOWN = (*MAIN, *map(block_best_of, (2, 4, 8)))
+_SHOWN = (*MAIN, *map(block_best_of, (4, 8)))
 _WORDS = {
     "-no-argmax": ", no greedy redo",
     "Q4-B4": "Q = B = 4",
@@ -58,9 +61,10 @@ def _words(decoding: DecodingRule) -> str:
     return text
 
 
-def _draw_queries(rows: Rows) -> Drawing:
+def _draw_queries(role: Role, rows: Rows) -> Drawing:
     drawing, axes = panels(2, width=5.0, height=3.9)
-    for name, table in rows["draw"].groupby("decoding", sort=False):
+    points = pd.concat([rows.where(table, model=role) for table in ("draw", "progress")])
+    for name, table in points.groupby("decoding", sort=False):
         curve = curve_of(str(name))
         mean = table.groupby("runs")[["queries", "distinct_correct"]].mean()
         for panel in axes if curve.label != _BLOCK else axes[:1]:
@@ -99,7 +103,12 @@ FIGURES = (
         name="queries",
         caption="Figures 3.3 and 3.4: distinct correct cases against queries as runs are added, means over "
         "repetitions, one line per decoding.",
-        draw=_draw_queries,
+        draw=partial(_draw_queries, "pretrained"),
+    ),
+    Figure(
+        name="queries-from-scratch",
+        caption="The same with models that were trained from scratch.",
+        draw=partial(_draw_queries, "scratch"),
     ),
     Figure(
         name="decodings",

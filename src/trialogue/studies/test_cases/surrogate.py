@@ -1,4 +1,4 @@
-"""A language model small enough for seconds, for the preset `smoke`.
+"""A language model small enough for seconds, which every repetition of the scratch part trains from scratch.
 
 A transformer over a few dozen tokens learns completions with known flaws: each line is wrong with probability 0.15
 (the item comes first, is dropped, or is another one), and with probability 0.3 lines are missing and a further function
@@ -38,7 +38,7 @@ _PIECES = (
 )
 _PIECE = re.compile("|".join(map(re.escape, sorted(_PIECES, key=len, reverse=True))))
 _NAMES, _LONGEST, _WRONG, _SHORT = 400, 2, 0.15, 0.3
-_STEPS, _BATCH = 400, 32
+_BLOCKS, _BATCH = 2, 16
 
 
 class PieceTokens:
@@ -99,27 +99,26 @@ def _line(name: str, draw: np.random.Generator) -> str:
     return f"assert {name}({items}, {item}) == {right}\n"
 
 
-def trained_surrogate(cases: int, artifacts: Path) -> Surrogate:
-    """The surrogate for prompts of so many `cases`, from `artifacts` if it is there."""
+def trained_surrogate(cases: int, steps: int, seed: int, artifacts: Path) -> Surrogate:
+    """The surrogate of a repetition for prompts of so many `cases`, from `artifacts` if it is there."""
     config = TransformerConfig(
-        vocab_size=len(_PIECES), max_length=12 + 20 * cases, layers=2, width=64, heads=4, mlp_width=256
+        vocab_size=len(_PIECES), max_length=12 + 20 * cases, layers=_BLOCKS, width=64, heads=4, mlp_width=256
     )
-    training = TrainingConfig(steps=_STEPS, batch_size=_BATCH)
-    return Surrogate(
-        trained(Recipe(Transformer, config, partial(_completions, cases), training), artifacts).network
-    )
+    training = TrainingConfig(steps=steps, warmup_steps=min(100, steps), batch_size=_BATCH, seed=seed)
+    recipe = Recipe(Transformer, config, partial(_completions, cases, seed), training)
+    return Surrogate(trained(recipe, artifacts).network)
 
 
 @cache
-def _names() -> list[str]:
-    return random_names(_NAMES, seed_of(0, "surrogate"), TRAINING_NAMES)
+def _names(seed: int) -> list[str]:
+    return random_names(_NAMES, seed_of(seed, "surrogate"), TRAINING_NAMES)
 
 
-def _completions(cases: int, step: int) -> tuple[Tensor, Tensor]:
+def _completions(cases: int, seed: int, step: int) -> tuple[Tensor, Tensor]:
     """The batch of a step: tokens and lengths."""
-    draw, tokenization = numpy_generator(0, "surrogate", step), PieceTokens()
+    draw, tokenization = numpy_generator(seed, "surrogate", step), PieceTokens()
     texts = [
         surrogate_prompt(name) + surrogate_completion(name, cases, draw)
-        for name in draw.choice(_names(), _BATCH).tolist()
+        for name in draw.choice(_names(seed), _BATCH).tolist()
     ]
     return padded([tokenization.encode(text) for text in texts])

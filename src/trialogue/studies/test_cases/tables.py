@@ -1,13 +1,11 @@
 """Tables of the study: its quantities beside the numbers of the thesis."""
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from pandas import DataFrame
 
 from trialogue.ledger import Cells, Quantity, ResultTable, Rows
-from trialogue.studies.test_cases.claims import THESIS
 from trialogue.studies.test_cases.decodings import (
     BASELINE,
     GREEDY,
@@ -20,107 +18,81 @@ from trialogue.studies.test_cases.decodings import (
     LARGE_QUOTA,
     LONG_STRIDE,
     NO_ARGMAX,
+    PLANE,
     RANDOM,
-    TEMPERATURES,
-    TOP_PS,
+    RELEASED,
     TRAINED,
     WIDE,
     WIDE_BASELINE,
     WIDE_LONG_STRIDE,
-    DecodingRule,
     below_half,
     block_best_of,
     out_of_distribution,
 )
-from trialogue.studies.test_cases.published import LAYER, MODEL, PUBLISHED, VALIDATION
-from trialogue.studies.test_cases.quantities import measured, per_query, validation
-
-_HEAD = "distinct accuracy"
-_VALIDATION = "validation accuracy"
-_OTHERS = {"random verifier": RANDOM, "no verifier": BASELINE}
-_SPREAD = "± one standard deviation over repetitions, of validation accuracies over verifiers"
-_DEVIATIONS = (
-    "the thesis runs CodeLlama-7B on prompts without a demonstration of the target function, with 8 cases of at most "
-    "384 tokens; but in the preset paper ours is a smaller model whose prompts hold one demonstration, with 4 cases of "
-    "at most 96 tokens"
+from trialogue.studies.test_cases.lines import (
+    DEVIATIONS,
+    VALIDATED,
+    headed,
+    layer_label,
+    line,
+    lines,
+    setting,
+    table,
 )
+from trialogue.studies.test_cases.published import LAYER, MODEL, PUBLISHED, VALIDATION
+from trialogue.studies.test_cases.quantities import milliseconds, timed, validation
+from trialogue.studies.test_cases.speed import TIMED
+from trialogue.studies.test_cases.subjects import ROLES
+from trialogue.studies.test_cases.twins import THESIS
 
-
-def _line(decoding: DecodingRule) -> dict[str, Quantity]:
-    return {
-        _HEAD: measured(decoding),
-        "queries": measured(decoding, "queries"),
-        "distinct correct per 100 queries": per_query(decoding),
-    }
-
-
-def _lines(decodings: Mapping[str, DecodingRule]) -> dict[str, dict[str, Quantity]]:
-    return {label: _line(decoding) for label, decoding in decodings.items()}
-
-
-def _table(
-    title: str,
-    source: str,
-    decodings: Mapping[str, DecodingRule],
-    note: str = "",
-    cells: Callable[[Rows], Cells] | None = None,
-    accuracies: Mapping[str, float] | None = None,
-) -> ResultTable:
-    """Our numbers of `decodings`, or `cells`, beside the thesis' and its validation `accuracies`, by label."""
-    published = {}
-    for label, decoding in decodings.items():
-        accuracy, queries = PUBLISHED[decoding]
-        printed = {_HEAD: accuracy, "queries": queries, _VALIDATION: (accuracies or {}).get(label, math.nan)}
-        published[label] = {head: number for head, number in printed.items() if not math.isnan(number)}
-    return ResultTable(
-        title=title,
-        source=f"{THESIS}, {source}",
-        cells=cells or _lines(decodings),
-        published=published,
-        note="; ".join(filter(None, (_SPREAD, note, _DEVIATIONS))),
-    )
-
-
-def _setting(decoding: DecodingRule) -> str:
-    """A label that says how a decoding with or without a trained verifier draws."""
-    head = "no verifier" if decoding.judge == "none" else f"Q = {decoding.quota}, B = {decoding.stride}"
-    tail = f", below {decoding.threshold}" if decoding.quota else ""
-    return f"{head}, top-p {decoding.top_p}, T = {decoding.temperature}{tail}"
-
-
-def _layer(layer: int, threshold: float, model: str) -> str:
-    """A label for the verifier on one layer of a model; -1 is the last."""
-    return f"{'last layer' if layer < 0 else f'layer {layer}'}, below {threshold}, {model}"
+_OTHERS = {"random verifier": RANDOM, "no verifier": BASELINE}
 
 
 def _layers(rows: Rows) -> Cells:
     probes = rows.where("probe", kind="token", depth=1)
-    layers = probes[["model", "layer", "chosen"]].drop_duplicates().itertuples(index=False)
-    return {
-        _layer(layer, kind.threshold, model): {_VALIDATION: validation(kind="token", layer=layer, depth=1)}
-        | _line(kind if chosen else replace(kind, layer=layer))
-        for model, layer, chosen in layers
-        for kind in ((TRAINED, HIGH) if layer < 0 else (TRAINED,))
-    } | _lines(_OTHERS)
+    found: dict[str, dict[str, Quantity]] = {}
+    layers = probes[["model", "network", "layer", "chosen"]].drop_duplicates().itertuples(index=False)
+    for role, network, layer, chosen in layers:
+        for rule in (TRAINED, HIGH) if layer < 0 else (TRAINED,):
+            cells = found.setdefault(layer_label(layer, rule.threshold, network), {})
+            cells[headed(VALIDATED, role)] = validation(role, kind="token", layer=layer, depth=1)
+            cells |= line(rule if chosen else replace(rule, layer=layer), (role,))
+    return found | lines(_OTHERS)
 
 
 def _depths(rows: Rows) -> Cells:
+    def validated(**values: object) -> dict[str, Quantity]:
+        return {headed(VALIDATED, role): validation(role, **values) for role in ROLES}
+
     depths = {
-        f"depth {depth}": {_VALIDATION: validation(kind="token", depth=depth, chosen=True)}
-        | _line(TRAINED if depth == 1 else replace(TRAINED, depth=depth))
+        f"depth {depth}": validated(kind="token", depth=depth, chosen=True)
+        | line(TRAINED if depth == 1 else replace(TRAINED, depth=depth))
         for depth in sorted(rows["probe"].depth.unique().tolist())
     }
-    return depths | _lines(_OTHERS) | {"block verifier": {_VALIDATION: validation(kind="block")}}
+    return depths | lines(_OTHERS) | {"block verifier": validated(kind="block")}
+
+
+def _seconds() -> Iterator[tuple[str, dict[str, Quantity]]]:
+    for decoding in TIMED:
+        cells: dict[str, Quantity] = {}
+        for role in ROLES:
+            cells |= {
+                headed("queries alone", role): timed(decoding.name, "queries", role),
+                headed("ms per query alone", role): timed(decoding.name, "milliseconds", role),
+                headed("ms per query in a batch", role): milliseconds(decoding, role),
+            }
+        yield setting(decoding) if not decoding.candidates else f"block best-of-{decoding.candidates}", cells
 
 
 def _errors(rows: Rows) -> DataFrame:
     """Share of each first error in the completions that the verifiers learn from."""
-    counts = rows["collect"].groupby("error")["count"].sum().sort_values(ascending=False)
-    return (counts / counts.sum()).to_frame("share")
+    counts = rows["collect"].groupby(["error", "model"])["count"].sum().unstack(fill_value=0)
+    shares = counts / counts.sum()
+    return shares.sort_values(list(shares.columns), ascending=False)
 
 
 TABLES = (
-    _table(
+    table(
         "Tables 3.6 and 3.13. Algorithm 1 and what it is held against (top-p 0.95, T = 1)",
         "Tables 3.6 and 3.13",
         {
@@ -132,25 +104,25 @@ TABLES = (
             "greedy": GREEDY,
         },
     ),
-    _table(
+    table(
         "Tables 3.6 and 3.13. The same at top-p 1",
         "Tables 3.6 and 3.13",
         {
-            _setting(decoding): decoding
+            setting(decoding): decoding
             for decoding in (WIDE, WIDE_LONG_STRIDE, WIDE_BASELINE, HOT, HOT_BASELINE)
         },
     ),
-    _table(
+    table(
         "Table 3.10. The threshold below which a prefix is rejected",
         "Table 3.10",
         {
-            _setting(decoding): decoding
+            setting(decoding): decoding
             for above in (TRAINED, WIDE, HOT, WIDE_LONG_STRIDE)
             for decoding in (above, below_half(above))
         },
         "the last row's threshold is 0.5: the thesis prints 0.1 there, and 0.5 in Table 3.13",
     ),
-    _table(
+    table(
         "Table 3.12. What the verifier knows, and larger quotas and strides",
         "Table 3.12",
         {
@@ -164,17 +136,18 @@ TABLES = (
         },
         "the thesis' last row is that of top-p 1 in Table 3.13, although the caption says 0.95",
     ),
-    _table(
-        "Table 3.15. Function names that mean something else",
-        "Table 3.15",
+    table(
+        "Tables 3.14 and 3.15. Function names that mean something else",
+        "Tables 3.14 and 3.15",
         {
             f"{label}, {where}": place(decoding)
             for label, decoding in (("below 0.1", TRAINED), ("below 0.5", HIGH), ("no verifier", BASELINE))
             for where, place in (("in distribution", replace), ("out of distribution", out_of_distribution))
         },
+        "the model from scratch reads random names alone, of which none misleads",
     ),
-    _table(
-        "Table 3.17. Leaving out the greedy redo",
+    table(
+        "Table 3.17. Leaving out the greedy redo, and the redo of the released code",
         "Table 3.17",
         {
             "Algorithm 1, below 0.1": TRAINED,
@@ -182,32 +155,38 @@ TABLES = (
             "Algorithm 1, below 0.5": HIGH,
             "no argmax, below 0.5": HIGH_NO_ARGMAX,
         },
+        "as released, redone tokens accumulate and every prefix is judged",
+        lines(
+            {
+                "Algorithm 1, below 0.1": TRAINED,
+                "no argmax, below 0.1": NO_ARGMAX,
+                "as released, below 0.1": RELEASED,
+                "Algorithm 1, below 0.5": HIGH,
+                "no argmax, below 0.5": HIGH_NO_ARGMAX,
+            }
+        ),
     ),
-    _table(
+    table(
         "Table 3.13. Nucleus and temperature grid without a verifier",
         "Table 3.13",
-        {
-            f"top-p {top_p}, T = {temperature}": DecodingRule(top_p=top_p, temperature=temperature)
-            for top_p in TOP_PS
-            if top_p > 0
-            for temperature in TEMPERATURES
-        },
+        {f"top-p {decoding.top_p}, T = {decoding.temperature}": decoding for decoding in (*PLANE, GREEDY)},
+        "greedy decoding stands for top-p 0 and for T = 0",
     ),
-    _table(
+    table(
         "Table 3.9. The layer that the verifier reads",
         "Tables 3.9 and 3.13",
         {
-            _layer(decoding.layer, decoding.threshold, MODEL): decoding
+            layer_label(decoding.layer, decoding.threshold, MODEL): decoding
             for decoding in PUBLISHED
             if decoding.layer is not None
         }
-        | {_layer(LAYER, TRAINED.threshold, MODEL): TRAINED}
+        | {layer_label(LAYER, TRAINED.threshold, MODEL): TRAINED}
         | _OTHERS,
         "layers counted in blocks (the thesis' layer 27 is 28 here, its 31 the last, after the final norm); for its "
         "last layer Table 3.9 prints 0.688, which is the number of the threshold 0.5 in Table 3.13",
         _layers,
     ),
-    _table(
+    table(
         "Table 3.11. The depth of the verifier",
         "Table 3.11",
         {"depth 1": TRAINED}
@@ -218,10 +197,17 @@ TABLES = (
         VALIDATION,
     ),
     ResultTable(
+        title="Section 3.4.1. Queries and processor seconds",
+        source=f"{THESIS}; section 3.4.1",
+        cells=dict(_seconds()),
+        note="alone: one completion after the other; in a batch: as many rows as the tables above move at once; "
+        + DEVIATIONS,
+    ),
+    ResultTable(
         title="First errors of the completions that the verifiers learn from",
         source=f"{THESIS}.4",
         cells=_errors,
         rows_are="first error",
-        note=_DEVIATIONS,
+        note=DEVIATIONS,
     ),
 )
