@@ -127,7 +127,7 @@ def slack_of_poincare(rows: Rows) -> float:
 def _limits(rows: Rows, pairs: str) -> DataFrame:
     """log Tr Gamma with one mask a sample, by coupling and number of masked sites."""
     table = rows.where("exact", masks="one", pairs=pairs)
-    return np.log(table.pivot(index="coupling", columns="block_size", values="trace"))
+    return table.pivot(index="coupling", columns="block_size", values="trace").apply(np.log)
 
 
 @exact

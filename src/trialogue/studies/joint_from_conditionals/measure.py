@@ -146,7 +146,7 @@ def decay_rows(config: Config, model: Ising, law: BlockLaw, draws: np.random.Gen
     }
     constant, own = tensorization_upper_bound(p, law), _by_state(p)
     for name, start in starts.items():
-        decay = chi_square_decay(matrix, start, torch.tensor(config.times, dtype=torch.float64))
+        decay = chi_square_decay(matrix, start, config.times)
         entropy = [kullback_leibler(_by_state(moved(matrix, start, time)), own) for time in config.times]
         first = kullback_leibler(_by_state(start), own)
         yield {

@@ -75,7 +75,7 @@ def _draw(rows: Rows) -> Drawing:
         places, 1 - table.delta / 2, "v", color=QUIET, ms=4, label="1 - δ/2, promised for one step of k-Gibbs"
     )
     names = [
-        f"|C| = {one.clique}\n{one.instance.rsplit(', ', 1)[1]}\nM = {one.steps}"
+        f"|C| = {one.clique}\n{str(one.instance).rsplit(', ', 1)[1]}\nM = {one.steps}"
         for one in table.itertuples()
     ]
     axes.set_xticks(places, names, fontsize=6)

@@ -72,7 +72,7 @@ TABLES = (
 def _draw(rows: Rows) -> Drawing:
     drawing, (left, right) = panels(2, width=4.6, height=3.9)
     for (width, place), table in rows["survival"].groupby(["width", "place"]):
-        color = COLORS[int(width) - 1]
+        color = COLORS[int(table.width.iloc[0]) - 1]
         label = f"context {width:g}" if place == 0 else None
         left.errorbar(
             table.rate.mean(), table.measured.mean(), table.measured.std(), fmt="o", color=color, label=label

@@ -1,15 +1,16 @@
 """Settings of the study: how many vectors, objects, puzzles and digits."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, get_args
 
 from annotated_types import Interval, MinLen
 
+from trialogue.data.puzzles.arithmetic import Order
 from trialogue.ledger.settings import Count, Different, Increasing, Seeds, Settings
 
 PRODUCT_FIRST = "product-first"
 FACTORS_FIRST = "factors-first"
-ORDERS = ("product-first", "factors-first")
+ORDERS: tuple[Order, ...] = get_args(Order)
 """Orders of the tuples whose first number is metered."""
 
 

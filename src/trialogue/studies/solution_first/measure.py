@@ -1,7 +1,7 @@
 """The parts of a run: exact numbers of every task, and the digits of a tuple's first number, metered."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from typing import Any, get_args
@@ -39,9 +39,14 @@ def parts(config: Config) -> list[Part]:
         "overlap": partial(overlap_rows, config),
     }
     return [
-        *(Part(name, lambda _, rows=rows: rows()) for name, rows in tasks.items()),
-        *(Part(f"costs-{seed}", lambda _, seed=seed: cost_rows(config, seed)) for seed in config.cost_seeds),
+        *(_part(name, rows) for name, rows in tasks.items()),
+        *(_part(f"costs-{seed}", partial(cost_rows, config, seed)) for seed in config.cost_seeds),
     ]
+
+
+def _part(name: str, rows: Callable[[], Rows]) -> Part:
+    """A part that shares no artifacts."""
+    return Part(name, lambda _: rows())
 
 
 def stop_rows(config: Config) -> Rows:

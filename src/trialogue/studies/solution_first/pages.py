@@ -123,7 +123,14 @@ def _draw(rows: Rows) -> Drawing:
         for digits, of_size in costs.groupby("digits"):
             means = of_size.groupby("position").tests.mean()
             label = order.replace("-", " ") if digits == costs.digits.max() else None
-            right.plot(means.index, means, "o-", color=color, label=label, alpha=0.4 + 0.2 * digits)
+            right.plot(
+                means.index,
+                means,
+                "o-",
+                color=color,
+                label=label,
+                alpha=0.4 + 0.2 * int(of_size.digits.iloc[0]),
+            )
     right.set(yscale="log", xlabel="position in the first number", ylabel="primality tests for one digit")
     right.set_title("The first number, by trial")
     right.legend()

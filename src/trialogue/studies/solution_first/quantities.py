@@ -41,7 +41,7 @@ def counted_fall(rows: Rows, counted: int) -> float:
 
 def _largest_log_ratio(table: DataFrame, digits: int) -> float:
     """Largest log ratio of a value and the one `digits` rows above it."""
-    falls = np.log(table).diff(digits).to_numpy()
+    falls = table.apply(np.log).diff(digits).to_numpy()
     if np.isnan(falls).all():
         raise NoRows("one size is no trend")
     return float(np.nanmax(falls))

@@ -1,6 +1,6 @@
 """The parts of a run: laws of each sentence, chains beside them, one network each, and a translator of a user's."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,11 @@ from trialogue.studies.translation_dependency.networks import attention_rows, ne
 def parts(config: Config) -> list[Part]:
     """What is exact, sentence by sentence, then the networks; the translator that is named comes last."""
     listed = [
-        Part(f"sentence-{number}", lambda _, sentence=sentence: sentence_rows(sentence, config))
+        _exact(f"sentence-{number}", partial(sentence_rows, sentence, config))
         for number, sentence in enumerate(config.sentences)
     ]
     chains = [
-        Part(f"chains-{number}", lambda _, sentence=sentence: chain_rows(sentence, config))
+        _exact(f"chains-{number}", partial(chain_rows, sentence, config))
         for number, sentence in enumerate(config.sentences)
         if sentence.states <= config.chain_states
     ]
@@ -38,6 +38,11 @@ def parts(config: Config) -> list[Part]:
     ]
     named = [Part("real-text", partial(_real_text, config), columns={"arm": REAL_TEXT})]
     return [*listed, *chains, *networks, *(named if config.model else ())]
+
+
+def _exact(name: str, rows: Callable[[], Iterable[dict[str, Any]]]) -> Part:
+    """A part that shares no artifacts."""
+    return Part(name, lambda _: rows())
 
 
 def _real_text(config: Config, _: Path) -> Iterator[dict[str, Any]]:

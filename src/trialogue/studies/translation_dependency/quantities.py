@@ -1,9 +1,13 @@
 """Quantities of the study: extremes of what is exact, and one number per training."""
 
+from typing import Any, TypeVar
+
 from pandas import DataFrame, Series
 
 from trialogue.ledger import NoRows, Replication, Rows, exact
 from trialogue.studies.translation_dependency.config import CONDITIONALS, DENOISER, TWIN, TWO_STAGES
+
+Table = TypeVar("Table", DataFrame, "Series[Any]")
 
 trainings = Replication("training", "seeds")
 
@@ -82,7 +86,8 @@ def excess_stutter(rows: Rows, times: float) -> "Series[float]":
 def listed(rows: Rows, arm: str, number: str, passes: int) -> "Series[float]":
     """A number of the laws of a network, a column or an expression of columns, mean over listed sources."""
     table = rows.where("law", arm=arm, passes=passes)
-    return table.assign(number=table.eval(number, engine="python")).groupby("seed").number.mean()
+    values: Series[float] = Series(table.eval(number, engine="python"), index=table.index)
+    return values.groupby(table.seed).mean()
 
 
 @trainings
@@ -92,7 +97,7 @@ def attention(rows: Rows, number: str, stutter: bool, arm: str = TWO_STAGES) -> 
     return table.groupby("seed")[number].mean()
 
 
-def _some(table: "DataFrame", what: str) -> "DataFrame":
+def _some(table: Table, what: str) -> Table:
     if table.empty:
         raise NoRows(f"no rows of {what}")
     return table
