@@ -16,7 +16,7 @@ from trialogue.errors import InputError
 from trialogue.ledger import Part
 from trialogue.models import TopicTransformer, TopicTransformerConfig
 from trialogue.randomness import seed_of
-from trialogue.studies.topic_training.config import DIAGONAL_RATES, FIGURE_RATE, RATES, Config
+from trialogue.studies.topic_training.config import DIAGONAL_RATES, FIGURE_RATE, RATES, SGD_RATES, Config
 from trialogue.theory.topics import diagonal_values
 from trialogue.training import TrainingConfig, train
 from trialogue.training.counted_documents import CountedDocuments, Loss, document_loss
@@ -122,7 +122,8 @@ def trained(
         log_every=10,
     )
     loss = partial(document_loss, kind=LOSSES[run.loss], penalty=run.penalty)
-    row: dict[str, Any] = {"kind": "training", **run.labels(), "failed": False}
+    begun = _test_loss(network, tests, run)
+    row: dict[str, Any] = {"kind": "training", **run.labels(), "failed": False, "begun": begun}
     observers = [] if observer is None else [observer]
     try:
         result = train(network, batches, training, loss=loss, observer=observers, progress=False)
@@ -130,9 +131,13 @@ def trained(
         if error.field != "learning_rate":
             raise
         return network, row | {"failed": True, "train": None, "test": None}
-    with torch.no_grad():
-        test = float(document_loss(network, *tests.all, kind=LOSSES[run.loss]))
-    return network, row | {"train": float(result.losses[-_LAST:].mean()), "test": test}
+    train_loss = float(result.losses[-_LAST:].mean())
+    return network, row | {"train": train_loss, "test": _test_loss(network, tests, run)}
+
+
+@torch.no_grad()
+def _test_loss(network: TopicTransformer, tests: CountedDocuments, run: Training) -> float:
+    return float(document_loss(network, *tests.all, kind=LOSSES[run.loss]))
 
 
 def classes(matrix: Tensor, model: TopicModel) -> dict[str, float]:
@@ -159,19 +164,24 @@ def pictured(matrix: Tensor) -> Row:
         }
 
 
-def _combinations(config: Config, steps: int) -> list[tuple[str, str, int]]:
+def _combinations(config: Config, group: str, steps: int) -> list[tuple[str, str, float, int]]:
+    """Loss, optimiser, rate and steps: at the rate of the figures, and SGD at that of ours too."""
     return [
-        (loss, optimizer, steps * (config.slower if optimizer == "sgd" else 1))
+        (loss, *case)
         for loss in LOSSES
-        for optimizer in ("adam", "sgd")
+        for case in (
+            ("adam", FIGURE_RATE, steps),
+            ("sgd", FIGURE_RATE, steps),
+            ("sgd", SGD_RATES[group][loss], steps * config.slower),
+        )
     ]
 
 
 def _embeddings(config: Config, seed: int, _: Path) -> Row:
     """Figure 2.1, and what is lost where nothing but the embedding is trained."""
     model = model_of(config)
-    for loss, optimizer, steps in _combinations(config, config.embedding_steps):
-        run = Training("embeddings", "all", loss, optimizer, FIGURE_RATE, steps, network={"biases": "all"})
+    for case in _combinations(config, "embeddings", config.embedding_steps):
+        run = Training("embeddings", "all", *case, network={"biases": "all"})
         network, row = trained(config, run, seed)
         embedding = network.embedding @ network.embedding.T
         yield row | classes(embedding, model)
@@ -196,9 +206,9 @@ def _values(config: Config, seed: int, _: Path) -> Row:
     """Figures 2.2 and 2.5: values under uniform attention, with and without a penalty."""
     model = model_of(config)
     for penalty in (config.penalty, 0.0):
-        for loss, optimizer, steps in _combinations(config, config.value_steps):
+        for case in _combinations(config, "values", config.value_steps):
             name = "with L2" if penalty else "without L2"
-            run = Training("values", name, loss, optimizer, FIGURE_RATE, steps, penalty, VALUES_ONLY)
+            run = Training("values", name, *case, penalty, VALUES_ONLY)
             network, row = trained(config, run, seed)
             yield row | classes(network.values[0], model)
             if seed == config.seeds[0]:
@@ -209,12 +219,13 @@ def _attention(config: Config, seed: int, _: Path) -> Row:
     """Tables 2.1 and 2.2 and Figure 2.6: attention trained with values, and with diagonal values held."""
     model = model_of(config)
     held = diagonal_values(TopicModel(config.topics, config.words_per_topic, 1), MASKING)
+    steps = config.attention_steps
     runs = [
-        Training(
-            "attention", "with values", "CE", optimizer, rate, _slower(config, optimizer), network=ONE_HOT
+        Training("attention", "with values", "CE", optimizer, rate, times * steps, network=ONE_HOT)
+        for optimizer, rate, times in (
+            *((optimizer, rate, 1) for optimizer, rates in RATES.items() for rate in rates),
+            ("sgd", SGD_RATES["attention"]["CE"], config.slower),
         )
-        for optimizer, rates in RATES.items()
-        for rate in rates
     ]
     runs += [
         Training(
@@ -223,7 +234,7 @@ def _attention(config: Config, seed: int, _: Path) -> Row:
             "CE",
             "adam",
             rate,
-            config.attention_steps,
+            steps,
             network=ONE_HOT | {"values": "fixed"},
         )
         for rate in DIAGONAL_RATES
@@ -235,7 +246,7 @@ def _attention(config: Config, seed: int, _: Path) -> Row:
             "squared",
             "adam",
             FIGURE_RATE,
-            config.attention_steps,
+            steps,
             network=ONE_HOT,
         )
     )
@@ -253,10 +264,6 @@ def _attention(config: Config, seed: int, _: Path) -> Row:
                 "failed": row["failed"],
                 **attended._asdict(),
             }
-
-
-def _slower(config: Config, optimizer: str) -> int:
-    return config.attention_steps * (config.slower if optimizer == "sgd" else 1)
 
 
 def _stages(config: Config, seed: int, _: Path) -> Row:
