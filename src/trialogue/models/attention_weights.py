@@ -61,8 +61,13 @@ class AttendingModel:
 
     @property
     def max_length(self) -> int | None:
-        """How many positions it knows; None where it states none."""
+        """How many tokens a text may have; None where it states no number of positions."""
         found: int | None = getattr(self.config.get_text_config(), "max_position_embeddings", None)
+        for name, part in self._model.named_modules():
+            padding = getattr(part, "padding_idx", None)
+            if name.endswith("position_embeddings") and padding is not None:
+                # RoBERTa and its like count positions from behind that of padding.
+                return int(part.num_embeddings) - padding - 1
         return found
 
     def embeddings(self, tokens: Tensor) -> Tensor:
