@@ -56,12 +56,16 @@ def test_trainings_of_a_seed_share_documents_and_are_repeated() -> None:
 
 def training_row(name: str, **values: Any) -> dict[str, Any]:
     labels = {"kind": "training", "seed": 1, "name": name, "loss": "CE", "optimizer": "adam", "rate": 0.01}
-    return labels | {"begun": 4.6, "test": 3.6} | values
+    return labels | {"test": 3.6} | values
+
+
+MATRIX = {"kind": "matrix", "seed": 1} | {f"word_{word}": 0.0 for word in range(100)}
 
 
 def test_statistics_of_matrices() -> None:
     rows = Rows(
         [
+            MATRIX,
             training_row("all", block=0.5, other=0.1, other_std=0.2, in_topic=0.6, test=2.0),
             training_row("embedding alone", block=0.5, other=-0.1, other_std=0.1, in_topic=0.6, test=2.1),
         ]
@@ -78,7 +82,7 @@ def test_the_grade_of_values_is_ten_times_or_five_deviations(block: float, stand
     by_ratio = training_row("with L2", in_topic=block, other=-0.1, other_std=9.0)
     by_deviations = training_row("with L2", in_topic=block, other=-9.0, other_std=0.2)
     for row in (by_ratio, by_deviations):
-        assert standing("with L2", "CE", "adam")(Rows([row])).item() == pytest.approx(stands)
+        assert standing("with L2", "CE", "adam")(Rows([MATRIX, row])).item() == pytest.approx(stands)
 
 
 def test_a_training_that_has_not_moved_says_nothing() -> None:
@@ -87,8 +91,9 @@ def test_a_training_that_has_not_moved_says_nothing() -> None:
     far = training_row("all", optimizer="sgd", rate=3.0, test=3.8, **sizes)
     near = training_row("all", optimizer="sgd", test=4.55, **sizes)
     second = [row | {"seed": 2} for row in (adam, far, near | {"test": 3.9})]
-    rows = Rows([adam, far, near, *second])
-    assert progress("all", "CE", "sgd", 3.0)(rows).tolist() == pytest.approx([0.8, 0.8])
+    rows = Rows([MATRIX, adam, far, near, *second])
+    # A constant has the loss log 100 = 4.605.
+    assert progress("all", "CE", "sgd", 3.0)(rows).tolist() == pytest.approx([0.801, 0.801], abs=1e-3)
     assert contrast("all", "CE", "sgd", 3.0)(rows).tolist() == pytest.approx([4, 4])
     for quantity in (contrast, prominence, standing):
         assert quantity("all", "CE", "sgd")(rows).empty
@@ -117,6 +122,7 @@ def test_the_order_of_attention() -> None:
             training_row("with values", optimizer=optimizer, rate=rate, test=4.59 if rate == 0.003 else 3.6)
             for optimizer, rate in settings
         ]
+        + [MATRIX]
     )
     # Of the first two, which are in order, one has not moved.
     found = ordered().counts(rows)

@@ -140,7 +140,9 @@ def measured(
         mend = f"the corpus has {len(corpus)} passages to find them in: ask for fewer, or give a longer text"
         raise InputError("topics", settings.topics, mend)
     if model.max_length is not None and settings.length > model.max_length:
-        raise InputError("length", settings.length, f"{model.name} knows {model.max_length} positions")
+        raise InputError(
+            "length", settings.length, f"{model.name} knows {model.max_length} positions: use at most these"
+        )
     _say(report, f"reading {len(corpus)} passages in tokens of {model.name}")
     words = words_of(placed(model.tokenizer, [passage.text for passage in corpus]), settings.least)
     named = _named(corpus, words, settings)

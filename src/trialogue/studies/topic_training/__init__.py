@@ -11,8 +11,8 @@ in place of Wikipedia. Steps, where the thesis does not print them, are few: the
 
 At the rates of the source SGD hardly moves in these steps. There its code reads words behind an embedding of type and a
 norm, so that a rate is not the same thing, and it says of no steps but that twenty passes over 10,000 documents are
-likely too few. So claims about its rates are judged where a training has moved, by a tenth of the fall in loss of
-Adam's, and beside them SGD is trained at rates of ours, `SGD_RATES`, at which it does.
+likely too few. So claims about its rates are judged where a training has moved: to a loss below that of a constant by a
+tenth of what Adam's is. Beside them SGD is trained at rates of ours, `SGD_RATES`, at which it does.
 """
 
 from trialogue.ledger import Study

@@ -31,7 +31,7 @@ _PRINTED = {
 }
 
 DEEP = ("four layers", "adam")
-_FAR = "where its loss has fallen by a tenth of what Adam's does"
+_FAR = "where its loss is below a constant's by a tenth of what Adam's is"
 
 PUBLISHED = (
     *(

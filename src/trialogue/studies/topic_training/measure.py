@@ -122,8 +122,7 @@ def trained(
         log_every=10,
     )
     loss = partial(document_loss, kind=LOSSES[run.loss], penalty=run.penalty)
-    begun = _test_loss(network, tests, run)
-    row: dict[str, Any] = {"kind": "training", **run.labels(), "failed": False, "begun": begun}
+    row: dict[str, Any] = {"kind": "training", **run.labels(), "failed": False}
     observers = [] if observer is None else [observer]
     try:
         result = train(network, batches, training, loss=loss, observer=observers, progress=False)
@@ -131,13 +130,9 @@ def trained(
         if error.field != "learning_rate":
             raise
         return network, row | {"failed": True, "train": None, "test": None}
-    train_loss = float(result.losses[-_LAST:].mean())
-    return network, row | {"train": train_loss, "test": _test_loss(network, tests, run)}
-
-
-@torch.no_grad()
-def _test_loss(network: TopicTransformer, tests: CountedDocuments, run: Training) -> float:
-    return float(document_loss(network, *tests.all, kind=LOSSES[run.loss]))
+    with torch.no_grad():
+        test = float(document_loss(network, *tests.all, kind=LOSSES[run.loss]))
+    return network, row | {"train": float(result.losses[-_LAST:].mean()), "test": test}
 
 
 def classes(matrix: Tensor, model: TopicModel) -> dict[str, float]:
