@@ -47,7 +47,7 @@ class Config(Settings):
     """Steps that train values alone"""
     embedding_steps: Annotated[int, Ge(10)] = 300
     attention_steps: Annotated[int, Ge(10)] = 500
-    slower: Count = 3
+    slower: Count = 5
     """So many times these steps SGD takes at `SGD_RATES`."""
     penalty: Positive = 1e-4
     """lambda, where there is an L2 penalty."""
@@ -78,7 +78,7 @@ PRESETS = {
         deep_steps=20,
         deep_width=8,
     ),
-    "pilot": Config(seeds=(1000, 1001)),
+    "pilot": Config(seeds=(1000, 1001), slower=3),
     "default": Config(),
     "night": Config(
         seeds=tuple(range(41, 61)),

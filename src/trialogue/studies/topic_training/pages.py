@@ -159,8 +159,9 @@ TABLES = (
         cells=_matrices,
         rows_are="training, its rate",
         note="means over entries among words, over trainings ± one standard deviation; contrast: same topic less other "
-        "topics, over the deviation of entries of other topics (none for trainings that have hardly moved); loss: in "
-        "nats, or summed squares; progress: how far it is below a constant's, over how far Adam's at .01 is. Rates of SGD above .01 are ours",
+        "topics, over the deviation of entries of other topics (none where trainings have hardly moved); loss: in "
+        "nats, or summed squares; progress: how far it is below that of a constant, over how far Adam's at .01 is. "
+        "Rates of SGD above .01 are ours",
     ),
     ResultTable(
         title="Attention, values trained too",
