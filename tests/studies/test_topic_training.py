@@ -8,11 +8,11 @@ import torch
 from trialogue.data import TopicModel
 from trialogue.ledger import Rows
 from trialogue.studies.topic_training.config import PRESETS, RATES
+from trialogue.studies.topic_training.matrices import classes
 from trialogue.studies.topic_training.measure import (
     ONE_HOT,
     VALUES_ONLY,
     Training,
-    classes,
     documents,
     trained,
 )

@@ -17,6 +17,7 @@ from trialogue.ledger import Part
 from trialogue.models import TopicTransformer, TopicTransformerConfig
 from trialogue.randomness import seed_of
 from trialogue.studies.topic_training.config import DIAGONAL_RATES, FIGURE_RATE, RATES, SGD_RATES, Config
+from trialogue.studies.topic_training.matrices import classes, pictured
 from trialogue.theory.topics import diagonal_values
 from trialogue.training import TrainingConfig, train
 from trialogue.training.counted_documents import CountedDocuments, Loss, document_loss
@@ -133,30 +134,6 @@ def trained(
     with torch.no_grad():
         test = float(document_loss(network, *tests.all, kind=LOSSES[run.loss]))
     return network, row | {"train": float(result.losses[-_LAST:].mean()), "test": test}
-
-
-def classes(matrix: Tensor, model: TopicModel) -> dict[str, float]:
-    """Means over entries of the same word, of the same topic and of other topics, and the deviation of the last."""
-    words, same = matrix.detach().double()[1:, 1:], model.same_topic().bool()
-    own = torch.eye(model.vocab_size, dtype=torch.bool)
-    other = words[~same]
-    return {
-        "diagonal": float(words[own].mean()),
-        "block": float(words[same & ~own].mean()),
-        "in_topic": float(words[same].mean()),
-        "other": float(other.mean()),
-        "other_std": float(other.std()),
-    }
-
-
-def pictured(matrix: Tensor) -> Row:
-    """The entries among words, row by row, for a picture."""
-    for place, line in enumerate(matrix.detach()[1:, 1:].double().tolist()):
-        yield {
-            "kind": "matrix",
-            "row": place,
-            **{f"word_{each}": round(value, 5) for each, value in enumerate(line)},
-        }
 
 
 def _combinations(config: Config, group: str, steps: int) -> list[tuple[str, str, float, int]]:
