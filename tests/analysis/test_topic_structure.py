@@ -110,7 +110,7 @@ def test_means_are_those_of_a_loop_over_pairs(measurement: TopicMeasurement, sin
         assert means[DIFFERENT].value == pytest.approx(np.mean(different[measure]), abs=1e-7)
         assert pairs[SAME] == len(same[measure])
         assert pairs[DIFFERENT] == len(different[measure])
-        assert pairs[TOGETHER] == words * (words - 1) // 2
+        assert pairs[TOGETHER] == pairs[SAME]
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -185,6 +185,24 @@ def test_pairs_that_meet_most_are_those_of_a_loop(measurement: TopicMeasurement)
     often = {(a, b): int((present[:, a] & present[:, b]).sum()) for a, b in combinations(range(size), 2)}
     expected = sorted(often, key=lambda pair: (-often[pair], pair))[:50]
     assert [tuple(pair) for pair in together(measurement.words.counts, 50)] == expected
+
+
+def test_as_many_pairs_that_meet_most_are_compared_as_a_topic_has(measurement: TopicMeasurement) -> None:
+    found = {one.measure: one for one in measurement.compare(4)}
+    often = [tuple(map(int, pair)) for pair in measurement.met]
+    table = torch.nn.functional.normalize(measurement.table.double(), dim=1)
+    first = often[: found[COSINE].pairs[SAME]]
+    assert found[COSINE].means[TOGETHER].value == pytest.approx(
+        np.mean([float(table[one] @ table[other]) for one, other in first]), abs=1e-6
+    )
+    sums = measurement.sums
+    read = list(zip(sums.first.tolist(), sums.second.tolist(), strict=True))
+    kept = [pair for pair in often if pair in set(read)][: found[ATTENTION].pairs[SAME]]
+    rows = [place for place, pair in enumerate(read) if pair in set(kept)]
+    assert found[ATTENTION].pairs[TOGETHER] == found[ATTENTION].pairs[SAME] == len(kept)
+    assert found[ATTENTION].means[TOGETHER].value == pytest.approx(
+        sums.debiased[rows].sum() / sums.places[rows].sum()
+    )
 
 
 def test_words_of_several_tokens_are_counted_and_places_are_theirs() -> None:
@@ -268,24 +286,6 @@ def test_a_model_without_weights_to_read_says_what_gives_them() -> None:
     )
     with pytest.raises(InputError, match="it has no attention weights to read"):
         AttendingModel(recurrent, made_up_tokenizer(), name="mamba")
-
-
-def test_of_two_halves_the_encoder_is_read() -> None:
-    config = transformers.BartConfig(
-        vocab_size=42,
-        d_model=16,
-        encoder_layers=3,
-        decoder_layers=1,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=16,
-        decoder_ffn_dim=16,
-        max_position_embeddings=64,
-        attn_implementation="eager",
-    )
-    model = AttendingModel(transformers.BartModel(config), made_up_tokenizer(), name="bart")
-    weights = model.attention(torch.arange(5)[None] + 3, torch.tensor([5]))[0]
-    assert (weights > 0).all()  # an encoder looks both ways
 
 
 @pytest.fixture

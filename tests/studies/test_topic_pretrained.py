@@ -41,6 +41,7 @@ def rows(**changes: Any) -> Rows:
             continue
         of = 1.0 if weights == RANDOM else ratios[words]
         numbers = {"same": 0.1 * of, "different": 0.1, "together": changes.get("together", 0.3)}
+        pairs = {"same_pairs": 40, "together_pairs": 40} | changes.get("pairs", {})
         records.append(
             {
                 "kind": "comparison",
@@ -52,6 +53,7 @@ def rows(**changes: Any) -> Rows:
                 "single": single,
                 "weights": weights,
                 **numbers,
+                **pairs,
             }
         )
     return Rows(records)
@@ -68,6 +70,15 @@ def test_quantities_are_over_texts_and_words() -> None:
     assert together_gain("minilm", COSINE)(table).tolist() == pytest.approx([0.47 / 3 - 0.3] * 2)
     assert mostly("minilm", (COSINE, DOT, ATTENTION)).counts(table).trials.tolist() == [18, 18]  # type: ignore[union-attr]
     assert published_gain(DOT)(table).tolist() == pytest.approx([0.17 / 3] * 2)
+
+
+@pytest.mark.parametrize("pairs", [{"same_pairs": 39}, {"same_pairs": 29, "together_pairs": 29}])
+def test_unequal_or_few_pairs_are_not_compared(pairs: dict[str, int]) -> None:
+    quantity = together_gain("minilm", COSINE)
+    assert quantity(rows(pairs=pairs)).empty
+    assert "12 of 12 comparisons are of fewer than 30 pairs, or of unequal" in quantity.absence(
+        rows(pairs=pairs)
+    )
 
 
 def test_a_model_without_topics_is_seen() -> None:

@@ -8,11 +8,11 @@ import torch
 from trialogue.data import TopicModel
 from trialogue.ledger import Rows
 from trialogue.studies.topic_training.config import PRESETS, RATES
+from trialogue.studies.topic_training.matrices import classes
 from trialogue.studies.topic_training.measure import (
     ONE_HOT,
     VALUES_ONLY,
     Training,
-    classes,
     documents,
     trained,
 )
@@ -23,8 +23,10 @@ from trialogue.studies.topic_training.quantities import (
     growth,
     ordered,
     over,
+    progress,
     prominence,
     slowing,
+    standing,
 )
 
 SMOKE = PRESETS["smoke"]
@@ -54,12 +56,16 @@ def test_trainings_of_a_seed_share_documents_and_are_repeated() -> None:
 
 def training_row(name: str, **values: Any) -> dict[str, Any]:
     labels = {"kind": "training", "seed": 1, "name": name, "loss": "CE", "optimizer": "adam", "rate": 0.01}
-    return labels | values
+    return labels | {"test": 3.6} | values
+
+
+MATRIX = {"kind": "matrix", "seed": 1} | {f"word_{word}": 0.0 for word in range(100)}
 
 
 def test_statistics_of_matrices() -> None:
     rows = Rows(
         [
+            MATRIX,
             training_row("all", block=0.5, other=0.1, other_std=0.2, in_topic=0.6, test=2.0),
             training_row("embedding alone", block=0.5, other=-0.1, other_std=0.1, in_topic=0.6, test=2.1),
         ]
@@ -69,6 +75,29 @@ def test_statistics_of_matrices() -> None:
     assert prominence("embedding alone", "CE", "adam")(rows).item() == pytest.approx(6)
     assert gap("embedding alone", "CE")(rows).item() == pytest.approx(0.05)
     assert contrast("all", "squared", "adam")(rows).empty
+
+
+@pytest.mark.parametrize(("block", "stands"), [(1.1, 1.1), (0.9, 0.9)])
+def test_the_grade_of_values_is_ten_times_or_five_deviations(block: float, stands: float) -> None:
+    by_ratio = training_row("with L2", in_topic=block, other=-0.1, other_std=9.0)
+    by_deviations = training_row("with L2", in_topic=block, other=-9.0, other_std=0.2)
+    for row in (by_ratio, by_deviations):
+        assert standing("with L2", "CE", "adam")(Rows([MATRIX, row])).item() == pytest.approx(stands)
+
+
+def test_a_training_that_has_not_moved_says_nothing() -> None:
+    sizes = {"block": 0.5, "other": 0.1, "other_std": 0.1, "in_topic": 0.5}
+    adam = training_row("all", **sizes)
+    far = training_row("all", optimizer="sgd", rate=3.0, test=3.8, **sizes)
+    near = training_row("all", optimizer="sgd", test=4.55, **sizes)
+    second = [row | {"seed": 2} for row in (adam, far, near | {"test": 3.9})]
+    rows = Rows([MATRIX, adam, far, near, *second])
+    # A constant has the loss log 100 = 4.605.
+    assert progress("all", "CE", "sgd", 3.0)(rows).tolist() == pytest.approx([0.801, 0.801], abs=1e-3)
+    assert contrast("all", "CE", "sgd", 3.0)(rows).tolist() == pytest.approx([4, 4])
+    for quantity in (contrast, prominence, standing):
+        assert quantity("all", "CE", "sgd")(rows).empty
+        assert "1 of 2 trainings have hardly moved" in quantity("all", "CE", "sgd").absence(rows)
 
 
 def test_the_order_of_attention() -> None:
@@ -89,9 +118,18 @@ def test_the_order_of_attention() -> None:
             }
             for number, (optimizer, rate) in enumerate(settings)
         ]
+        + [
+            training_row("with values", optimizer=optimizer, rate=rate, test=4.59 if rate == 0.003 else 3.6)
+            for optimizer, rate in settings
+        ]
+        + [MATRIX]
     )
-    assert ordered()(rows).item() == pytest.approx(0.4)
-    assert over("same_topic", "other", "adam", 0.003)(rows).item() == pytest.approx(0.6931, abs=1e-4)
+    # Of the first two, which are in order, one has not moved.
+    found = ordered().counts(rows)
+    assert found is not None
+    assert (found.successes.tolist(), found.trials.tolist()) == ([1], [4])
+    assert over("same_topic", "other", "adam", 0.01)(rows).item() == pytest.approx(0.6931, abs=1e-4)
+    assert over("same_topic", "other", "adam", 0.003)(rows).empty
 
 
 def stages(keys: list[float], values: list[float]) -> Rows:

@@ -12,6 +12,7 @@ from trialogue.errors import InputError
 from trialogue.models.adapters import unwrapped
 from trialogue.models.checkpoint_loading import Checkpoint
 from trialogue.models.load_errors import first_line
+from trialogue.models.pretrained_masked import longest_text
 from trialogue.randomness import seed_of
 
 _EAGER = "eager"
@@ -61,9 +62,8 @@ class AttendingModel:
 
     @property
     def max_length(self) -> int | None:
-        """How many positions it knows; None where it states none."""
-        found: int | None = getattr(self.config.get_text_config(), "max_position_embeddings", None)
-        return found
+        """How many tokens a text may have; None where nothing limits them."""
+        return longest_text(self._model, self.tokenizer)
 
     def embeddings(self, tokens: Tensor) -> Tensor:
         """The rows (n, width) float32 of its table of embeddings for `tokens` (n,): W^E in the theory."""

@@ -54,7 +54,7 @@ class PretrainedMasked(MaskedNetwork):
         self.vocab_size = int(model.config.vocab_size if head is None else head.weight.shape[0])
         self._device = model.device
         self.dtype = torch.promote_types(model.dtype, torch.float32)
-        self.max_length = _longest(model, tokenizer)
+        self.max_length = longest_text(model, tokenizer)
         special = {token for token in tokenizer.all_special_ids if token < self.vocab_size}
         self.frame = torch.tensor(sorted(special - {self.mask, tokenizer.unk_token_id}), dtype=torch.int64)
         silent = sorted(special | set(range(len(tokenizer), self.vocab_size)))
@@ -107,12 +107,12 @@ class PretrainedMasked(MaskedNetwork):
             )
 
 
-def _longest(model: Any, tokenizer: Any) -> int | None:
-    """How many tokens the model reads, which the positions it counts may exceed.
+def longest_text(model: Any, tokenizer: Any) -> int | None:
+    """How many tokens a model of transformers reads, which the positions it counts may exceed.
 
     Models like RoBERTa count from behind the position of padding, and need not say so in their tokenizer.
     """
-    positions = getattr(model.config, "max_position_embeddings", None)
+    positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     if positions is not None:
         tables = (part for name, part in model.named_modules() if name.endswith("position_embeddings"))
         paddings = (getattr(table, "padding_idx", None) for table in tables)

@@ -34,7 +34,7 @@ AS_READ = ", as read"
 
 MOST = 200
 """The most words of a topic that can be compared."""
-_MET = MOST * (MOST - 1) // 2
+_MET = 19_900
 
 Report = Callable[[str], object]
 
@@ -94,8 +94,9 @@ class TopicMeasurement:
     ) -> list[Comparison]:
         """Every measure over pairs of the `words` likeliest words of topics: those of one topic alone, or of any.
 
-        The pairs that often meet are as many as those of one topic of so many words. Intervals are of `resamples`
-        draws of words and documents. Raises `InputError` where topics have fewer words, or no two remain.
+        The pairs that often meet are as many as those of one topic, by each measure, of at most 19,900 that are known.
+        Intervals are of `resamples` draws of words and documents. Raises `InputError` where topics have fewer words, or
+        no two remain.
         """
         assignment = assigned(self.laws, whole_number("words", words, 2, MOST), single=single)
         if not assignment.same.any() or not assignment.different.any():
@@ -103,15 +104,14 @@ class TopicMeasurement:
                 "no two words are of one topic alone, and of different ones: use more words, or more topics"
             )
             raise InputError("words", words, mend)
-        met = self.met[: words * (words - 1) // 2]
         kinds, places = np.unique(self.documents, return_inverse=True)
         draws = resampled(len(self.words.names), len(kinds), resamples, seed)
-        found = compared_embeddings(self.table, assignment, met, draws)
+        found = compared_embeddings(self.table, assignment, self.met, draws)
         if self.read is not None:
-            as_read = compared_embeddings(self.read, assignment, met, draws)
+            as_read = compared_embeddings(self.read, assignment, self.met, draws)
             found += [one._replace(measure=one.measure + AS_READ) for one in as_read]
         size = len(self.words.names)
-        return found + compared_attention(self.sums, places, size, assignment, met, draws)
+        return found + compared_attention(self.sums, places, size, assignment, self.met, draws)
 
     def top_words(self, words: int) -> list[list[str]]:
         """The likeliest words of each topic, the topic of the most words first."""
@@ -140,7 +140,9 @@ def measured(
         mend = f"the corpus has {len(corpus)} passages to find them in: ask for fewer, or give a longer text"
         raise InputError("topics", settings.topics, mend)
     if model.max_length is not None and settings.length > model.max_length:
-        raise InputError("length", settings.length, f"{model.name} knows {model.max_length} positions")
+        raise InputError(
+            "length", settings.length, f"{model.name} knows {model.max_length} positions: use at most these"
+        )
     _say(report, f"reading {len(corpus)} passages in tokens of {model.name}")
     words = words_of(placed(model.tokenizer, [passage.text for passage in corpus]), settings.least)
     named = _named(corpus, words, settings)

@@ -15,7 +15,7 @@ from trialogue.randomness import numpy_generator
 
 SAME, DIFFERENT, TOGETHER = "same topic", "different topics", "often together"
 CLASSES = (SAME, DIFFERENT, TOGETHER)
-"""Pairs of words of one topic, of different ones, and those that occur in most passages together."""
+"""Pairs of words of one topic, of different ones, and as many as the first that occur in most passages together."""
 
 COSINE, DOT = "cosine", "dot product"
 ATTENTION, RAW_ATTENTION = "attention", "attention, not debiased"
@@ -70,13 +70,15 @@ def compared_embeddings(
 ) -> list[Comparison]:
     """Cosines and dot products of `embeddings` (words, width) of different words, by class.
 
-    `together` (pairs, 2) are the pairs of the class `TOGETHER`, by the numbers of words, as those of `assignment` are.
+    `together` (pairs, 2) are pairs by the numbers of words, as those of `assignment` are, the most often together
+    first: the class `TOGETHER` are the first of them, as many as there are pairs of one topic.
     """
     times = torch.from_numpy(resampling.words[:, assignment.words]).float()
     classes = {SAME: torch.from_numpy(assignment.same), DIFFERENT: torch.from_numpy(assignment.different)}
     numbers = {
         kind: (_quadratic(pairs.float(), times), int(pairs.sum()) // 2) for kind, pairs in classes.items()
     }
+    together = together[: numbers[SAME][1]]
     weights = resampling.words[:, together[:, 0]] * resampling.words[:, together[:, 1]]
     found = []
     for measure in (COSINE, DOT):
@@ -102,16 +104,19 @@ def compared_attention(
     """Attention between different words by class, over all occurrences: debiased, and as it is.
 
     `documents` (passages,) says which document of `resampling` each passage of `sums` is of; there are so many `words`.
+    Of the pairs `together` those that were read count, the first of them, as many as pairs of one topic were read.
     """
     place = np.full(words, -1)
     place[assignment.words] = np.arange(len(assignment.words))
     first, second = place[sums.first], place[sums.second]
     known = (first >= 0) & (second >= 0)
-    met = np.isin(sums.first * words + sums.second, together[:, 0] * words + together[:, 1])
+    pair, often = sums.first * words + sums.second, together[:, 0] * words + together[:, 1]
+    same = known & assignment.same[first, second]
+    often = often[np.isin(often, pair)][: len(np.unique(pair[same]))]
     chosen = {
-        SAME: known & assignment.same[first, second],
+        SAME: same,
         DIFFERENT: known & assignment.different[first, second],
-        TOGETHER: met,
+        TOGETHER: np.isin(pair, often),
     }
     totals: dict[str, dict[str, tuple[NDArray[np.float64], NDArray[np.float64], int]]] = {}
     for kind, rows in chosen.items():
@@ -123,7 +128,7 @@ def compared_attention(
                 for taken, read in zip(resampling.words, resampling.documents, strict=True)
             ]
         )
-        pairs = len(np.unique(first * words + second))
+        pairs = len(np.unique(pair[rows]))
         for column, measure in enumerate((ATTENTION, RAW_ATTENTION), 1):
             totals.setdefault(measure, {})[kind] = (drawn[:, column], drawn[:, 0], pairs)
     return [_comparison(measure, of_kind) for measure, of_kind in totals.items()]

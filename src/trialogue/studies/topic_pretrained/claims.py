@@ -5,6 +5,7 @@ from trialogue.analysis.topic_structure.ratios import ATTENTION, COSINE, DOT, RA
 from trialogue.ledger import Claim
 from trialogue.studies.topic_pretrained.config import HERE, MODELS, WORDS, Name
 from trialogue.studies.topic_pretrained.quantities import (
+    LEAST_PAIRS,
     RANDOM,
     beyond_random,
     fall,
@@ -19,6 +20,7 @@ from trialogue.studies.topic_pretrained.quantities import (
 MEASURES = {"cosine": COSINE, "dot-product": DOT, "attention": ATTENTION}
 _ONE, _SOME, _MET = "Thesis, Table 2.3", "Thesis, Table 2.4", "Thesis, Table 2.5"
 _MEAN = "means over two texts and 15, 30 and 61 words of a topic, one topic a word"
+_AS_MANY = "pairs that are often together were not as many as those of a topic"
 _WITHOUT_PAIRS = "draws in which no such pairs were read have no ratio, where they had an undefined one"
 _RATIOS = {
     "cosine": "ratios 1.11 to 7.70 (BERT, ALBERT, BART, ELECTRA, RoBERTa)",
@@ -48,8 +50,9 @@ PUBLISHED = (
         Claim(
             f"{name}-attends-less-than-to-words-it-meets",
             f"{MODELS[name].said}: attention within a topic is smaller than between as many pairs as most often occur "
-            "together (difference of means, debiased to texts of 100 tokens).",
-            together_gain(name, ATTENTION) < 0,
+            f"together (difference of means, debiased to texts of 100 tokens; at least {LEAST_PAIRS} pairs that were "
+            "read).",
+            together_gain(name, ATTENTION).corrected(_AS_MANY) < 0,
             _MET,
             ".00659 and .00751, .00621 and .00695, .00597 and .00677 (BERT)",
         )
@@ -59,8 +62,8 @@ PUBLISHED = (
         Claim(
             f"{name}-embeds-closer-than-words-it-meets",
             f"{MODELS[name].said}: cosines within a topic are larger than between as many pairs as most often occur "
-            "together (difference of means).",
-            together_gain(name, COSINE) > 0,
+            f"together (difference of means; at least {LEAST_PAIRS} pairs).",
+            together_gain(name, COSINE).corrected(_AS_MANY) > 0,
             _MET,
             ".468 and .316, .461 and .311, .425 and .323 (BERT)",
         )

@@ -100,8 +100,15 @@ def _printed(table: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, dict[s
 
 def _met(rows: Rows) -> Cells:
     return {
-        f"{_label(model, words)}, {words * (words - 1) // 2} pairs": {
-            head: level(model, measure, pairs, words)(rows) for head, (measure, pairs) in _MET_HEADS.items()
+        _label(model, words): {
+            **{
+                head: level(model, measure, pairs, words)(rows)
+                for head, (measure, pairs) in _MET_HEADS.items()
+            },
+            **{
+                f"pairs, {measure}": level(model, measure, "same_pairs", words)(rows)
+                for measure in (ATTENTION, COSINE)
+            },
         }
         for model in _models(rows)
         for words in _words(rows)
@@ -155,7 +162,8 @@ TABLES = (
         cells=_met,
         published={label: dict(zip(_MET_HEADS, line, strict=True)) for label, line in _MET.items()},
         rows_are="model",
-        note="Means over all pairs of words of one topic; often together: the most passages hold both words.",
+        note="Means over all pairs of words of one topic, for attention those that were read; often together: as many "
+        "pairs, those that the most passages hold.",
     ),
     ResultTable(
         title="Words that are not one token", source="not in the source", cells=_lost, rows_are="model, text"
@@ -252,7 +260,7 @@ FIGURES = (
     Figure(
         name="often-together",
         caption="Attention (debiased) and cosines of embeddings over pairs of words of one topic, of different ones, "
-        "and over as many pairs as one topic has that occur in the most passages together.",
+        "and over as many pairs as the first that occur in the most passages together.",
         draw=_draw_met,
     ),
 )

@@ -11,6 +11,8 @@ from trialogue.studies.topic_pretrained.config import PUBLISHED
 draws = Replication("draw", "seeds", objects="these texts and models")
 
 PRETRAINED, RANDOM = "pretrained", "random"
+LEAST_PAIRS = 30
+"""So few pairs of either kind are not compared with pairs that are often together."""
 
 
 def compared(
@@ -71,8 +73,16 @@ def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
 
 @draws
 def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Same topic less pairs that are often together, the mean over texts and numbers of words, one topic a word."""
+    """Same topic less as many pairs that are often together, the mean over texts and numbers of words.
+
+    One topic a word. None where a text of any draw has fewer than 30 pairs, or the two are not as many.
+    """
     table = compared(rows, model, measure)
+    few = (table.same_pairs < LEAST_PAIRS) | (table.same_pairs != table.together_pairs)
+    if few.any():
+        raise NoRows(
+            f"{few.sum()} of {len(few)} comparisons are of fewer than {LEAST_PAIRS} pairs, or of unequal numbers"
+        )
     return _mean(table, table.same - table.together)
 
 

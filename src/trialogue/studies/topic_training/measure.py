@@ -16,7 +16,8 @@ from trialogue.errors import InputError
 from trialogue.ledger import Part
 from trialogue.models import TopicTransformer, TopicTransformerConfig
 from trialogue.randomness import seed_of
-from trialogue.studies.topic_training.config import DIAGONAL_RATES, FIGURE_RATE, RATES, Config
+from trialogue.studies.topic_training.config import DIAGONAL_RATES, FIGURE_RATE, RATES, SGD_RATES, Config
+from trialogue.studies.topic_training.matrices import classes, pictured
 from trialogue.theory.topics import diagonal_values
 from trialogue.training import TrainingConfig, train
 from trialogue.training.counted_documents import CountedDocuments, Loss, document_loss
@@ -135,43 +136,24 @@ def trained(
     return network, row | {"train": float(result.losses[-_LAST:].mean()), "test": test}
 
 
-def classes(matrix: Tensor, model: TopicModel) -> dict[str, float]:
-    """Means over entries of the same word, of the same topic and of other topics, and the deviation of the last."""
-    words, same = matrix.detach().double()[1:, 1:], model.same_topic().bool()
-    own = torch.eye(model.vocab_size, dtype=torch.bool)
-    other = words[~same]
-    return {
-        "diagonal": float(words[own].mean()),
-        "block": float(words[same & ~own].mean()),
-        "in_topic": float(words[same].mean()),
-        "other": float(other.mean()),
-        "other_std": float(other.std()),
-    }
-
-
-def pictured(matrix: Tensor) -> Row:
-    """The entries among words, row by row, for a picture."""
-    for place, line in enumerate(matrix.detach()[1:, 1:].double().tolist()):
-        yield {
-            "kind": "matrix",
-            "row": place,
-            **{f"word_{each}": round(value, 5) for each, value in enumerate(line)},
-        }
-
-
-def _combinations(config: Config, steps: int) -> list[tuple[str, str, int]]:
+def _combinations(config: Config, group: str, steps: int) -> list[tuple[str, str, float, int]]:
+    """Loss, optimiser, rate and steps: at the rate of the figures, and SGD at that of ours too."""
     return [
-        (loss, optimizer, steps * (config.slower if optimizer == "sgd" else 1))
+        (loss, *case)
         for loss in LOSSES
-        for optimizer in ("adam", "sgd")
+        for case in (
+            ("adam", FIGURE_RATE, steps),
+            ("sgd", FIGURE_RATE, steps),
+            ("sgd", SGD_RATES[group][loss], steps * config.slower),
+        )
     ]
 
 
 def _embeddings(config: Config, seed: int, _: Path) -> Row:
     """Figure 2.1, and what is lost where nothing but the embedding is trained."""
     model = model_of(config)
-    for loss, optimizer, steps in _combinations(config, config.embedding_steps):
-        run = Training("embeddings", "all", loss, optimizer, FIGURE_RATE, steps, network={"biases": "all"})
+    for case in _combinations(config, "embeddings", config.embedding_steps):
+        run = Training("embeddings", "all", *case, network={"biases": "all"})
         network, row = trained(config, run, seed)
         embedding = network.embedding @ network.embedding.T
         yield row | classes(embedding, model)
@@ -196,9 +178,9 @@ def _values(config: Config, seed: int, _: Path) -> Row:
     """Figures 2.2 and 2.5: values under uniform attention, with and without a penalty."""
     model = model_of(config)
     for penalty in (config.penalty, 0.0):
-        for loss, optimizer, steps in _combinations(config, config.value_steps):
+        for case in _combinations(config, "values", config.value_steps):
             name = "with L2" if penalty else "without L2"
-            run = Training("values", name, loss, optimizer, FIGURE_RATE, steps, penalty, VALUES_ONLY)
+            run = Training("values", name, *case, penalty, VALUES_ONLY)
             network, row = trained(config, run, seed)
             yield row | classes(network.values[0], model)
             if seed == config.seeds[0]:
@@ -209,12 +191,13 @@ def _attention(config: Config, seed: int, _: Path) -> Row:
     """Tables 2.1 and 2.2 and Figure 2.6: attention trained with values, and with diagonal values held."""
     model = model_of(config)
     held = diagonal_values(TopicModel(config.topics, config.words_per_topic, 1), MASKING)
+    steps = config.attention_steps
     runs = [
-        Training(
-            "attention", "with values", "CE", optimizer, rate, _slower(config, optimizer), network=ONE_HOT
+        Training("attention", "with values", "CE", optimizer, rate, times * steps, network=ONE_HOT)
+        for optimizer, rate, times in (
+            *((optimizer, rate, 1) for optimizer, rates in RATES.items() for rate in rates),
+            ("sgd", SGD_RATES["attention"]["CE"], config.slower),
         )
-        for optimizer, rates in RATES.items()
-        for rate in rates
     ]
     runs += [
         Training(
@@ -223,7 +206,7 @@ def _attention(config: Config, seed: int, _: Path) -> Row:
             "CE",
             "adam",
             rate,
-            config.attention_steps,
+            steps,
             network=ONE_HOT | {"values": "fixed"},
         )
         for rate in DIAGONAL_RATES
@@ -235,7 +218,7 @@ def _attention(config: Config, seed: int, _: Path) -> Row:
             "squared",
             "adam",
             FIGURE_RATE,
-            config.attention_steps,
+            steps,
             network=ONE_HOT,
         )
     )
@@ -253,10 +236,6 @@ def _attention(config: Config, seed: int, _: Path) -> Row:
                 "failed": row["failed"],
                 **attended._asdict(),
             }
-
-
-def _slower(config: Config, optimizer: str) -> int:
-    return config.attention_steps * (config.slower if optimizer == "sgd" else 1)
 
 
 def _stages(config: Config, seed: int, _: Path) -> Row:

@@ -5,8 +5,8 @@ from matplotlib.figure import Figure as Drawing
 
 from trialogue.ledger import Cells, Figure, NoRows, ResultTable, Rows
 from trialogue.ledger.pages.figures import BAD, COLORS, OURS, QUIET, panels
-from trialogue.studies.topic_training.config import DIAGONAL_RATES, FIGURE_RATE, RATES
-from trialogue.studies.topic_training.quantities import attention, contrast, entries, gap
+from trialogue.studies.topic_training.config import DIAGONAL_RATES, FIGURE_RATE, RATES, SGD_RATES
+from trialogue.studies.topic_training.quantities import attention, contrast, entries, gap, progress
 
 _CLASSES = {"same word": "same_word", "same topic": "same_topic", "other topics": "other"}
 _TABLE_1 = {
@@ -28,17 +28,17 @@ def _draw_matrices(rows: Rows) -> Drawing:
     places = iter(axes)
     for name, _ in _GROUPS:
         for loss in ("CE", "squared"):
-            for optimizer in ("adam", "sgd"):
+            for optimizer, rate in (("adam", FIGURE_RATE), ("sgd", _sgd_rate(name, loss))):
                 panel = next(places)
-                chosen = table[(table.name == name) & (table.loss == loss) & (table.optimizer == optimizer)]
+                trained = table[(table.name == name) & (table.loss == loss)]
+                chosen = trained[(trained.optimizer == optimizer) & (trained.rate == rate)]
                 entries_of = chosen.sort_values("row")[words].to_numpy(dtype=float)
-                # Of its own scale: SGD has moved less by the same step.
+                # Of its own scale: losses and optimisers have come differently far.
                 most = float(np.quantile(np.abs(entries_of), 0.99)) or 1.0
                 panel.imshow(entries_of, cmap="RdBu_r", vmin=-most, vmax=most, interpolation="nearest")
                 panel.set(xticks=[], yticks=[])
                 panel.grid(visible=False)
-                by = "Adam" if optimizer == "adam" else "SGD"
-                panel.set_title(f"{_NAMES[name]}, {loss}, {by}", fontsize=8)
+                panel.set_title(f"{_NAMES[name]}, {loss}, {_label(optimizer, rate)}", fontsize=8)
     return drawing
 
 
@@ -117,17 +117,26 @@ def _matrices(rows: Rows) -> Cells:
     if "training" not in rows:
         raise NoRows("no trainings")
     return {
-        f"{title}, {loss}, {'Adam' if optimizer == 'adam' else 'SGD'}": {
-            "diagonal": entries(name, "diagonal", loss, optimizer),
-            "same topic": entries(name, "block", loss, optimizer),
-            "other topics": entries(name, "other", loss, optimizer),
-            "contrast": contrast(name, loss, optimizer),
-            "test loss": entries(name, "test", loss, optimizer),
+        f"{title}, {loss}, {_label(optimizer, rate)}": {
+            "diagonal": entries(name, "diagonal", loss, optimizer, rate),
+            "same topic": entries(name, "block", loss, optimizer, rate),
+            "other topics": entries(name, "other", loss, optimizer, rate),
+            "contrast": contrast(name, loss, optimizer, rate),
+            "test loss": entries(name, "test", loss, optimizer, rate),
+            "progress": progress(name, loss, optimizer, rate),
         }
         for name, title in _GROUPS
         for loss in ("CE", "squared")
-        for optimizer in ("adam", "sgd")
+        for optimizer, rate in (
+            ("adam", FIGURE_RATE),
+            ("sgd", FIGURE_RATE),
+            ("sgd", _sgd_rate(name, loss)),
+        )
     }
+
+
+def _sgd_rate(name: str, loss: str) -> float:
+    return SGD_RATES["embeddings" if name == "all" else "values"][loss]
 
 
 _SETTINGS = [(optimizer, rate) for optimizer, rates in RATES.items() for rate in rates]
@@ -138,6 +147,7 @@ def _table_1(rows: Rows) -> Cells:
     squared = _attention_cells("with values", [("adam", FIGURE_RATE)], loss="squared")
     return {
         **_attention_cells("with values", _SETTINGS),
+        **_attention_cells("with values", [("sgd", SGD_RATES["attention"]["CE"])]),
         **{f"{label}, squared loss": cells for label, cells in squared.items()},
     }
 
@@ -147,9 +157,11 @@ TABLES = (
         title="Trained matrices",
         source="Figures 2.1, 2.2 and 2.5",
         cells=_matrices,
-        rows_are="training, at a rate of .01",
+        rows_are="training, its rate",
         note="means over entries among words, over trainings ± one standard deviation; contrast: same topic less other "
-        "topics, over the deviation of entries of other topics; loss: in nats, or summed squares",
+        "topics, over the deviation of entries of other topics (none where trainings have hardly moved); loss: in "
+        "nats, or summed squares; progress: how far it is below that of a constant, over how far Adam's at .01 is. "
+        "Rates of SGD above .01 are ours",
     ),
     ResultTable(
         title="Attention, values trained too",
@@ -157,7 +169,8 @@ TABLES = (
         cells=_table_1,
         published={label: dict(zip(_CLASSES, numbers, strict=True)) for label, numbers in _TABLE_1.items()},
         rows_are="optimiser and rate",
-        note="mean over pairs of positions, times the length over 100; cross-entropy but for the last line",
+        note="mean over pairs of positions, times the length over 100; cross-entropy but for the last line; a rate of "
+        "ours in the line before",
     ),
     ResultTable(
         title="The same with topics shifted by four words",

@@ -6,13 +6,17 @@ from collections.abc import Callable
 import numpy as np
 from pandas import DataFrame, Series
 
-from trialogue.ledger import Counts, NoRows, Replication, Rows, shares_of
-from trialogue.studies.topic_training.config import RATES
+from trialogue.ledger import Counts, NoRows, Replication, Rows
+from trialogue.studies.topic_training.config import FIGURE_RATE, RATES
 
 trainings = Replication("training", "seeds")
 
 REACHED = 0.4
 """The share of its final norm at which the values have grown"""
+MOVED = 0.1
+"""How far a training must have come to say anything, of how far below the loss of a constant Adam's at 0.01 comes"""
+FACTOR, DEVIATIONS = 10.0, 5.0
+"""What entries within a topic are to be of the mean of others, or of their deviation"""
 
 
 def _of(rows: Rows, kind: str, **values: object) -> DataFrame:
@@ -24,24 +28,49 @@ def _of(rows: Rows, kind: str, **values: object) -> DataFrame:
 
 @trainings
 def entries(
-    rows: Rows, name: str, column: str, loss: str, optimizer: str, rate: float = 0.01
+    rows: Rows, name: str, column: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
 ) -> "Series[float]":
     """A number of a training's matrix."""
     return _of(rows, "training", name=name, loss=loss, optimizer=optimizer, rate=rate)[column].astype(float)
 
 
 @trainings
-def contrast(rows: Rows, name: str, loss: str, optimizer: str) -> "Series[float]":
-    """Same topic, off the diagonal, less other topics, over the deviation of entries of other topics."""
-    table = _of(rows, "training", name=name, loss=loss, optimizer=optimizer, rate=0.01)
+def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
+    """How far the test loss is below that of the constant that knows no document, over how far Adam's at 0.01 is."""
+    return _progress(rows, name, loss, optimizer, rate)
+
+
+@trainings
+def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
+    """Same topic, off the diagonal, less other topics, over the deviation of entries of other topics.
+
+    None where a training has not moved.
+    """
+    table = _moved(rows, name, loss, optimizer, rate)
     return (table.block - table.other) / table.other_std
 
 
 @trainings
-def prominence(rows: Rows, name: str, loss: str, optimizer: str) -> "Series[float]":
-    """The mean of same-topic entries, diagonal included, over the size of the mean of others."""
-    table = _of(rows, "training", name=name, loss=loss, optimizer=optimizer, rate=0.01)
+def prominence(
+    rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
+) -> "Series[float]":
+    """The mean of same-topic entries, diagonal included, over the size of the mean of others.
+
+    None where a training has not moved.
+    """
+    table = _moved(rows, name, loss, optimizer, rate)
     return table.in_topic / table.other.abs()
+
+
+@trainings
+def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
+    """The mean of same-topic entries over ten times that of others, or over five of their deviations: the larger.
+
+    None where a training has not moved.
+    """
+    table = _moved(rows, name, loss, optimizer, rate)
+    least = np.minimum(FACTOR * table.other.abs(), DEVIATIONS * table.other_std)
+    return table.in_topic / least
 
 
 @trainings
@@ -79,19 +108,28 @@ def over(
     name: str = "with values",
     shift: int = 0,
 ) -> "Series[float]":
-    """The logarithm of the ratio of attention to two classes."""
+    """The logarithm of the ratio of attention to two classes; none where a training has not moved."""
+    _moved(rows, name, "CE", optimizer, rate)
     table = _of(rows, "attention", name=name, optimizer=optimizer, rate=rate, shift=shift, loss="CE")
     return (table[first] / table[second]).map(math.log)
 
 
 @trainings
 def ordered(rows: Rows) -> Counts:
-    """The share of the settings of Table 2.1 in which same word > same topic > other topics."""
-    table = _of(rows, "attention", name="with values", shift=0, loss="CE")
-    settings = [(optimizer, rate) for optimizer, rates in RATES.items() for rate in rates]
-    inside = table[[pair in settings for pair in zip(table.optimizer, table.rate, strict=True)]]
-    right = (inside.same_word > inside.same_topic) & (inside.same_topic > inside.other)
-    return shares_of(right.astype(float).groupby("seed").mean(), len(settings))
+    """The share of the settings of Table 2.1 in which same word > same topic > other topics.
+
+    Of those in which the training has moved.
+    """
+    right, moved = [], []
+    for optimizer, rates in RATES.items():
+        for rate in rates:
+            table = _of(
+                rows, "attention", name="with values", shift=0, loss="CE", optimizer=optimizer, rate=rate
+            )
+            came = _progress(rows, "with values", "CE", optimizer, rate) >= MOVED
+            right.append(came & (table.same_word > table.same_topic) & (table.same_topic > table.other))
+            moved.append(came)
+    return Counts(*(DataFrame(each).sum() for each in (right, moved)))
 
 
 @trainings
@@ -112,6 +150,33 @@ def slowing(rows: Rows, name: str = "one layer", optimizer: str = "sgd") -> "Ser
 def growth(rows: Rows, matrix: str, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
     """The last norm over the first."""
     return _each(rows, name, optimizer, lambda table: float(table[matrix].iloc[-1] / table[matrix].iloc[0]))
+
+
+def _progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> "Series[float]":
+    table, adam = (
+        _of(rows, "training", name=name, loss=loss, optimizer=by, rate=at)
+        for by, at in ((optimizer, rate), ("adam", FIGURE_RATE))
+    )
+    constant = _constant(rows, loss)
+    return (constant - table.test) / (constant - adam.test)
+
+
+def _constant(rows: Rows, loss: str) -> float:
+    """The least loss of a prediction that is the same everywhere: biases come there without any matrix."""
+    words = sum(str(column).startswith("word_") for column in rows["matrix"])
+    return math.log(words) if loss == "CE" else 1 - 1 / words
+
+
+def _moved(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> DataFrame:
+    """The rows of trainings that all have moved, or `NoRows`; one that diverged counts as it is."""
+    came = _progress(rows, name, loss, optimizer, rate)
+    still = int((came < MOVED).sum())
+    if still:
+        raise NoRows(
+            f"{still} of {len(came)} trainings have hardly moved: below the loss of a constant by {came.median():.2%} "
+            f"(the median) of what Adam's at {FIGURE_RATE:g} is"
+        )
+    return _of(rows, "training", name=name, loss=loss, optimizer=optimizer, rate=rate)
 
 
 def _each(rows: Rows, name: str, optimizer: str, statistic: Callable[[DataFrame], float]) -> "Series[float]":
