@@ -32,17 +32,17 @@ def test_a_study_in_a_package_of_its_own_runs(tmp_path: Path, monkeypatch: pytes
     del sys.modules[module]
 
 
-def test_the_questions_of_the_readme_are_answered_under_their_rules(
+def test_the_questions_of_the_documentation_are_answered_under_their_rules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The README's own command, on a tiny model in place of the one it names."""
+    """The documentation's own command, on a tiny model in place of the one it names."""
     root = EXAMPLES.parent
-    readme = (root / "README.md").read_text(encoding="utf-8")
-    [command] = re.findall(r"^trialogue (generate [^`]*?examples/questions[^`]*?)^```", readme, re.MULTILINE)
+    page = (root / "docs" / "engineer.md").read_text(encoding="utf-8")
+    [command] = re.findall(r"^trialogue (generate [^`]*?examples/questions[^`]*?)^```", page, re.MULTILINE)
     tokens = shlex.split(command.replace("\\\n", " "))
     tokens[tokens.index("smollm2")] = str(save_tiny(tmp_path))
     questions = (EXAMPLES / "questions" / "questions.jsonl").read_text(encoding="utf-8").splitlines()
-    assert questions[0] in readme
+    assert questions[0] in page
     monkeypatch.chdir(root)
     capfd.readouterr()
     assert cli.main(tokens) == 0

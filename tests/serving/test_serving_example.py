@@ -1,4 +1,4 @@
-"""The example of a client, and what README shows of it."""
+"""The example of a client, and what the documentation shows of it."""
 
 import importlib.util
 import re
@@ -18,7 +18,7 @@ from trialogue.generation.settings import Machine
 from trialogue.serving.settings import Address, Serving
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "engineer.md").read_text(encoding="utf-8")
 
 
 def test_the_client_of_the_example_is_answered() -> None:
@@ -29,7 +29,7 @@ def test_the_client_of_the_example_is_answered() -> None:
     spec.loader.exec_module(review)
     with serving(tiny_oracle(), context=200, max_new_tokens=60) as server, server.client() as client:
         answers = review.reviews(client, "tiny")
-        [code] = re.findall(r"```py\n(.*?)```", README, re.DOTALL)
+        [code] = re.findall(r"```py\n(.*?)```", PAGE, re.DOTALL)
         shown: dict[str, object] = vars(review) | {"OpenAI": lambda **_: client}
         exec(code.replace('"smollm2"', '"tiny"'), shown)
     assert answers
@@ -58,7 +58,7 @@ def test_the_command_finishes_what_is_under_way_when_it_is_stopped(tmp_path: Pat
 
 
 def test_the_command_of_the_readme_has_its_options() -> None:
-    [command] = re.findall(r"^trialogue serve ([^#\n]*)", README, re.MULTILINE)
+    [command] = re.findall(r"^trialogue serve ([^#\n]*)", PAGE, re.MULTILINE)
     groups = {kind.__name__: Group(kind) for kind in (Serving, Address, Machine)}
     parsed = parse(groups, shlex.split(command), prog="trialogue serve", description="", unknown="")
     assert parsed["Serving"].called == "smollm2"
