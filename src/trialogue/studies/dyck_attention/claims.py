@@ -33,7 +33,7 @@ def _regularised(name: str, plain: str, contrast: str, what: str, source: str) -
         ),
         Claim(
             f"contrast-generalises-{name}",
-            f"Networks trained on {plain} with it close more brackets rightly at lengths 400 to 500.",
+            f"Networks trained on {plain} close more brackets rightly at lengths 400 to 500 with {what}.",
             minimal(contrast, "outside") - minimal(plain, "outside") > 0,
             source,
             "higher",

@@ -12,7 +12,7 @@ class Config(Settings):
 
     seeds: Seeds = tuple(range(101, 105))
     """Networks with a minimal first layer, of every arm."""
-    standard_seeds: Seeds = (201,)
+    standard_seeds: Seeds = (201, 202)
     """Networks of two layers that read tokens."""
     grid_seeds: tuple[Natural, ...] = ()
     """Networks of every setting of Table 2.6: none, or at least two."""
@@ -39,7 +39,7 @@ PRESETS = {
     "smoke": Config(
         seeds=(0, 1), standard_seeds=(2, 3), grid_seeds=(4, 5), steps=3, standard_steps=2, grid_steps=2
     ),
-    "pilot": Config(seeds=(3000, 3001, 3002, 3003), standard_seeds=(3010,), standard_steps=1600),
+    "pilot": Config(seeds=(3000, 3001, 3002, 3003), standard_seeds=(3010, 3011), standard_steps=1600),
     "default": Config(),
     "night": Config(
         seeds=tuple(range(101, 141)),

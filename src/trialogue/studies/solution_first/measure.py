@@ -30,7 +30,7 @@ _BATCH = 100
 
 def parts(config: Config) -> list[Part]:
     """One part per task, and one for each seed of what is metered."""
-    tasks = {
+    tasks: dict[str, Callable[[], Rows]] = {
         "stop": partial(stop_rows, config),
         "activations": activation_rows,
         "sudoku": partial(sudoku_rows, config),

@@ -16,8 +16,9 @@ words as `trialogue.analysis.translation.stutter` does.
 from trialogue.ledger import Study
 from trialogue.studies.translation_dependency.claims import CLAIMS, NUMBERS
 from trialogue.studies.translation_dependency.config import PRESETS
+from trialogue.studies.translation_dependency.figures import FIGURES
 from trialogue.studies.translation_dependency.measure import parts
-from trialogue.studies.translation_dependency.pages import FIGURES, TABLES
+from trialogue.studies.translation_dependency.pages import TABLES
 
 STUDY = Study(
     module=__name__,

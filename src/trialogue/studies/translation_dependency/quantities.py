@@ -2,6 +2,7 @@
 
 from typing import Any, TypeVar
 
+import numpy as np
 from pandas import DataFrame, Series
 
 from trialogue.ledger import NoRows, Replication, Rows, exact
@@ -86,8 +87,8 @@ def excess_stutter(rows: Rows, times: float) -> "Series[float]":
 def listed(rows: Rows, arm: str, number: str, passes: int) -> "Series[float]":
     """A number of the laws of a network, a column or an expression of columns, mean over listed sources."""
     table = rows.where("law", arm=arm, passes=passes)
-    values: Series[float] = Series(table.eval(number, engine="python"), index=table.index)
-    return values.groupby(table.seed).mean()
+    values = np.asarray(table.eval(number, engine="python"), dtype=np.float64)
+    return Series(values, index=table.index).groupby(table.seed).mean()
 
 
 @trainings
