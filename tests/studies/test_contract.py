@@ -51,7 +51,11 @@ def test_a_study_is_whole(name: str) -> None:
         assert claim.statement.endswith("."), claim.id
         assert claim.source, claim.id
         if claim.unit != "exact":
-            assert claim.quantity.replication.required(config_values(study.preset("default"))) >= 2, claim.id
+            needed = claim.quantity.replication.required(config_values(study.preset("default")))
+            largest = next(study.presets[name] for name in ("night", "default") if name in study.presets)
+            # What a quick preset leaves out is not tested there, and is in the one that counts.
+            assert needed >= 2 or not needed, claim.id
+            assert claim.quantity.replication.required(config_values(largest)) >= 2, claim.id
         if claim.grade:
             assert claim.criterion.threshold or claim.criterion.margin, claim.id
 

@@ -201,7 +201,7 @@ def test_perfect_answers_start_from_the_targets_that_networks_start_from():
         posterior = (posterior / posterior.sum()).view((len(law.alphabet),) * 2)
         expected += torch.outer(posterior.sum(1), posterior.sum(0)).flatten() / len(targets)
     first, second = perfect_laws(config, law, targets)
-    assert (first - expected).abs().max() < 1e-12
+    assert (first - expected).abs().max() < 1e-7  # shares of noise are kept in float32
     masks = refinement_laws(Denoiser(law, config.correct, config.among), 2, 0)[0]
     assert (first - masks).abs().max() > 1e-3
     assert (second - first).abs().max() > 1e-3
