@@ -196,12 +196,12 @@ def test_perfect_answers_start_from_the_targets_that_networks_start_from():
     targets[0, 0] = int(law.alphabet[0])
     for target in targets:
         right = torch.from_numpy(law.alphabet)[states] == target
-        noise = config.correct * right + (1 - config.correct) / config.among
-        posterior = prior * noise.double().prod(1)
+        noise = config.correct * right.double() + (1 - config.correct) / config.among
+        posterior = prior * noise.prod(1)
         posterior = (posterior / posterior.sum()).view((len(law.alphabet),) * 2)
         expected += torch.outer(posterior.sum(1), posterior.sum(0)).flatten() / len(targets)
     first, second = perfect_laws(config, law, targets)
-    assert (first - expected).abs().max() < 1e-7  # shares of noise are kept in float32
+    assert (first - expected).abs().max() < 1e-12
     masks = refinement_laws(Denoiser(law, config.correct, config.among), 2, 0)[0]
     assert (first - masks).abs().max() > 1e-3
     assert (second - first).abs().max() > 1e-3
