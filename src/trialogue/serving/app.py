@@ -4,7 +4,7 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,6 +13,8 @@ from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -75,10 +77,17 @@ class _Begun(NamedTuple):
 class Application:
     """The endpoints of OpenAI's interface on a `worker` and its `rules`; `app` is the ASGI application.
 
-    Clients have to know the `api_key`, if there is one.
+    Clients have to know the `api_key`, if there is one, and to call the server by one of `hosts`.
     """
 
-    def __init__(self, worker: Worker, rules: Rules, serving: Serving, api_key: str | None = None) -> None:
+    def __init__(
+        self,
+        worker: Worker,
+        rules: Rules,
+        serving: Serving,
+        api_key: str | None = None,
+        hosts: Sequence[str] = ("*",),
+    ) -> None:
         self.worker, self._rules, self._serving, self._key = worker, rules, serving, api_key
         self._created = int(time.time())
         self._compiling = CapacityLimiter(_COMPILING)
@@ -91,6 +100,7 @@ class Application:
                 Route("/v1/completions", self._guarded(partial(answer, "completion")), methods=["POST"]),
                 Route("/v1/chat/completions", self._guarded(partial(answer, "chat")), methods=["POST"]),
             ],
+            middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)],
             exception_handlers={HTTPException: _missing},
             lifespan=self._lifespan,
         )
