@@ -5,6 +5,7 @@ import json
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -25,13 +26,13 @@ from trialogue.generation.prompts import json_value
 from trialogue.serving.answers import Answer
 from trialogue.serving.asked import Kind, read
 from trialogue.serving.errors import Refused
-from trialogue.serving.rules import Rules
+from trialogue.serving.rules import Judging, Rules
 from trialogue.serving.settings import Serving
 from trialogue.serving.worker import Event, Failed, Finished, Job, Part, Worker
 
 _RETRY_AFTER = "1"
-_COMPILING = 4
-"""Requests that are read and compiled at once, so that threads are left for the others"""
+_READING = 4
+"""Requests that are read at once, so that threads are left for the others"""
 
 
 class _Events:
@@ -90,7 +91,7 @@ class Application:
     ) -> None:
         self.worker, self._rules, self._serving, self._key = worker, rules, serving, api_key
         self._created = int(time.time())
-        self._compiling = CapacityLimiter(_COMPILING)
+        self._reading = CapacityLimiter(_READING)
         answer = self._answer
         self.app = Starlette(
             routes=[
@@ -112,6 +113,7 @@ class Application:
         try:
             yield
         finally:
+            self._rules.close()
             await run_in_threadpool(self.worker.close)
 
     def _guarded(
@@ -211,27 +213,25 @@ class Application:
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(events.put, event)
 
-        def begin() -> _Begun:
-            worker, rules = self.worker, self._rules
-            tokenization = worker.model.tokenization
-            asked = read(kind, body, tokenization, rules, self._serving, worker.context)
-            judging = rules.judging(asked.wishes, asked.walk, asked.stop)
+        worker, rules = self.worker, self._rules
+        tokenization = worker.model.tokenization
+        # Who finds no place is told so at once, and not after what he asks for is compiled.
+        worker.reserve()
+        try:
+            reading = partial(read, kind, body, tokenization, rules, self._serving, worker.context)
+            asked = await to_thread.run_sync(reading, limiter=self._reading)
+            judging = await _made(rules.judging(asked.wishes, asked.walk, asked.stop))
             parse = None
             if asked.calls is not None:
-                [call] = rules.judging((asked.calls,), asked.walk, ()).built
+                [call] = (await _made(rules.judging((asked.calls,), asked.walk, ()))).built
                 parse = call.verifier.parser
             answer = Answer(asked, judging, self._serving.called, tokenization, parse)
-            return _Begun(Job(asked, judging, tell), events, answer)
-
-        # Who finds no place is told so at once, and not after what he asks for is compiled.
-        self.worker.reserve()
-        try:
-            begun = await to_thread.run_sync(begin, limiter=self._compiling)
-            self.worker.submit(begun.job)
+            job = Job(asked, judging, tell)
+            worker.submit(job)
         except BaseException:
-            self.worker.release()
+            worker.release()
             raise
-        return begun
+        return _Begun(job, events, answer)
 
     async def _whole(self, request: Request, begun: _Begun) -> Response:
         finished: list[Finished] = []
@@ -275,6 +275,11 @@ class Application:
                 break
             event = await begun.events.get()
         yield "data: [DONE]\n\n"
+
+
+async def _made(judging: Future[Judging]) -> Judging:
+    """What `judging` will be: others may wait for it too, whoever goes."""
+    return await asyncio.shield(asyncio.wrap_future(judging))
 
 
 async def _gone(request: Request) -> None:
