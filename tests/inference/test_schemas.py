@@ -373,7 +373,14 @@ def test_patterns_beside_unevaluated_are_those_of_the_schema(draft):
     parse = json_language(schema, "compact").parse
     for text in ('{"É":1}', '{"x.y":"a","in":{"7":1}}', "{}"):
         assert parse(text) == json.loads(text)
-    for text in ('{"É":"a"}', '{"é":1}', '{"xa":1}', '{"7":1}', '{"in":{"É":1}}', '{"É":1,"in":{"7":1,"x.":1}}'):
+    for text in (
+        '{"É":"a"}',
+        '{"é":1}',
+        '{"xa":1}',
+        '{"7":1}',
+        '{"in":{"É":1}}',
+        '{"É":1,"in":{"7":1,"x.":1}}',
+    ):
         with pytest.raises(NotValid):
             parse(text)
 

@@ -1,4 +1,4 @@
-"""What requests are judged by is made aside of everything else, once, and of what is made no more is kept than is said."""
+"""What requests are judged by is made aside of everything else, once, and no more of it is kept than is said."""
 
 import gc
 import weakref

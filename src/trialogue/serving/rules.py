@@ -69,7 +69,7 @@ class Judging:
 
 
 class Rules:
-    """Verifiers for a `model`, and the `named` rules of the server, which are loaded once; of others the latest are kept.
+    """Verifiers for a `model`, and the `named` rules of the server, which are loaded once; the latest others are kept.
 
     They are made by threads of their own: nothing else waits for one that takes long. Raises `InputError` for a named
     rule that cannot be built.
@@ -152,9 +152,7 @@ class Rules:
                 if self._kept.get(key) is judging:
                     del self._kept[key]
 
-    def _judging(
-        self, wishes: tuple[Wish, ...], uses: tuple[bool, bool], stop: tuple[str, ...]
-    ) -> Judging:
+    def _judging(self, wishes: tuple[Wish, ...], uses: tuple[bool, bool], stop: tuple[str, ...]) -> Judging:
         built = [one for wish in wishes for one in self._built(wish, uses, stop)]
         return Judging(rule_of(built), tuple(built))
 

@@ -39,7 +39,8 @@ class _Underway(NamedTuple):
     keys: frozenset[str]
 
 
-_UNDERWAY = ContextVar("text under validation", default=_Underway(math.inf, frozenset()))
+_NOTHING = _Underway(math.inf, frozenset())
+_UNDERWAY = ContextVar("text under validation", default=_NOTHING)
 
 
 def validation(
@@ -182,7 +183,7 @@ class _Patterns(dict[str, Any]):
         jsonschema iterates where it looks for keys that are evaluated, and searches without a limit of time.
         """
         keys = _UNDERWAY.get().keys
-        found = (key for key in keys if any(_matches(pattern, key) for pattern in self.keys()))
+        found = (key for key in keys if any(_matches(pattern, key) for pattern, _ in self.items()))
         return (rf"\A{re.escape(key)}\Z" for key in found)
 
     def __missing__(self, pattern: str) -> Any:
@@ -293,7 +294,7 @@ def _additional_properties(
         return
     named, patterns = parent.get("properties", {}), parent.get("patternProperties", {})
     for key, one in value.items():
-        if key not in named and not any(_matches(pattern, key) for pattern in patterns.keys()):
+        if key not in named and not any(_matches(pattern, key) for pattern, _ in patterns.items()):
             if schema is False:
                 yield ValidationError(f"no property may be called {key!r}")
             else:
