@@ -186,12 +186,14 @@ def shown(
     """Print and keep what is to be said of `answers` to a `mix` of questions; whether all are there and right."""
     there = [one for one in answers if one is not None]
     times = sorted(one.seconds for one in there) or [math.nan]
-    accepted = [one for one in there if one.accepted]
-    wrong = Counter(one.question.kind for one in accepted if not obeys(one))
+    ruled = [one for one in there if one.question.allowed is not None]
+    wrong = Counter(one.question.kind for one in ruled if one.accepted and not obeys(one))
     numbers = {
         "requests": float(len(answers)),
         "answers lost": float(len(answers) - len(there)),
-        "accepted": len(accepted) / max(1, len(there)),
+        "accepted, of those under a rule": statistics.mean(one.accepted for one in ruled)
+        if ruled
+        else math.nan,
         "accepted, against their rule": float(wrong.total()),
         "requests/s": len(there) / seconds,
         "tokens/s": sum(one.tokens for one in there) / seconds,
@@ -233,7 +235,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--requests", type=int, default=128)
     parser.add_argument("--alone", type=int, default=20, help="requests that are asked again, one by one")
-    parser.add_argument("--tokens", type=int, default=32, help="the longest answer")
+    parser.add_argument("--tokens", type=int, default=40, help="the longest answer")
     parser.add_argument("--rows", type=int, default=32)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--weights", default="float32", help="what our server multiplies weights in")

@@ -19,13 +19,13 @@ from trialogue.oracles import Verifier
 
 Field = Literal["rule", "response_format", "tools"]
 
-_KEPT = 64
+KEPT = 64
 """Rules that are kept for those who ask again"""
 _MASKS = 1024
 """Prefixes of which each of them remembers what may follow: a bit for every token"""
 _COMPILING = 4
 """Rules that are compiled at once"""
-_LONGEST = 1 << 16
+LONGEST = 1 << 16
 """Characters of what a client describes: compiling takes more than linear time"""
 _OF_TEXTS = {
     "regex": GrammarVerifier.regex,
@@ -46,8 +46,8 @@ class Wish:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        if self.name is None and len(self.content) > _LONGEST:
-            raise InputError(self.field, len(self.content), f"use at most {_LONGEST} characters")
+        if self.name is None and len(self.content) > LONGEST:
+            raise InputError(self.field, len(self.content), f"use at most {LONGEST} characters")
 
     @property
     def said(self) -> Any:
@@ -72,11 +72,13 @@ class Rules:
     """Verifiers for a `model`, and the `named` rules of the server, which are loaded once; the latest others are kept.
 
     They are made by threads of their own: nothing else waits for one that takes long. Raises `InputError` for a named
-    rule that cannot be built.
+    rule that cannot be built. Functions of named rules may take `timeout` seconds for an answer, or
+    as long as they like where it is 0.
     """
 
-    def __init__(self, model: TextModel, named: Mapping[str, str]) -> None:
+    def __init__(self, model: TextModel, named: Mapping[str, str], timeout: float = 0.0) -> None:
         self._model, self._named, self._lock = model, dict(named), Lock()
+        self._timeout = timeout
         self._kept: OrderedDict[object, Future[Judging]] = OrderedDict()
         self._compilers = ThreadPoolExecutor(_COMPILING, thread_name_prefix="compiler")
         self._loading, self._loaded = Lock(), dict[tuple[str, bool], list[Loaded]]()
@@ -140,7 +142,7 @@ class Rules:
                 self._kept[key] = self._compilers.submit(self._judging, *key)
             judging = self._kept[key]
             self._kept.move_to_end(key)
-            while len(self._kept) > _KEPT:
+            while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         if first:
             judging.add_done_callback(partial(self._forget_failed, key))
@@ -171,6 +173,6 @@ class Rules:
     def _of_name(self, name: str, verdicts: bool) -> list[Loaded]:
         with self._loading:
             if (name, verdicts) not in self._loaded:
-                rule = Rule((self._named[name],))
+                rule = Rule((self._named[name],), verifier_timeout=self._timeout)
                 self._loaded[name, verdicts] = rule.load(self._model.tokenization, verdicts=verdicts)
             return self._loaded[name, verdicts]

@@ -18,7 +18,7 @@ from trialogue.serving.settings import Address, Serving
 from trialogue.serving.worker import Worker
 
 _KEY = "TRIALOGUE_API_KEY"
-_ROWS = 16
+ROWS = 16
 
 
 def application(
@@ -29,11 +29,11 @@ def application(
     hosts: Sequence[str] = ("*",),
 ) -> Application:
     """The application that answers with `model`; raises `InputError` for rules that do not fit it."""
-    rules = Rules(model, serving.rules)
+    rules = Rules(model, serving.rules, serving.verifier_timeout)
     known = [serving.context] if model.max_length is None else [serving.context, model.max_length]
     worker = Worker(
         model,
-        rows=min(_ROWS, model.batch_size) if machine.batch_size is None else machine.batch_size,
+        rows=min(ROWS, model.batch_size) if machine.batch_size is None else machine.batch_size,
         context=min(known),
         most=serving.requests,
         walks=serving.walks,

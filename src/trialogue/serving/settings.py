@@ -31,6 +31,9 @@ class Serving:
     """Longest completion that may be asked for, and that of a chat that does not say."""
     max_steps: Annotated[int, arg(metavar="N")] = 65536
     """Most moves of a sample that may be asked for, and the most where a request does not say."""
+    verifier_timeout: Annotated[float, arg(metavar="SECONDS")] = 10.0
+    """The longest that one answer of a --rule's function may take, for which all wait; what it was asked about is then
+    rejected. 0: as long as it likes."""
     samples: Annotated[int, arg(metavar="N")] = 64
     """Most samples of one request: its prompts times its n."""
     requests: Annotated[int, arg(metavar="N")] = 128
@@ -45,6 +48,8 @@ class Serving:
         whole_number("context", self.context, 2)
         for field in ("walks", "max_new_tokens", "max_steps", "samples", "requests", "body"):
             whole_number(field, getattr(self, field), 1)
+        mend = "use a positive number of seconds, or 0 for as long as it likes"
+        non_negative_number("verifier_timeout", self.verifier_timeout, mend)
         for rule in self.rule:
             name, _, spec = rule.partition("=")
             if not name or ":" in name or ":" not in spec:

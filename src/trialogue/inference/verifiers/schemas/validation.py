@@ -25,9 +25,9 @@ from trialogue.inference.verifiers.schemas.patterns import for_python
 from trialogue.inference.verifiers.vocabularies import END_OF_BYTES, byte_tokenizer, matcher_of
 
 _DIGITS = Context(prec=1000)
-_PATTERN_SECONDS = 0.1
+PATTERN_SECONDS = 0.1
 """How long a pattern may search a string: some would take for ever, and whoever wrote the schema chose them"""
-_SECONDS = 1.0
+SECONDS = 1.0
 """How long the processor may hold a text against a schema, for the same reason"""
 _WITH_A_DAY, _DAY = ("date", "date-time"), len("YYYY-MM-DD")
 
@@ -63,7 +63,7 @@ def validation(
         began = time.thread_time()
         try:
             given = exact_value(text)
-            underway = _UNDERWAY.set(_Underway(began + _SECONDS, frozenset(_keys(given))))
+            underway = _UNDERWAY.set(_Underway(began + SECONDS, frozenset(_keys(given))))
             try:
                 error = next(validator.iter_errors(given), None)
             finally:
@@ -249,7 +249,7 @@ def _require_time() -> float:
     """The seconds that are left for the text; raises `NotValid` where none are."""
     left = _UNDERWAY.get().deadline - time.thread_time()
     if left <= 0:
-        raise NotValid(f"it takes longer than {_SECONDS:g} s to validate")
+        raise NotValid(f"it takes longer than {SECONDS:g} s to validate")
     return left
 
 
@@ -266,11 +266,11 @@ def _multiple_of(validator: Validator, factor: Any, value: Any, _: object) -> It
 
 def _matches(pattern: str, text: str) -> bool:
     """Whether `text` has a match of `pattern`; raises `NotValid` where that is not known in time."""
-    timeout = min(_PATTERN_SECONDS, _require_time())
+    timeout = min(PATTERN_SECONDS, _require_time())
     try:
         return regex.search(pattern, text, timeout=timeout) is not None
     except TimeoutError:
-        raise NotValid(f"{pattern!r} takes longer than {_PATTERN_SECONDS} s to search {text!r}") from None
+        raise NotValid(f"{pattern!r} takes longer than {PATTERN_SECONDS} s to search {text!r}") from None
 
 
 def _pattern(validator: Validator, pattern: str, value: Any, _: object) -> Iterator[ValidationError]:
