@@ -57,6 +57,8 @@ def serve(serving: Serving, address: Address, machine: Machine, say: Callable[[s
         model = checkpoint.load(recompute=machine.recompute, weights=machine.weights)
         host, port = bound.getsockname()[:2]
         served = application(model, serving, machine, api_key, hosts_of(address, host))
+        if api_key is None and not ipaddress.ip_address(host).is_loopback:
+            say(f"whoever reaches {host} may ask: --api-key KEY asks for a key")
         say(f"serving {serving.called} at http://{_in_url(host)}:{port}/v1")
         running(served.app, address.grace).run(sockets=[bound])
 
