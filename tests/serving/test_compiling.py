@@ -7,6 +7,7 @@ from pathlib import Path
 from threading import Event, Semaphore
 from typing import Any
 
+import openai
 import pytest
 
 from models.tiny_pretrained import tiny_oracle
@@ -55,6 +56,28 @@ def test_a_rule_that_takes_long_holds_up_nobody_else(monkeypatch: pytest.MonkeyP
             assert all(one.result().choices for one in slow)
         assert not begun.acquire(blocking=False)
         assert server.settled()
+
+
+def test_who_goes_while_his_rule_is_compiled_leaves_his_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go, built = Event(), Event(), Rules._built
+
+    def slowly(*asked: Any) -> list[Built]:
+        begun.set()
+        assert go.wait(60)
+        return built(*asked)
+
+    monkeypatch.setattr(Rules, "_built", slowly)
+    with serving(tiny_oracle(), requests=1) as server, server.client() as client:
+        try:
+            with pytest.raises(openai.APITimeoutError):
+                client.with_options(timeout=0.5).completions.create(
+                    model="tiny", prompt="the", extra_body={"rule": {"regex": "a"}}
+                )
+            assert begun.wait(60)
+            assert server.settled()
+            assert client.completions.create(model="tiny", prompt="the", max_tokens=2).choices
+        finally:
+            go.set()
 
 
 def test_named_rules_are_loaded_once_whatever_stops_their_texts(tmp_path: Path) -> None:

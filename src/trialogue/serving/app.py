@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
@@ -29,6 +29,8 @@ from trialogue.serving.errors import Refused
 from trialogue.serving.rules import Judging, Rules
 from trialogue.serving.settings import Serving
 from trialogue.serving.worker import Event, Failed, Finished, Job, Part, Worker
+
+Value = TypeVar("Value")
 
 _RETRY_AFTER = "1"
 _READING = 4
@@ -171,7 +173,7 @@ class Application:
 
     async def _answer(self, kind: Kind, request: Request) -> Response:
         body = await self._body(request)
-        begun = await self._begin(kind, body)
+        begun = await self._begin(kind, body, request)
         try:
             if not begun.job.asked.stream:
                 return await self._whole(request, begun)
@@ -205,7 +207,7 @@ class Application:
         except (ValueError, RecursionError) as error:
             raise Refused(400, f"the body is not JSON: {error}", "body", "invalid_json") from None
 
-    async def _begin(self, kind: Kind, body: Any) -> _Begun:
+    async def _begin(self, kind: Kind, body: Any, request: Request) -> _Begun:
         loop, events = asyncio.get_running_loop(), _Events()
 
         def tell(event: Event) -> None:
@@ -220,10 +222,12 @@ class Application:
         try:
             reading = partial(read, kind, body, tokenization, rules, self._serving, worker.context)
             asked = await to_thread.run_sync(reading, limiter=self._reading)
-            judging = await _made(rules.judging(asked.wishes, asked.walk, asked.stop))
+            made = _made(rules.judging(asked.wishes, asked.walk, asked.stop))
+            judging = await self._unless_gone(request, made)
             parse = None
             if asked.calls is not None:
-                [call] = (await _made(rules.judging((asked.calls,), asked.walk, ()))).built
+                made = _made(rules.judging((asked.calls,), asked.walk, ()))
+                [call] = (await self._unless_gone(request, made)).built
                 parse = call.verifier.parser
             answer = Answer(asked, judging, self._serving.called, tokenization, parse)
             job = Job(asked, judging, tell)
@@ -244,7 +248,7 @@ class Application:
         # Reading calls runs the patterns of their schemas.
         return JSONResponse(await run_in_threadpool(begun.answer.whole, finished))
 
-    async def _unless_gone(self, request: Request, awaited: Awaitable[Event]) -> Event:
+    async def _unless_gone(self, request: Request, awaited: Awaitable[Value]) -> Value:
         """What is `awaited`; raises `ClientDisconnect` where the client goes before that."""
         waiting = asyncio.ensure_future(awaited)
         going = asyncio.ensure_future(_gone(request))
