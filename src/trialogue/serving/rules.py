@@ -4,7 +4,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 from typing import Any, Literal
@@ -23,6 +23,7 @@ KEPT = 64
 """Rules that are kept for those who ask again"""
 _MASKS = 1024
 """Prefixes of which each of them remembers what may follow: a bit for every token"""
+_OPTIONS = Rule()
 _COMPILING = 4
 """Rules that are compiled at once"""
 LONGEST = 1 << 16
@@ -71,14 +72,12 @@ class Judging:
 class Rules:
     """Verifiers for a `model`, and the `named` rules of the server, which are loaded once; the latest others are kept.
 
-    They are made by threads of their own: nothing else waits for one that takes long. Raises `InputError` for a named
-    rule that cannot be built. Functions of named rules may take `timeout` seconds for an answer, or
-    as long as they like where it is 0.
+    They are made by threads of their own: nothing else waits for one that takes long. The functions of named rules are
+    asked as `options` say. Raises `InputError` for a named rule that cannot be built.
     """
 
-    def __init__(self, model: TextModel, named: Mapping[str, str], timeout: float = 0.0) -> None:
-        self._model, self._named, self._lock = model, dict(named), Lock()
-        self._timeout = timeout
+    def __init__(self, model: TextModel, named: Mapping[str, str], options: Rule = _OPTIONS) -> None:
+        self._model, self._named, self._options, self._lock = model, dict(named), options, Lock()
         self._kept: OrderedDict[object, Future[Judging]] = OrderedDict()
         self._compilers = ThreadPoolExecutor(_COMPILING, thread_name_prefix="compiler")
         self._loading, self._loaded = Lock(), dict[tuple[str, bool], list[Loaded]]()
@@ -173,6 +172,6 @@ class Rules:
     def _of_name(self, name: str, verdicts: bool) -> list[Loaded]:
         with self._loading:
             if (name, verdicts) not in self._loaded:
-                rule = Rule((self._named[name],), verifier_timeout=self._timeout)
+                rule = replace(self._options, verifier=(self._named[name],))
                 self._loaded[name, verdicts] = rule.load(self._model.tokenization, verdicts=verdicts)
             return self._loaded[name, verdicts]

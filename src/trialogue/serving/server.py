@@ -10,6 +10,7 @@ import uvicorn
 
 from trialogue.errors import InputError
 from trialogue.generation.settings import Machine
+from trialogue.generation.verifier_specs import Rule
 from trialogue.inference.walks.batch import DEFAULT_MEMORY
 from trialogue.models.opening import TextModel, open_pretrained
 from trialogue.serving.app import Application
@@ -29,7 +30,8 @@ def application(
     hosts: Sequence[str] = ("*",),
 ) -> Application:
     """The application that answers with `model`; raises `InputError` for rules that do not fit it."""
-    rules = Rules(model, serving.rules, serving.verifier_timeout)
+    whole, timeout = serving.verifier_whole, serving.verifier_timeout
+    rules = Rules(model, serving.rules, Rule(verifier_whole=whole, verifier_timeout=timeout))
     known = [serving.context] if model.max_length is None else [serving.context, model.max_length]
     worker = Worker(
         model,

@@ -31,6 +31,8 @@ class Serving:
     """Longest completion that may be asked for, and that of a chat that does not say."""
     max_steps: Annotated[int, arg(metavar="N")] = 65536
     """Most moves of a sample that may be asked for, and the most where a request does not say."""
+    verifier_whole: bool = False
+    """A --rule's function judges complete texts only, prefixes are accepted."""
     verifier_timeout: Annotated[float, arg(metavar="SECONDS")] = 10.0
     """The longest that one answer of a --rule's function may take, for which all wait; what it was asked about is then
     rejected. 0: as long as it likes."""
