@@ -17,9 +17,8 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from trialogue.errors import InputError, reason
 from trialogue.generation.prompts import json_value
@@ -28,6 +27,7 @@ from trialogue.serving.asked import Kind, read
 from trialogue.serving.errors import Refused
 from trialogue.serving.rules import Judging, Rules
 from trialogue.serving.settings import Serving
+from trialogue.serving.streams import Events, Stream
 from trialogue.serving.worker import Event, Failed, Finished, Job, Part, Worker
 
 Value = TypeVar("Value")
@@ -37,43 +37,11 @@ _READING = 4
 """Requests that are read at once, so that threads are left for the others"""
 
 
-class _Events:
-    """What waits for a reader: of the texts of a choice the latest, however slowly they are read."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[object, Event] = {}
-        self._there = asyncio.Event()
-
-    def put(self, event: Event) -> None:
-        self._waiting[event.choice if isinstance(event, Part) else object()] = event
-        self._there.set()
-
-    async def get(self) -> Event:
-        while not self._waiting:
-            self._there.clear()
-            await self._there.wait()
-        return self._waiting.pop(next(iter(self._waiting)))
-
-
-class _Stream(StreamingResponse):
-    """A stream that says in `ended` when nobody reads any more, also where nobody ever has."""
-
-    def __init__(self, pieces: AsyncIterator[str], ended: Callable[[], None]) -> None:
-        super().__init__(pieces, media_type="text/event-stream")
-        self._ended = ended
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._ended()
-
-
 class _Begun(NamedTuple):
     """A request that waits or is under way: its events come in `events`, `answer` writes them."""
 
     job: Job
-    events: _Events
+    events: Events
     answer: Answer
 
 
@@ -184,7 +152,7 @@ class Application:
         except BaseException:
             self.worker.withdraw(begun.job)
             raise
-        return _Stream(self._pieces(begun, first), partial(self.worker.withdraw, begun.job))
+        return Stream(self._pieces(begun, first), partial(self.worker.withdraw, begun.job))
 
     async def _body(self, request: Request) -> Any:
         """The JSON value that a client sends; raises `Refused` for one that is too large, or none."""
@@ -208,7 +176,7 @@ class Application:
             raise Refused(400, f"the body is not JSON: {error}", "body", "invalid_json") from None
 
     async def _begin(self, kind: Kind, body: Any, request: Request) -> _Begun:
-        loop, events = asyncio.get_running_loop(), _Events()
+        loop, events = asyncio.get_running_loop(), Events()
 
         def tell(event: Event) -> None:
             # A loop that is closed has nobody left to tell.
