@@ -13,6 +13,7 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -81,7 +82,7 @@ class RayCluster(Executor):
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if self.address is None:
             processors = min(self.workers or os.cpu_count() or 1, lanes)
-            ray.init(num_cpus=processors, include_dashboard=False, **quiet)
+            ray.init(address="local", num_cpus=processors, include_dashboard=False, **quiet)
         else:
             self._require_answer()
             try:
@@ -192,7 +193,7 @@ class _Actors(Crew):
         came, code = self._result(known, None)
         if came:
             self._require_own(code)
-            self._beginning[actor.begin.remote(self._start)] = actor
+            self._beginning[actor.begin.remote(self._start, sys.path, str(Path.cwd()))] = actor
         else:
             self._dismiss(actor)
 
@@ -204,7 +205,7 @@ class _Actors(Crew):
         except errors.RayTaskError as error:
             if not isinstance(error.cause, BaseException):
                 raise
-            error.cause.add_note(str(error.traceback_str))
+            error.cause.add_note(str(error))
             raise error.cause from None
         except (errors.RayActorError, errors.ObjectLostError, errors.WorkerCrashedError) as error:
             self._deaths[item] += 1
@@ -241,10 +242,14 @@ def _actor(ray: Any) -> Any:
                 return {"version": trialogue.__version__}
             return {"version": trialogue.__version__, **source_code()}
 
-        def begin(self, start: bytes) -> None:
+        def begin(self, start: bytes, path: list[str], folder: str) -> None:
             import torch
             from ray import cloudpickle
 
+            # Where the process that hires finds its modules; what is installed here comes first.
+            sys.path.extend(place for place in path if place not in sys.path)
+            with suppress(OSError):  # there is none of that name on this machine
+                os.chdir(folder)
             torch.set_num_threads(1)
             self._do = cloudpickle.loads(start)()
 
