@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from generation.command import PROMPT, REGEX, Say, content
+from generation.command import COSTS, PROMPT, Say, content
 
-UNTIL = (*PROMPT, "--prompt", "a list", "--until", "2", "--walk", "rejection", "--verifier", REGEX)
+UNTIL = (*PROMPT, "--prompt", "a list", "--until", "2", "--verifier", "python:rules.py:lower")
 SHORT = ("--max-new-tokens", "4", "--max-tries", "12")
 
 
 def lines(path: str) -> list[dict[str, object]]:
-    """The records of a file, but for the time that they took."""
+    """The records of a file, but for what a sample shares with those before it in the same process."""
     records = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
     return sorted(
-        ({name: value for name, value in record.items() if name != "seconds"} for record in records),
+        ({name: value for name, value in record.items() if name not in COSTS} for record in records),
         key=lambda record: (record["id"], record["sample"]),
     )
 

@@ -50,7 +50,7 @@ class Drawer:
         live: LiveText | None = None,
         progress: bool = False,
     ) -> int:
-        """Draw the samples `keys`, and have `take` take the record of each as it finishes; returns the number of tokens.
+        """Draw the samples `keys`, and have `take` take the record of each as it finishes; returns how many tokens.
 
         Raises `InputError` where memory does not suffice.
         """
