@@ -13,7 +13,7 @@ from torch import Tensor
 
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.randomness import generator
-from trialogue.training import Recipe, TrainingConfig, Trained, trained
+from trialogue.training import Recipe, Trained, TrainingConfig, trained
 
 SHAPE = TransformerConfig(vocab_size=3, layers=1, heads=2, width=16, mlp_width=32, max_length=6)
 STEPS = 12

@@ -21,6 +21,7 @@ from trialogue.training.interrupts import deferred_interrupt
 from trialogue.training.objectives import next_token_loss
 from trialogue.training.observers import Observer, StoppingRule, Update
 from trialogue.training.optimizers import OptimizerFactory, described, optimizer_of
+from trialogue.training.processes import processes
 from trialogue.training.progress import Progress
 from trialogue.training.training_state import TrainingState, restore_training, save_training
 
@@ -68,6 +69,7 @@ def train(
     Raises `InputError` for a checkpoint that is damaged or of another run, a wrong batch, an optimizer that cannot be
     used, or a loss that is not finite.
     """
+    processes()
     accelerator = Accelerator()
     if config.batch_size % accelerator.num_processes:
         mend = f"must be a multiple of the {accelerator.num_processes} processes"

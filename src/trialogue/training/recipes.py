@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple
 
 import torch
-from accelerate import PartialState
 from torch import Tensor
 
 from trialogue.errors import InputError
@@ -31,6 +30,7 @@ from trialogue.training.loop import Batch, train
 from trialogue.training.objectives import next_token_loss
 from trialogue.training.observers import StoppingRule
 from trialogue.training.optimizers import OptimizerFactory
+from trialogue.training.processes import processes
 
 _KIND = "trialogue losses 1"
 
@@ -114,12 +114,12 @@ def trained(
     A training that was cut short is resumed. Under `accelerate launch` every process calls this, and the main one
     alone writes. Raises `InputError` as `train` does, and for a damaged file.
     """
-    processes = PartialState()
+    together = processes()
     folder = recipe.folder(artifacts)
     path, losses = folder / "network.safetensors", folder / "losses.safetensors"
     checkpoints = Checkpoints(folder / "checkpoints", recipe.checkpoints)
     if not path.exists():
-        if processes.is_main_process:
+        if together.is_main_process:
             atomic_write(folder / "recipe.json", json.dumps(recipe.description(), indent=1))
         result = train(
             recipe.network(recipe.config, recipe.initial_seed),
@@ -132,12 +132,12 @@ def trained(
             observer=checkpoints,
             until=recipe.until,
         )
-        if processes.is_main_process:
+        if together.is_main_process:
             write_tensors(losses, _KIND, {"losses": result.losses}, {})
             # Last: where it is, all is.
             save_model(result.model, path)
-        processes.wait_for_everyone()
-    if processes.is_main_process:
+        together.wait_for_everyone()
+    if together.is_main_process:
         (folder / "training.safetensors").unlink(missing_ok=True)
     mend = f"delete the folder {folder}, so that it is trained again"
     return Trained(
