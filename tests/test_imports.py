@@ -193,7 +193,7 @@ def test_what_is_exported_is_there() -> None:
 
 HEAVY = {
     *("accelerate", "llguidance", "matplotlib", "numba", "pandas", "scipy", "sklearn", "sympy", "torch"),
-    *("transformers", "tyro"),
+    *("ray", "transformers", "tyro"),
 }
 
 
