@@ -35,6 +35,7 @@ COMMANDS: Registry[Callable[[Commands], None]] = Registry(
             "probe",
             "models",
             "gallery",
+            "completion",
         )
     },
 )
