@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from trialogue.errors import InputError, whole_number
-from trialogue.executors import Executor
+from trialogue.executors import Executor, Start
 from trialogue.executors.folders import SharedFolder
 from trialogue.executors.local import Local
 from trialogue.ledger.claims.verdicts import stored_estimates
@@ -155,7 +155,7 @@ def _measure_apart(
     with SharedFolder(draft.artifacts).open() as artifacts:
         if executor.same_disk:
             # A worker that keeps its parts itself keeps each as soon as it has it.
-            start = partial(_keeping, study.module, config, draft.folder, tell)
+            start: Start = partial(_keeping, study.module, config, draft.folder, tell)
         else:
             start = partial(_bringing, study.module, config, artifacts, own_command())
         with executor.crew(start, len(lanes)) as crew:
