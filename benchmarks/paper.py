@@ -5,7 +5,7 @@ provenance, times the work that its larger settings make: `WORK` names the setti
 by which power. Parts are of one kind where their names differ in numbers only. This is arithmetic, no measurement, and
 right to an order of magnitude: where nothing but the number of parts grows it is better than that, where settings grow
 a thousandfold it may be worse. What is measured beside it: single-precision products of one core, and a part
-of the most common kind of those presets in which that takes less than two minutes, in seconds of one core.
+of the most common kind of those presets in which that takes less than half a minute, in seconds of one core.
 
     python benchmarks/paper.py
 """
@@ -72,7 +72,7 @@ NETWORKS = {
     *("topic-pretrained", "translation", "translation-dependency", "type-signature", "window-coherence"),
 }
 """Studies of networks large enough in their paper presets to keep a GPU busy."""
-CHECKED = 100.0
+CHECKED = 20.0
 """Of each study a part of the most common kind is measured beside its estimate, if that is below so many seconds."""
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -20,23 +21,65 @@ _ELSEWHERE = "write to a file with --out FILE"
 
 
 class Output(Protocol):
-    """Where lines go; `kept` holds the records that are there, by prompt and sample."""
+    """Where lines go, by prompt and sample: `kept` holds the records that are there, `held` those that have to wait."""
 
     kept: dict[Key, dict[str, Any]]
+    held: dict[Key, dict[str, Any]]
 
     def write(self, record: dict[str, Any]) -> None:
         """Write a record."""
         ...
 
+    def hold(self, key: Key, record: dict[str, Any]) -> None:
+        """Keep the record of a sample that has finished before its turn."""
+        ...
 
-class StandardOutput:
+    def settle(self) -> None:
+        """The run is over, and nothing waits any more."""
+        ...
+
+    def interrupted(self) -> None:
+        """The run is over before its end: what waits is not to be lost."""
+        ...
+
+
+class Collected:
+    """Records that are kept for later."""
+
+    def __init__(self) -> None:
+        self.kept: dict[Key, dict[str, Any]] = {}
+        self.held: dict[Key, dict[str, Any]] = {}
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Do nothing more: the run hands back all records in the end."""
+
+    def hold(self, key: Key, record: dict[str, Any]) -> None:
+        """Keep the record of a sample that has finished before its turn."""
+        self.held[key] = record
+
+    def settle(self) -> None:
+        """Nothing waits any more."""
+        self.held.clear()
+
+    def interrupted(self) -> None:
+        """Do nothing: nobody asks for what was drawn."""
+
+
+class StandardOutput(Collected):
     """Lines on standard output: JSON, or on a terminal what one wants to see of a record."""
 
     def __init__(self) -> None:
+        super().__init__()
         if sys.stdout is None:
             raise InputError("stdout", None, f"it is closed: {_ELSEWHERE}")
-        self.kept: dict[Key, dict[str, Any]] = {}
         self._prompt: object = None
+
+    def interrupted(self) -> None:
+        """Write what waits, in its order."""
+        with suppress(InputError, BrokenPipeError):
+            for key in sorted(self.held):
+                self.write(self.held[key])
+                self.kept[key] = self.held.pop(key)
 
     def write(self, record: dict[str, Any]) -> None:
         """Write a record; it is with its reader when the call returns."""
@@ -70,16 +113,6 @@ def _shown(record: dict[str, Any], headed: bool) -> str:
     return heading + "\n".join(lines) + "\n"
 
 
-class Collected:
-    """Records that are kept for later."""
-
-    def __init__(self) -> None:
-        self.kept: dict[Key, dict[str, Any]] = {}
-
-    def write(self, record: dict[str, Any]) -> None:
-        """Do nothing more: the run hands back all records in the end."""
-
-
 class AsFinished:
     """An `output` that is written to as samples finish."""
 
@@ -90,6 +123,7 @@ class AsFinished:
         """Write the record of a sample."""
         self._output.write(record)
         self._output.kept[key] = record
+        self._output.held.pop(key, None)
 
 
 class Recorder:

@@ -84,16 +84,25 @@ def run(
     Raises `InputError` for whatever of the settings cannot be used, out of memory among it. `report` is told what takes
     long before the first sample, `warn` what makes every step of it slow.
     """
+    sampling = settings.sampling
     executor = settings.execution.opened()
-    tries = Tries(settings.sampling, len(settings.prompts), output.kept)
-    pending, kept = tries.pending(), dict(output.kept)
+    tries = Tries(sampling, len(settings.prompts), output.kept)
+    kept = {**output.kept, **output.held}
     writer = InOrder(output, tries) if settings.destination.ordered else AsFinished(output)
-    tokens, began = 0, time.perf_counter()
 
-    def take(key: Key, record: dict[str, Any]) -> None:
+    def finish(key: Key, record: dict[str, Any]) -> None:
         for own, ready in tries.finish(key, record):
             writer.write(own, ready)
 
+    def take(key: Key, record: dict[str, Any]) -> None:
+        finish(key, record)
+        if key not in output.kept:
+            output.hold(key, record)
+
+    for key, record in list(output.held.items()):
+        finish(key, record)
+    pending = tries.pending()
+    tokens, began = 0, time.perf_counter()
     if pending and not executor.alone(len(batches(pending, settings))):
         tokens = draw_apart(settings, executor, tries, take, report=report, warn=warn)
     elif pending:
@@ -107,6 +116,8 @@ def run(
         if warn is not None:
             for note in drawer.remarks:
                 warn(note)
+    if sampling.until is not None or not output.held:
+        output.settle()
     keys = tries.keys()
     return Finished(
         [output.kept[key] for key in keys],
