@@ -49,8 +49,11 @@ def together(folder: Path) -> tuple[Trained[Transformer], list[str]]:
 
 
 if __name__ == "__main__":
+    # Functions of a recipe go by the names of their modules, and this one's is another where it is the program.
+    from training import trained_together
+
     torch.set_num_threads(1)
-    found, written = together(Path(sys.argv[1]))
+    found, written = trained_together.together(Path(sys.argv[1]))
     losses = found.losses.tolist()
     weights = [parameter.tolist() for parameter in found.network.parameters()]
     said = {"losses": losses, "weights": weights, "written": written}
