@@ -13,8 +13,8 @@ import trialogue
 
 SOURCE = Path(trialogue.__file__).parent
 LAYERS = (
-    {"__init__", "errors", "compilation", "arrays", "start_up"},
-    {"probabilities", "randomness", "enumeration", "registry", "storage", "tensor_files"},
+    {"__init__", "errors", "compilation", "arrays", "start_up", "source_code"},
+    {"probabilities", "randomness", "enumeration", "registry", "storage", "tensor_files", "executors"},
     {"oracles", "blocks", "ledger"},
     {"data", "models"},
     {"inference"},
@@ -193,7 +193,7 @@ def test_what_is_exported_is_there() -> None:
 
 HEAVY = {
     *("accelerate", "llguidance", "matplotlib", "numba", "pandas", "scipy", "sklearn", "sympy", "torch"),
-    *("transformers", "tyro"),
+    *("ray", "transformers", "tyro"),
 }
 
 

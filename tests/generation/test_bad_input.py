@@ -19,7 +19,7 @@ from huggingface_hub.utils import logging as hub_logging
 import trialogue
 from generation.command import PROMPT, REGEX, RULES, Say, start
 from models.tiny_pretrained import save_tiny, tiny_tokenizer
-from trialogue.generation import run
+from trialogue.generation import drawing
 
 MASK = ("--walk", "tokenwise-rejection", "--method", "mask")
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
@@ -370,7 +370,7 @@ def test_every_way_to_run_out_of_memory_is_named(
     def exhausted(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(run, "generate", exhausted)
+    monkeypatch.setattr(drawing, "generate", exhausted)
     assert "with 8 rows of up to 259 tokens" in say(*PROMPT, "--n", "8").err
     assert "with 16 rows" in say(*PROMPT, "--n", "100").err
     assert "try --batch-size 4, or a smaller" in say(*PROMPT, "--n", "8", "--batch-size", "100").err

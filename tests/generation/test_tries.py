@@ -9,6 +9,8 @@ import pytest
 
 from generation.command import Say, content, start
 from generation.test_resumption import wait_for
+from trialogue.generation.order import InOrder
+from trialogue.generation.recording import Collected
 from trialogue.generation.settings import Sampling
 from trialogue.generation.tries import Tries
 from trialogue.randomness import numpy_generator
@@ -33,6 +35,17 @@ def run(sampling: Sampling, accepted: list[list[bool]], order: int) -> dict[tupl
                 written[key] = record
     assert drawing.keys() == sorted(written)
     return written
+
+
+def test_an_ordered_output_holds_what_waited_for_the_last_sample() -> None:
+    """The sample that ends a prompt may come before one that it has to wait for."""
+    tries, output = Tries(Sampling(until=1, max_tries=4), 2, {}), Collected()
+    writer = InOrder(output, tries)
+    order = [((0, 0), False), ((0, 2), True), ((1, 0), True), ((0, 1), False)]
+    for key, accepted in order:
+        for own, record in tries.finish(key, {"accepted": accepted}):
+            writer.write(own, record)
+    assert tries.keys() == list(output.kept) == [(0, 0), (0, 1), (0, 2), (1, 0)]
 
 
 def first_until(accepted: list[bool], until: int, most: int) -> int:

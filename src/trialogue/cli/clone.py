@@ -17,7 +17,7 @@ from trialogue.cli.fields import Group, parse
 from trialogue.errors import InputError, whole_number
 
 if TYPE_CHECKING:
-    from trialogue.analysis.cloning.making import Made
+    from trialogue.analysis.cloning.maker import Made
     from trialogue.data.clones import Clones
 
 _ABOUT = """Trains a network of factored attention for each depth and draws sequences from it. Its layers do not look at
@@ -51,12 +51,14 @@ def clone(arguments: argparse.Namespace) -> None:
         NetworkSettings,
         TextSettings,
     )
+    from trialogue.executors.settings import Execution
 
     groups = {
         "text": Group(TextSettings, "The text and its tokens."),
         "networks": Group(NetworkSettings, "One network for each depth.", terse=False),
         "clones": Group(DrawingSettings, "How sequences are drawn."),
         "folder and machine": Group(Machine, "Where they are kept, and what computes them."),
+        "workers": Group(Execution, "Clones can be made at the same time."),
     }
     parsed = parse(
         groups,
@@ -79,13 +81,16 @@ def clone(arguments: argparse.Namespace) -> None:
     torch.set_num_threads(machine.threads)
     made: list[Made] = []
     try:
-        for one in make_clones(settings, device=machine.device, progress=True, report=_report):
+        executor = parsed["workers"].opened()
+        for one in make_clones(
+            settings, device=machine.device, executor=executor, progress=True, report=_report
+        ):
             made.append(one)
     except KeyboardInterrupt as error:
         whole = 1 + len(settings.network.layers)
         there = f"interrupted: {len(made)} of {whole} clones are in {out}, and what was done of the next"
         raise KeyboardInterrupt(f"{there}; the same command goes on") from error
-    _print(made, Clones(out))
+    _print(sorted(made, key=lambda one: one.clone.layers or 0), Clones(out))
 
 
 def _report(line: str) -> None:

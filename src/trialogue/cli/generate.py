@@ -72,6 +72,7 @@ def settings_of(tokens: Sequence[str]) -> "Settings":
         sampling=dataclasses.replace(sampling, stop=tuple(map(unescaped, sampling.stop))),
         destination=parsed["output"],
         machine=parsed["machine"],
+        execution=parsed["workers"],
     )
 
 

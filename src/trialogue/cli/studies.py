@@ -81,13 +81,15 @@ def _told(results: Path | None) -> Path:
 
 
 def _executed(study: "Study[Any]", config: object, arguments: argparse.Namespace) -> "Result":
-    """The result of `config`, measured with the command's threads and workers."""
+    """The result of `config`, measured with the command's threads, workers and executor."""
     for name in ("threads", "workers"):
-        if getattr(arguments, name) < 1:
-            raise InputError(name, getattr(arguments, name), "use 1 or more")
+        given = getattr(arguments, name)
+        if given is not None and given < 1:
+            raise InputError(name, given, "use 1 or more")
 
     import torch
 
+    from trialogue.executors import executor_of
     from trialogue.ledger.runs.execution import execute
 
     torch.set_num_threads(arguments.threads)
@@ -96,7 +98,7 @@ def _executed(study: "Study[Any]", config: object, arguments: argparse.Namespace
         config,
         arguments.results,
         force=arguments.force,
-        workers=arguments.workers,
+        executor=executor_of(arguments.executor, arguments.workers),
         progress=lambda line: print(line, file=sys.stderr, flush=True),
     )
 
@@ -176,7 +178,8 @@ def add(commands: Commands) -> None:
         run,
         fields=True,
         add_help=False,
-        usage="trialogue run STUDY [--preset PRESET] [--workers N] [--results DIR] [--force] [--FIELD VALUE ...]",
+        usage="trialogue run STUDY [--preset PRESET] [--workers N] [--executor WHERE] [--results DIR] [--force] "
+        "[--FIELD VALUE ...]",
         epilog="`trialogue run STUDY --help` lists the fields of the study's config.",
     )
     running.add_argument("study", metavar="STUDY", nargs="?", help="name of the study")
@@ -196,7 +199,16 @@ def add(commands: Commands) -> None:
             help="threads of torch (1: small models gain little from more, and lose tenfold on a busy machine)",
         )
         measuring.add_argument(
-            "--workers", metavar="N", type=int, default=1, help="processes that measure independent parts (1)"
+            "--workers",
+            metavar="N",
+            type=int,
+            help="processes that measure independent parts (1; on Ray as many as there are processors)",
+        )
+        measuring.add_argument(
+            "--executor",
+            metavar="WHERE",
+            default="local",
+            help="local; ray: a Ray cluster for this run; ray://HOST:PORT or ray:ADDRESS: one that is running",
         )
     showing = commands.add("ledger", show_ledger)
     showing.add_argument("--json", action="store_true", help="print one JSON record per claim")

@@ -39,7 +39,8 @@ class InOrder:
                 self._output.kept[following] = self._waiting.pop(following)
                 self._output.held.pop(following, None)
             elif following not in self._output.kept:
-                if not self._tries.finished(self._place):
+                # What is finished comes in turn, some of it perhaps with the very next call.
+                if self._sample < self._tries.counts[self._place] or not self._tries.finished(self._place):
                     return
                 self._place, self._sample = self._place + 1, 0
                 continue

@@ -1,7 +1,7 @@
 """Where output lines go, and the observer of a run that writes them."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -12,7 +12,6 @@ from trialogue.generation.records import records_of
 from trialogue.generation.sample_file import Key, line_of
 from trialogue.generation.settings import Settings, digest
 from trialogue.generation.streaming import LiveText, printable
-from trialogue.generation.tries import Tries
 from trialogue.generation.verifier_specs import Built
 from trialogue.inference import Samples
 from trialogue.models.messages import conversation
@@ -127,19 +126,11 @@ class AsFinished:
         self._output.held.pop(key, None)
 
 
-class Writer(Protocol):
-    """Who takes records as samples finish, and writes them to an output."""
-
-    def write(self, key: Key, record: dict[str, Any]) -> None:
-        """Take the record of a sample."""
-        ...
-
-
 class Recorder:
-    """An observer of `generate` that writes samples as they finish, and shows the first while it grows.
+    """An observer of `generate` that hands samples on as they finish, and shows the first while it grows.
 
-    `pending` names the samples that are drawn, `starts` holds the lengths of their prompts in tokens; `tries` tells
-    which of them are to be written. What the `writer` does not write at once the `output` holds.
+    `pending` names the samples that are drawn, `starts` holds the lengths of their prompts in tokens; `take` takes the
+    record of each.
     """
 
     def __init__(
@@ -149,14 +140,11 @@ class Recorder:
         pending: Sequence[Key],
         starts: Sequence[int],
         built: Sequence[Sequence[Built]],
-        tries: Tries,
-        writer: Writer,
-        output: Output,
+        take: Callable[[Key, dict[str, Any]], None],
         live: LiveText | None,
     ) -> None:
         self._settings, self._oracle, self._pending, self._starts = settings, oracle, pending, starts
-        self._built, self._tries, self._live = built, tries, live
-        self._writer, self._output = writer, output
+        self._built, self._take, self._live = built, take, live
         identity, own = settings.identity(), settings.own
         self._runs = [digest(identity, own.get(prompt.id)) for prompt in settings.prompts]
 
@@ -167,7 +155,7 @@ class Recorder:
             self._live.show(self._oracle.tokenization.text(completion, final=False))
 
     def filed(self, places: Tensor, samples: Samples) -> None:
-        """Write the lines of samples that have finished, and belong to the run."""
+        """Have the records of samples taken that have finished."""
         keys = [self._pending[place] for place in places.tolist()]
         records = records_of(
             samples,
@@ -180,7 +168,4 @@ class Recorder:
         for key, record in zip(keys, records, strict=True):
             if self._live is not None:
                 self._live.end(record["text"])
-            for own, ready in self._tries.finish(key, record):
-                self._writer.write(own, ready)
-            if key not in self._output.kept:
-                self._output.hold(key, record)
+            self._take(key, record)

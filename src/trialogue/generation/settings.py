@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from tyro.conf import arg
 
 from trialogue.errors import InputError, non_negative_number, probability, whole_number
+from trialogue.executors.settings import Execution
 from trialogue.generation.inputs import Inputs
 from trialogue.generation.prompts import Prompt, located
 from trialogue.generation.verifier_specs import Rule
@@ -175,6 +176,7 @@ class Settings:
     sampling: Sampling
     destination: Destination
     machine: Machine
+    execution: Execution = field(default_factory=Execution)
 
     def __post_init__(self) -> None:
         for prompt in self.prompts:
@@ -184,6 +186,9 @@ class Settings:
             raise InputError("verifier", None, f"the walk {self.sampling.walk} needs one")
         if self.destination.stream and (len(self.prompts) > 1 or self.sampling.most_tries > 1):
             mend = "one sample of one prompt can be shown: leave out --n and --until, give one prompt"
+            raise InputError("stream", True, mend)
+        if self.destination.stream and self.execution.executor != "local":
+            mend = f"leave it out: what grows on --executor {self.execution.executor} is not seen before it is whole"
             raise InputError("stream", True, mend)
         if self.sampling.resample and not self.walk.weighted:
             mend = f"samples of the walk {self.sampling.walk} have no weights"
@@ -256,6 +261,7 @@ OPTIONS: dict[str, type] = {
     "sampling": Sampling,
     "output": Destination,
     "machine": Machine,
+    "workers": Execution,
 }
 """The options of the command, by the title that they have in its help."""
 

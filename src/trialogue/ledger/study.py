@@ -23,7 +23,7 @@ from trialogue.ledger.runs.results import PRESETS, Result, config_hash, config_v
 
 Config = TypeVar("Config")
 
-RESERVED = frozenset({"study", "preset", "results", "threads", "workers", "force", "help"})
+RESERVED = frozenset({"study", "preset", "results", "threads", "workers", "executor", "force", "help"})
 """Names that the command line keeps for itself; no config may have such a field."""
 
 

@@ -21,6 +21,7 @@ from trialogue.training.interrupts import deferred_interrupt
 from trialogue.training.objectives import next_token_loss
 from trialogue.training.observers import Observer, StoppingRule, Update
 from trialogue.training.optimizers import OptimizerFactory, described, optimizer_of
+from trialogue.training.processes import processes
 from trialogue.training.progress import Progress
 from trialogue.training.training_state import TrainingState, restore_training, save_training
 
@@ -52,8 +53,13 @@ def train(
     """Train `model` in place on `loss(model, *batch)`, resuming from `checkpoint_dir` where a run was cut short.
 
     `batches(step)` gives tokens (batch_size, L), or a tuple of tensors with that many rows; it must be a function of
-    the step alone, so that a resumed run follows the same trajectory. Under `accelerate launch` each process takes
-    its share of every batch. Ctrl-C finishes the step, saves a checkpoint and raises `KeyboardInterrupt`.
+    the step alone, so that a resumed run follows the same trajectory. Ctrl-C finishes the step, saves a checkpoint and
+    raises `KeyboardInterrupt`.
+
+    Under `accelerate launch` or torchrun each process takes every so many-th row of each batch, and gradients and
+    losses are means over processes: those of the whole batch, up to rounding, where `loss` is a mean over as many terms
+    in each share. What a loss draws at random, such as dropout, is drawn in each process from a stream of its own. Only
+    the main process writes files.
 
     `optimizer` makes one of the parameters, in place of the one that `config` names; each of its groups keeps its own
     learning rate as the largest of the schedule. `observer`, one or several, is told of the updates that it wants,
@@ -63,11 +69,13 @@ def train(
     Raises `InputError` for a checkpoint that is damaged or of another run, a wrong batch, an optimizer that cannot be
     used, or a loss that is not finite.
     """
+    processes()
     accelerator = Accelerator()
     if config.batch_size % accelerator.num_processes:
         mend = f"must be a multiple of the {accelerator.num_processes} processes"
         raise InputError("batch_size", config.batch_size, mend)
     device, main = accelerator.device, accelerator.is_main_process
+    several = accelerator.num_processes > 1
     objective = accelerator.prepare(_Objective(model, loss)).train()
     parameters: list[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
     averages = [parameter.detach().clone() for parameter in parameters] if config.ema != "none" else []
@@ -126,7 +134,13 @@ def train(
                 if averages:
                     torch._foreach_lerp_(averages, parameters, 1 - config.ema_decay_at(done))
                 value = value.detach()
-                losses[done] = accelerator.reduce(value, "mean") if accelerator.num_processes > 1 else value
+                stopped = False
+                if several:
+                    # A Ctrl-C reaches processes in different steps: all end with that in which the first is asked.
+                    told = torch.stack([value.float(), value.new_tensor(interrupted(), dtype=torch.float32)])
+                    value, asked = accelerator.reduce(told, "mean")
+                    stopped = bool(asked)
+                losses[done] = value
                 done += 1
                 # A step counts as done when it has been told of.
                 ended = observe(observers)
@@ -135,7 +149,7 @@ def train(
                 if done % config.log_every == 0 or done == config.steps or ended:
                     last = _finite(losses[done - 1].item(), done, config)
                     shown.show(done, last, float(torch_optimizer.param_groups[0]["lr"]), norm)
-                if interrupted():
+                if stopped or (not several and interrupted()):
                     raise KeyboardInterrupt
                 if done % config.checkpoint_every == 0 and done < config.steps:
                     save()

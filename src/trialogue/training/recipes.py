@@ -30,6 +30,7 @@ from trialogue.training.loop import Batch, train
 from trialogue.training.objectives import next_token_loss
 from trialogue.training.observers import StoppingRule
 from trialogue.training.optimizers import OptimizerFactory
+from trialogue.training.processes import processes
 
 _KIND = "trialogue losses 1"
 
@@ -110,13 +111,16 @@ def trained(
 ) -> Trained[NetworkT]:
     """The network of `recipe` on `device`: read from the folder `artifacts` if it is there, else trained and kept.
 
-    A training that was cut short is resumed. Raises `InputError` as `train` does, and for a damaged file.
+    A training that was cut short is resumed. Under `accelerate launch` every process calls this, and the main one
+    alone writes. Raises `InputError` as `train` does, and for a damaged file.
     """
+    together = processes()
     folder = recipe.folder(artifacts)
     path, losses = folder / "network.safetensors", folder / "losses.safetensors"
     checkpoints = Checkpoints(folder / "checkpoints", recipe.checkpoints)
     if not path.exists():
-        atomic_write(folder / "recipe.json", json.dumps(recipe.description(), indent=1))
+        if together.is_main_process:
+            atomic_write(folder / "recipe.json", json.dumps(recipe.description(), indent=1))
         result = train(
             recipe.network(recipe.config, recipe.initial_seed),
             recipe.data,
@@ -128,10 +132,13 @@ def trained(
             observer=checkpoints,
             until=recipe.until,
         )
-        write_tensors(losses, _KIND, {"losses": result.losses}, {})
-        # Last: where it is, all is.
-        save_model(result.model, path)
-    (folder / "training.safetensors").unlink(missing_ok=True)
+        if together.is_main_process:
+            write_tensors(losses, _KIND, {"losses": result.losses}, {})
+            # Last: where it is, all is.
+            save_model(result.model, path)
+        together.wait_for_everyone()
+    if together.is_main_process:
+        (folder / "training.safetensors").unlink(missing_ok=True)
     mend = f"delete the folder {folder}, so that it is trained again"
     return Trained(
         load_model(path, recipe.network, device=device),

@@ -7,7 +7,7 @@ import pytest
 import torch
 from filelock import FileLock
 
-from trialogue.analysis.cloning import making
+from trialogue.analysis.cloning import maker
 from trialogue.analysis.cloning.networks import factored_network
 from trialogue.analysis.cloning.settings import NetworkSettings
 from trialogue.cli import main
@@ -93,7 +93,7 @@ def test_a_run_that_is_cut_short_goes_on(
 ) -> None:
     assert run(text, tmp_path / "whole", sampler="metropolis") == 0
     name = "factored_network" if place == "training" else "draw"
-    original, calls = getattr(making, name), []
+    original, calls = getattr(maker, name), []
 
     def interrupted(*given: object, **named: object) -> object:
         calls.append(1)
@@ -102,7 +102,7 @@ def test_a_run_that_is_cut_short_goes_on(
         return original(*given, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(making, name, interrupted)
+        patch.setattr(maker, name, interrupted)
         assert run(text, tmp_path / "out", sampler="metropolis") == 130
     last = capsys.readouterr().err.splitlines()[-1]
     assert "2 of 3 clones are in" in last

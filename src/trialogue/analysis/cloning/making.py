@@ -1,57 +1,49 @@
 """Clones of a user's text in a folder: networks trained, sequences drawn, and what is known of each."""
 
 import json
-import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from trialogue.analysis.cloning.drawing import draw
-from trialogue.analysis.cloning.networks import factored_network
-from trialogue.analysis.cloning.samplers import chain_of
+from trialogue.analysis.cloning.apart import made_apart
+from trialogue.analysis.cloning.maker import Made, Maker, name_of
 from trialogue.analysis.cloning.settings import CloneSettings
 from trialogue.arrays import checked_device
 from trialogue.data.clones import TEXT, Clone, Clones
 from trialogue.data.corpus.corpus import Corpus
 from trialogue.errors import InputError
-from trialogue.inference import Convergence, MaskedMetropolis
-from trialogue.models.factored import FactoredAttention
-from trialogue.randomness import generator, seed_of
+from trialogue.executors import Executor
+from trialogue.executors.local import Local
+from trialogue.randomness import generator
 from trialogue.storage import atomic_write, locked, make_folder
-from trialogue.training import corpus_score
 
 _WORK, _SETTINGS = "making", "settings.json"
 _SCORED = 1024
 """Held-out rows that a network's loss is measured on."""
 
 
-class Made(NamedTuple):
-    """A clone, and what its chains did: nothing for the text itself."""
-
-    clone: Clone
-    convergence: Convergence | None
-    energies: Tensor | None
-    """(sweeps + 1,) float64: means over sequences, the first before the first sweep"""
-
-
 def make_clones(
     settings: CloneSettings,
     *,
     device: torch.device | str | None = None,
+    executor: Executor | None = None,
     progress: bool = False,
     report: Callable[[str], object] = lambda _: None,
 ) -> Iterator[Made]:
     """The text itself and then a clone for each depth, each yielded when it is in the folder `settings.out`.
 
     What a run that was cut short has trained and drawn is kept in the folder, and the same settings go on with it; so
-    does a run of more sweeps, or of other depths beside those that are there. Raises `InputError` as `Corpus.open` and
-    `train` do, for fewer held-out sequences than are asked for, and for a folder of other clones.
+    does a run of more sweeps, or of other depths beside those that are there. The workers of an `executor` make clones
+    at the same time, which come in the order in which they are ready. Raises `InputError` as `Corpus.open` and `train`
+    do, for fewer held-out sequences than are asked for, and for a folder of other clones.
     """
-    where = checked_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    text = settings.text
+    executor = executor or Local()
+    if device is not None and executor.same_disk:
+        checked_device(device)
+    text, depths = settings.text, settings.network.layers
     corpus = Corpus.open(
         str(text.text),
         vocab_size=text.vocab_size,
@@ -61,7 +53,7 @@ def make_clones(
         cache=text.cache,
         report=report,
     )
-    for depth in settings.network.layers:
+    for depth in depths:
         settings.network.network(depth, corpus.vocab_size, corpus.length)
     start = held_out(corpus, settings.drawing.sequences, settings.drawing.seed)
     work = make_folder(settings.out / _WORK)
@@ -74,63 +66,28 @@ def make_clones(
         if TEXT not in clones.names:
             clones.add(Clone(name=TEXT, tokens=start))
         yield Made(clones[TEXT], None, None)
-        for depth in settings.network.layers:
-            report(f"layers-{depth}: training the network")
-            network = factored_network(
-                settings.network,
-                depth,
-                corpus.train,
-                corpus.vocab_size,
-                work / "networks",
-                seed=settings.drawing.seed,
-                device=where,
-                progress=progress,
-            )
-            yield _made(settings, corpus, clones, network, start, report)
-
-
-def _made(
-    settings: CloneSettings,
-    corpus: Corpus,
-    clones: Clones,
-    network: FactoredAttention,
-    start: Tensor,
-    report: Callable[[str], object],
-) -> Made:
-    drawing, depth = settings.drawing, network.config.layers
-    name, order = f"layers-{depth}", network.config.max_order
-    there = clones[name] if name in clones.names else None
-    # More sweeps than are asked for are no reason to draw fewer anew.
-    sweeps = max(drawing.sweeps, 0 if there is None else int(there.sweeps or 0))
-    chain = chain_of(drawing.sampler, order)
-    drawn = draw(
-        chain,
-        network,
-        start.to(network.attention[0].device),
-        sweeps,
-        seed=seed_of(drawing.seed, "clone", depth),
-        path=settings.out / _WORK / "chains" / f"{name}.safetensors",
-        report=lambda done, energy: report(f"{name}: sweep {done} of {sweeps}, mean energy {energy:.2f}"),
-    )
-    found = drawn.convergence(sweeps)
-    scored = chain if isinstance(chain, MaskedMetropolis) else None
-    clone = Clone(
-        name=name,
-        tokens=drawn.samples[sweeps],
-        source="factored-attention",
-        layers=depth,
-        max_order=None if order >= corpus.length else order,
-        sampler=drawing.sampler,
-        gauge=None if scored is None else scored.gauge,
-        bodies=None if scored is None else float(scored.bodies),
-        sweeps=sweeps,
-        acceptance=drawn.acceptance,
-        effective_sample_size=None if found is None else _number(found.effective_sample_size),
-        r_hat=None if found is None else _number(found.r_hat),
-        network_loss=corpus_score(network, _scored(corpus)).loss,
-    )
-    clones.add(clone)
-    return Made(clone, found, drawn.energies.mean(1))
+        maker = Maker(
+            network=settings.network,
+            drawing=settings.drawing,
+            train=corpus.train,
+            scored=_scored(corpus),
+            start=start,
+            vocab_size=corpus.vocab_size,
+            # More sweeps than are asked for are no reason to draw fewer anew.
+            sweeps={
+                depth: int(clones[name_of(depth)].sweeps or 0)
+                for depth in depths
+                if name_of(depth) in clones.names
+            },
+            device=None if device is None else str(device),
+        )
+        if executor.alone(len(depths)):
+            for depth in depths:
+                made = maker.made(depth, work, progress=progress, report=report)
+                clones.add(made.clone)
+                yield made
+        else:
+            yield from made_apart(maker, depths, work, executor, clones, report)
 
 
 def held_out(corpus: Corpus, count: int, seed: int) -> Tensor:
@@ -163,7 +120,3 @@ def _require_same(path: Path, identity: dict[str, Any]) -> None:
                 raise InputError("text", value, mend)
             mend = f"the clones in {path.parent.parent} have {there.get(field)}: give another folder"
             raise InputError(field, value, mend)
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None

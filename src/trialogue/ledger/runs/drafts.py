@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from trialogue.errors import InputError
 from trialogue.ledger.runs.provenance import session
@@ -24,6 +24,22 @@ Row = Mapping[str, Any]
 """One measurement: text, number, truth value or None by name of column."""
 
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=+-]*")
+
+
+class Measured(NamedTuple):
+    """A finished part: its rows, when it was begun and finished (seconds since the epoch), the models that answered."""
+
+    part: str
+    rows: list[dict[str, Any]]
+    started: float
+    finished: float
+    models: list[dict[str, str]]
+
+
+def finished_part(part: str, rows: Sequence[Row], started: float, models: list[dict[str, str]]) -> Measured:
+    """What is kept of the `rows` of a part that ends now; raises `InputError` for a row that is no plain one."""
+    plain = [_checked({"part": part, **row}, row) for row in rows]
+    return Measured(part, plain, started, time.time(), models)
 
 
 class Draft:
@@ -74,21 +90,16 @@ class Draft:
         """Whether the part is finished."""
         return self._part(part).is_file()
 
-    def add(
-        self, part: str, rows: Sequence[Row], started: float, models: Sequence[Mapping[str, str]] = ()
-    ) -> None:
-        """Keep the rows of a finished part in one atomic write.
-
-        It was begun at `started` (seconds since the epoch), and `models` answered in it.
-        """
+    def keep(self, measured: Measured, session: Mapping[str, object] | None = None) -> None:
+        """Keep a finished part in one atomic write; `session` is that of the process that measured it, if another."""
         content = {
-            "started": started,
-            "finished": time.time(),
-            "session": self._session,
-            "models": list(models),
-            "rows": [_checked({"part": part, **row}, row) for row in rows],
+            "started": measured.started,
+            "finished": measured.finished,
+            "session": self._session if session is None else session,
+            "models": measured.models,
+            "rows": measured.rows,
         }
-        atomic_write(self._part(part), json.dumps(content))
+        atomic_write(self._part(measured.part), json.dumps(content))
 
     def publish(
         self, parts: Sequence[str], estimates: Callable[[Sequence[Row]], Mapping[str, Any]]

@@ -2,19 +2,20 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import torch
-from joblib import Parallel, delayed
-
 from trialogue.errors import InputError, whole_number
+from trialogue.executors import Executor, Start
+from trialogue.executors.folders import SharedFolder
+from trialogue.executors.local import Local
 from trialogue.ledger.claims.verdicts import stored_estimates
 from trialogue.ledger.pages.figures import svg
 from trialogue.ledger.rows import Rows
-from trialogue.ledger.runs.drafts import Draft
-from trialogue.ledger.runs.provenance import models_noted
+from trialogue.ledger.runs.drafts import Draft, Measured, finished_part
+from trialogue.ledger.runs.provenance import models_noted, own_command, session
 from trialogue.ledger.runs.results import (
     LATE,
     Result,
@@ -36,17 +37,20 @@ def execute(
     *,
     force: bool = False,
     workers: int = 1,
+    executor: Executor | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Result:
     """Return the result of `config`, measuring the parts that no earlier run has finished.
 
     A finished result returns at once, after drawing what figures it lacks and storing the estimates of claims added or
     corrected since; `force` measures it anew. With more than one of `workers`, lanes of parts run at the same time in
-    as many processes of one thread, which import the study's module. `progress` is told one line per part, in the
-    process that measured it. On Ctrl-C the `KeyboardInterrupt` says where the finished parts are kept. Raises
-    `InputError` where the folder cannot be written, holds corrupted files, or is in use by another process.
+    as many processes of one thread, which import the study's module; an `executor` takes their place. `progress` is
+    told one line per part, in the process that keeps it. On Ctrl-C the `KeyboardInterrupt` says where the finished
+    parts are kept. Raises `InputError` where the folder cannot be written, holds corrupted files, or is in use by
+    another process.
     """
     whole_number("workers", workers, 1)
+    executor = executor or Local(workers=workers)
     folder = study.result_folder(config, results)
     tell = progress or (lambda _: None)
     if is_finished(folder) and not force:
@@ -76,17 +80,15 @@ def execute(
             for part in parts:
                 if not draft.has(part.name):
                     lanes.setdefault(part.lane or part.name, []).append(part)
-            if workers > len(lanes) > 0:
-                tell(f"{study.name}: at most {len(lanes)} of {workers} workers can measure at the same time")
-            if workers == 1 or len(lanes) < 2:
+            if (executor.workers or 1) > len(lanes) > 0:
+                bound = f"at most {len(lanes)} of {executor.workers} workers can measure at the same time"
+                tell(f"{study.name}: {bound}")
+            if executor.alone(len(lanes)):
                 for lane in lanes.values():
-                    _measure(study, draft, lane, tell)
-            else:
-                tasks = [
-                    delayed(_measure_apart)(study.module, config, folder, [part.name for part in lane], tell)
-                    for lane in lanes.values()
-                ]
-                Parallel(n_jobs=min(workers, len(lanes)), batch_size=1)(tasks)
+                    for part in lane:
+                        _keep(study, draft, _measured(study, part, draft.artifacts), tell)
+            elif lanes:
+                _measure_apart(study, config, draft, list(lanes.values()), executor, tell)
             result = draft.publish(
                 names, lambda rows: stored_estimates(study.claims, Rows(rows, study.kind, values))
             )
@@ -114,28 +116,67 @@ def _completed(study: Study[Config], result: Result) -> Result:
     return result
 
 
-def _measure(study: Study[Config], draft: Draft, parts: Sequence[Part], tell: Callable[[str], None]) -> None:
-    """Measure and keep `parts`, one after the other."""
-    for part in parts:
-        started = time.time()
-        try:
-            with models_noted() as models:
-                rows = part.rows(draft.artifacts)
-        except Exception as error:
-            error.add_note(f"in part {part.name} of the study {study.name}")
-            raise
-        for row in rows:
-            if study.kind not in row:
-                mend = f"part {part.name} of {study.name}: every row says here of which kind it is"
-                raise InputError(study.kind, None, mend)
-        draft.add(part.name, rows, started, models)
-        tell(f"{study.name} {part.name}: {len(rows)} rows in {time.time() - started:.1f} s")
+def _measured(study: Study[Config], part: Part, artifacts: Path) -> Measured:
+    started = time.time()
+    try:
+        with models_noted() as models:
+            rows = part.rows(artifacts)
+    except Exception as error:
+        error.add_note(f"in part {part.name} of the study {study.name}")
+        raise
+    for row in rows:
+        if study.kind not in row:
+            mend = f"part {part.name} of {study.name}: every row says here of which kind it is"
+            raise InputError(study.kind, None, mend)
+    return finished_part(part.name, rows, started, models)
+
+
+def _keep(
+    study: Study[Config],
+    draft: Draft,
+    measured: Measured,
+    tell: Callable[[str], None],
+    session: Mapping[str, object] | None = None,
+) -> None:
+    draft.keep(measured, session)
+    seconds = time.time() - measured.started
+    tell(f"{study.name} {measured.part}: {len(measured.rows)} rows in {seconds:.1f} s")
 
 
 def _measure_apart(
-    module: str, config: object, folder: Path, names: Sequence[str], tell: Callable[[str], None]
+    study: Study[Config],
+    config: Config,
+    draft: Draft,
+    lanes: Sequence[Sequence[Part]],
+    executor: Executor,
+    tell: Callable[[str], None],
 ) -> None:
-    """`_measure` in a process of its own, which imports the study's `module`."""
-    torch.set_num_threads(1)
+    """Measure and keep the parts of `lanes` by workers, which import the study's module."""
+    with SharedFolder(draft.artifacts).open() as artifacts:
+        if executor.same_disk:
+            # A worker that keeps its parts itself keeps each as soon as it has it.
+            start: Start = partial(_keeping, study.module, config, draft.folder, tell)
+        else:
+            start = partial(_bringing, study.module, config, artifacts, own_command())
+        with executor.crew(start, len(lanes)) as crew:
+            for _, brought in crew.done([[part.name for part in lane] for lane in lanes]):
+                if brought is not None:
+                    measured, session = brought
+                    _keep(study, draft, measured, tell, session)
+
+
+def _keeping(module: str, config: object, folder: Path, tell: Callable[[str], None]) -> Callable[[str], None]:
+    """In a worker on the same disk: what measures a part, by its name, and keeps it."""
+    study, draft = study_of(module), Draft(folder)
+    parts = {part.name: part for part in study.parts(config)}
+    return lambda name: _keep(study, draft, _measured(study, parts[name], draft.artifacts), tell)
+
+
+def _bringing(
+    module: str, config: object, artifacts: SharedFolder, command: str
+) -> Callable[[str], tuple[Measured, dict[str, object]]]:
+    """In a worker anywhere: what measures a part, by its name, and brings it back with the worker's session."""
     study = study_of(module)
-    _measure(study, Draft(folder), [part for part in study.parts(config) if part.name in names], tell)
+    parts = {part.name: part for part in study.parts(config)}
+    own = cache(partial(session, command))
+    return lambda name: (_measured(study, parts[name], artifacts.of_worker()), own())

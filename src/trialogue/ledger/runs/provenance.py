@@ -1,11 +1,9 @@
 """Where a result comes from: code, command, libraries and machine of a session of a run, models of its parts."""
 
-import hashlib
 import platform
 import shlex
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import metadata
@@ -13,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import trialogue
+from trialogue.source_code import source_code
 
 _models: ContextVar[list[dict[str, str]] | None] = ContextVar("models", default=None)
 
@@ -35,12 +34,15 @@ def note_model(described: Mapping[str, str]) -> None:
         models.append(dict(described))
 
 
-def session() -> dict[str, object]:
-    """What distinguishes this process from another that could have measured the same rows, as JSON holds it."""
+def session(command: str | None = None) -> dict[str, object]:
+    """What distinguishes this process from another that could have measured the same rows, as JSON holds it.
+
+    `command` is that of the process that has hired this one, where one has.
+    """
     return {
-        "command": _command(sys.argv),
+        "command": own_command() if command is None else command,
         "version": trialogue.__version__,
-        **_code(),
+        **source_code(),
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         **_device(),
@@ -48,37 +50,13 @@ def session() -> dict[str, object]:
     }
 
 
-def _command(words: Sequence[str]) -> str:
-    """The command, but for where its results were to go: whoever reads this has found them elsewhere, perhaps."""
-    kept = [Path(words[0]).name]
-    for before, word in pairwise(words):
+def own_command() -> str:
+    """This process' command, but for where its results were to go: whoever reads it has found them."""
+    kept = [Path(sys.argv[0]).name]
+    for before, word in pairwise(sys.argv):
         if "--results" not in (word.partition("=")[0], before):
             kept.append(word)
     return shlex.join(kept)
-
-
-def _code() -> dict[str, str]:
-    """Commit of the checkout the package runs from, and a hash of what differs from it; empty outside of one."""
-    package = Path(trialogue.__file__).parent
-
-    def git(*arguments: str) -> bytes:
-        command = ["git", "-C", str(package), *arguments]
-        return subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL).stdout
-
-    try:
-        # A package installed inside somebody else's checkout is not that checkout's code.
-        git("ls-files", "--error-unmatch", "__init__.py")
-        commit = git("rev-parse", "HEAD").decode().strip()
-        changes = git("diff", "HEAD", "--binary", "--", ".")
-        untracked = git("ls-files", "--others", "--exclude-standard", "-z", "--", ".").decode()
-    except (OSError, subprocess.CalledProcessError):
-        return {}
-    digest = hashlib.sha256(changes)
-    for name in filter(None, untracked.split("\0")):
-        digest.update(name.encode() + b"\0" + (package / name).read_bytes())
-    if not changes and not untracked:
-        return {"commit": commit}
-    return {"commit": commit, "changes_sha256": digest.hexdigest()}
 
 
 def _device() -> dict[str, object]:

@@ -1,0 +1,184 @@
+"""What the paper presets take, worked out from what parts of the counted results took.
+
+A part of the paper preset is taken to cost what the parts of its kind cost in the result that counts, by its
+provenance, times the work that its larger settings make: `WORK` names the settings that a part's work grows with, and
+by which power. Parts are of one kind where their names differ in numbers only. This is arithmetic, no measurement, and
+right to an order of magnitude: where nothing but the number of parts grows it is better than that, where settings grow
+a thousandfold it may be worse. What is measured beside it: single-precision products of one core, and the
+cheapest part of the paper presets in which that takes seconds, in seconds of one core.
+
+    python benchmarks/paper.py
+"""
+
+import math
+import re
+import time
+from collections import defaultdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from record import Record
+from trialogue import studies
+from trialogue.ledger import Study, ledger
+from trialogue.ledger.runs.results import Result
+
+ROOT = Path(__file__).parents[1]
+WORKERS = 64
+GPU, BUSY = 156e12, 0.3
+"""Single-precision products of one A100 on its tensor cores, by its data sheet, and the share of them that is reached
+where networks are large."""
+SMOLLM2 = 135e6
+"""Parameters of the model that stands in for the published ones."""
+
+Work = dict[str, float]
+"""Powers by setting; a setting of several values counts as their number or, written "sum name", as their sum, and a
+number in place of a setting is a factor by itself."""
+WORK: dict[str, Work] = {
+    "clones": {"network_steps": 1, "network_batch": 1, "length": 1, "vocab_size": 1, "rank": 1},
+    "clones-gpt": {"network_steps": 1, "network_batch": 1, "length": 1, "vocab_size": 1, "rank": 1},
+    "constrained-law": {"samples": 1, f"{1.7e9 / SMOLLM2}": 1},
+    "dyck-backtracking": {"width": 2, "layers": 1},
+    "dyck-copying": {"steps": 1},
+    "dyck-pruning": {},
+    "interaction-order": {},
+    "ising-masking": {"sum sizes": 1},
+    "ising-sampling": {"seeds": 1},
+    "joint-from-conditionals": {"data_sets": 1, "thetas": 1},
+    "memorization-construct": {"vocab_size": 2, "provisions": 1},
+    "memorization-text": {"steps": 1, "batch_size": 1, "trained_shares": 1},
+    "memorization-train": {"steps": 1, "large_vocab_size": 1},
+    "mixing-and-learning": {"models": 1},
+    "one-step-corollary": {"runs": 1},
+    "parallel-gap": {"training_steps": 1, "batch_size": 1},
+    "potts-coherence": {"models": 1},
+    "potts-patterns": {"models": 1, "texts": 1, "side": 2, "sweeps": 1},
+    "solution-first": {"puzzles": 1},
+    "test-cases": {f"{6.7e9 / SMOLLM2}": 1},
+    "topic-pretrained": {"sample": 1, "passes": 1},
+    "translation": {"twin_steps": 1, "batch_size": 1, "width": 2, "layers": 1},
+    "translation-dependency": {"training_steps": 1, "batch_size": 1, "width": 2},
+    "type-signature": {"training_steps": 1, "batch_size": 1, "width": 2},
+    "window-coherence": {"training_steps": 1, "batch_tokens": 1},
+}
+OF_A_KIND: dict[str, tuple[str, Work]] = {"interaction-order": ("large", {"large_rank": 1, "large_steps": 1})}
+"""Work of those parts alone whose names have a word in them."""
+NETWORKS = {
+    *("clones", "clones-gpt", "constrained-law", "dyck-backtracking", "memorization-text", "test-cases"),
+    *("topic-pretrained", "translation", "translation-dependency", "type-signature", "window-coherence"),
+}
+"""Studies of networks large enough in their paper presets to keep a GPU busy."""
+CHECKED = 8.0
+"""Of each study the cheapest part is measured beside its estimate, if that is below so many seconds."""
+
+
+def size(value: Any) -> float:
+    return float(len(value)) if isinstance(value, tuple) else float(value)
+
+
+def grown(work: Work, small: Any, large: Any) -> float:
+    """How many times the work is, with the settings `large` in place of `small`."""
+
+    def ratio(name: str) -> float:
+        if re.fullmatch(r"[\d.]+", name):
+            return float(name)
+        if name.startswith("sum "):
+            name = name.removeprefix("sum ")
+            return sum(getattr(large, name)) / sum(getattr(small, name))
+        return size(getattr(large, name)) / size(getattr(small, name))
+
+    return math.prod(ratio(name) ** power for name, power in work.items())
+
+
+def kind(name: str) -> str:
+    return re.sub(r"\d+", "#", name)
+
+
+def planned(study: Study[Any], result: Result) -> tuple[dict[str, float], dict[str, float]]:
+    """Parts, lanes and hours of the paper preset, and seconds of a part as measured; what each part is estimated at."""
+    small, large = study.preset(str(result.preset)), study.preset("paper")
+    measured: dict[str, list[float]] = defaultdict(list)
+    for name, part in result.provenance["parts"].items():
+        measured[kind(name)].append(part["seconds"])
+    every = [seconds for of_kind in measured.values() for seconds in of_kind]
+    lanes: dict[str, float] = defaultdict(float)
+    parts = study.parts(large)
+    word, own = OF_A_KIND.get(study.name, ("", {}))
+    costs: dict[str, float] = {}
+    for part in parts:
+        seconds = measured.get(kind(part.name), every)
+        work = own if word and word in part.name else WORK[study.name]
+        costs[part.name] = sum(seconds) / len(seconds) * grown(work, small, large)
+        lanes[part.lane or part.name] += costs[part.name]
+    plan = {
+        "seconds a part": sum(every) / len(every),
+        "work": sum(lanes.values()) / (len(parts) * sum(every) / len(every)),
+        "parts": len(parts),
+        "lanes": len(lanes),
+        "core hours": sum(lanes.values()) / 3600,
+        "longest lane": max(lanes.values()) / 3600,
+        "cluster hours": max(max(lanes.values()), sum(lanes.values()) / WORKERS) / 3600,
+    }
+    return plan, costs
+
+
+def products() -> float:
+    """Single-precision operations a second of one core in products of matrices."""
+    matrix = torch.ones(1024, 1024)
+    times = []
+    for _ in range(8):
+        began = time.process_time()
+        matrix @ matrix
+        times.append(time.process_time() - began)
+    return 2 * 1024**3 / min(times)
+
+
+def checked(study: Study[Any], name: str) -> float:
+    """CPU seconds of a part of the paper preset."""
+    (part,) = (part for part in study.parts(study.preset("paper")) if part.name == name)
+    with TemporaryDirectory() as folder:
+        began = time.process_time()
+        part.rows(Path(folder))
+        return time.process_time() - began
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    record, out, table = Record("paper"), Console(width=120), Table()
+    cheapest: dict[str, tuple[str, float]] = {}
+    core = products()
+    record.add("one core", float(f"{core:.2g}"), what="operations a second")
+    faster = GPU * BUSY / core
+    record.add("one GPU", float(f"{faster:.1g}"), what="cores")
+    for head in ("study", "parts", "lanes", "s/part", "work", "core hours", "GPU hours", "cluster hours"):
+        table.add_column(head)
+    names = [name for name, module in studies.modules().items() if module.startswith("trialogue.")]
+    for entry in ledger([studies.find(name) for name in names], ROOT / "results"):
+        study, result = entry.study, entry.result
+        if result is None or result.preset is None or "paper" not in study.presets:
+            continue
+        plan, costs = planned(study, result)
+        if study.name in NETWORKS:
+            plan["GPU hours"] = plan["core hours"] / faster
+        for what, value in plan.items():
+            record.add(study.name, float(f"{value:.3g}"), what=what)
+        shown = ("parts", "lanes", "seconds a part", "work", "core hours", "GPU hours", "cluster hours")
+        table.add_row(study.name, *(f"{plan.get(what, math.nan):.3g}" for what in shown))
+        part = min(costs, key=costs.__getitem__)
+        if costs[part] < CHECKED:
+            cheapest[study.name] = part, costs[part]
+    out.print(table)
+    for name, (part, estimate) in cheapest.items():
+        seconds = checked(studies.find(name), part)
+        record.add(name, float(f"{seconds:.3g}"), what="seconds of a part", of="paper")
+        record.add(name, float(f"{estimate:.3g}"), what="seconds of it, estimated", of="paper")
+        out.print(f"{name} {part}: {seconds:.1f} s of CPU, {estimate:.1f} s estimated")
+    record.write()
+
+
+if __name__ == "__main__":
+    main()

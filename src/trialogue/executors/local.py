@@ -1,0 +1,59 @@
+"""Processes of this machine."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+from joblib import Parallel, delayed
+
+from trialogue.errors import InputError
+from trialogue.executors.executor import Crew, Executor, Item, Start
+
+
+class Local(Executor):
+    """This process, or with more than one of `workers` as many others: a lane's items are known when it is done."""
+
+    same_disk = True
+
+    def __init__(self, address: str | None = None, workers: int | None = None) -> None:
+        if address is not None:
+            raise InputError("executor", f"local:{address}", "local has no address: leave it out")
+        super().__init__(address, workers)
+
+    def alone(self, lanes: int) -> bool:
+        """With one worker, or for one lane."""
+        return min(self.workers or 1, lanes) < 2
+
+    @contextmanager
+    def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
+        """Hire processes of one thread; a GPU is shared by all."""
+        del accelerated
+        hired = min(self.workers or 1, lanes)
+        with Parallel(n_jobs=hired, batch_size=1, return_as="generator_unordered") as parallel:
+            yield _Processes(parallel, start)
+
+
+class _Processes(Crew):
+    def __init__(self, parallel: Parallel, start: Start) -> None:
+        self._parallel, self._start, self._token = parallel, start, uuid4().hex
+
+    def done(self, lanes: Sequence[Sequence[Item]]) -> Iterator[tuple[Item, Any]]:
+        tasks = [delayed(_lane)(self._token, self._start, lane) for lane in lanes]
+        for lane in self._parallel(tasks):
+            yield from lane
+
+
+_kept: dict[str, Callable[[Item], Any]] = {}
+"""What this process keeps of the crew that it belongs to, by the crew's token."""
+
+
+def _lane(token: str, start: Start, lane: Sequence[Item]) -> list[tuple[Item, Any]]:
+    import torch
+
+    torch.set_num_threads(1)
+    if token not in _kept:
+        # A process outlives its crew, and works for one at a time.
+        _kept.clear()
+        _kept[token] = start()
+    return [(item, _kept[token](item)) for item in lane]

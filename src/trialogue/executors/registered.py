@@ -1,0 +1,27 @@
+"""Executors by name: those of the package, and those that installed packages register."""
+
+from trialogue.errors import whole_number
+from trialogue.executors.executor import Executor
+from trialogue.registry import Registry
+
+EXECUTORS: Registry[type[Executor]] = Registry(
+    "trialogue.executors",
+    "executor",
+    {
+        "local": "trialogue.executors.local:Local",
+        "ray": "trialogue.executors.ray_cluster:RayCluster",
+    },
+)
+"""Every executor by its name on the command line; a package adds one by an entry point of `trialogue.executors`."""
+
+
+def executor_of(text: str, workers: int | None = None) -> Executor:
+    """The executor that `text` names: NAME, NAME:ADDRESS, or NAME://ADDRESS, which is an address as a whole.
+
+    Raises `InputError` for an unknown one, one that is not installed, or an address that it cannot have.
+    """
+    if workers is not None:
+        whole_number("workers", workers, 1)
+    name, _, rest = text.partition(":")
+    address = text if rest.startswith("//") else rest or None
+    return EXECUTORS.find(name)(address, workers)

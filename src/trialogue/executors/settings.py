@@ -1,0 +1,29 @@
+"""Where a command has its work done, as options of the command."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from tyro.conf import arg
+
+from trialogue.errors import whole_number
+from trialogue.executors.executor import Executor
+from trialogue.executors.registered import executor_of
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Where the work is done."""
+
+    executor: Annotated[str, arg(metavar="WHERE")] = "local"
+    """local; ray: a Ray cluster for this run; ray://HOST:PORT or ray:ADDRESS: one that is running. What files name must
+    be on each of its machines."""
+    workers: Annotated[int | None, arg(metavar="N")] = None
+    """Processes that work at the same time (1; on Ray as many as there are GPUs, or else processors)."""
+
+    def __post_init__(self) -> None:
+        if self.workers is not None:
+            whole_number("workers", self.workers, 1)
+
+    def opened(self) -> Executor:
+        """The executor; raises `InputError` for an unknown one, or one that is not installed."""
+        return executor_of(self.executor, self.workers)

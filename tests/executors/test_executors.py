@@ -1,0 +1,90 @@
+"""An executor is named by a word, and what is wrong with the word is said in one line."""
+
+import socket
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from trialogue.cli import main
+from trialogue.errors import InputError
+from trialogue.executors import executor_of
+from trialogue.executors.folders import SharedFolder
+from trialogue.executors.local import Local
+
+
+def squares(folder: Path) -> Callable[[int], int]:
+    (folder / f"begun-{len(list(folder.iterdir()))}").touch()
+
+    def square(item: int) -> int:
+        if item < 0:
+            raise InputError("item", item, "use another")
+        return item**2
+
+    return square
+
+
+def test_processes_do_every_item_once_and_begin_once(tmp_path: Path) -> None:
+    executor = executor_of("local", 2)
+    assert isinstance(executor, Local)
+    assert not executor.alone(3)
+    assert executor.alone(1)
+    assert executor_of("local").alone(3)
+    with executor.crew(partial(squares, tmp_path), 3) as crew:
+        for _ in range(2):
+            done = list(crew.done([[1, 2], [3], [4, 5]]))
+            assert sorted(done) == [(item, item**2) for item in range(1, 6)]
+        assert len(list(tmp_path.iterdir())) <= 2
+        with pytest.raises(InputError, match="item=-1: use another"):
+            list(crew.done([[1], [-1]]))
+
+
+@pytest.mark.parametrize(
+    ("word", "line"),
+    [
+        ("rya", "executor='rya': no such executor: did you mean ray?"),
+        ("local:8", "executor='local:8': local has no address: leave it out"),
+    ],
+)
+def test_a_wrong_word_is_named(word: str, line: str) -> None:
+    with pytest.raises(InputError) as error:
+        executor_of(word)
+    assert str(error.value) == line
+
+
+@pytest.mark.parametrize("word", ["ray", "ray:auto", "ray://head:10001"])
+def test_what_is_not_installed_is_named_with_its_extra(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError) as error:
+        executor_of(word)
+    mend = "it is not installed: pip install 'trialogue[ray]'"
+    assert (error.value.value, error.value.mend) == (word, mend)
+
+
+@pytest.mark.parametrize("form", ["ray:{}", "ray://{}"])
+def test_an_address_where_no_cluster_answers_is_named(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'trialogue[ray]'")
+    with socket.socket() as taken:  # nobody listens
+        taken.bind(("127.0.0.1", 0))
+        word = form.format(f"127.0.0.1:{taken.getsockname()[1]}")
+        arguments = ["run", "biased-coin", "--executor", word, "--results", str(tmp_path)]
+        assert main(arguments) == 2
+    complaint = capsys.readouterr().err
+    assert complaint.startswith(f"trialogue: error: executor='{word}': no cluster answers (")
+    assert complaint.count("\n") == 1
+
+
+def test_a_folder_is_shared_only_with_those_who_see_it(tmp_path: Path) -> None:
+    with SharedFolder(tmp_path).open() as folder:
+        assert folder.of_worker() == tmp_path
+        assert folder.shared
+    elsewhere = folder.of_worker()
+    assert elsewhere != tmp_path
+    assert elsewhere == folder.of_worker()
+    del folder
+    assert not elsewhere.exists()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,85 @@
+"""Two processes train what one does: the same batches, half of the rows each."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import trialogue
+from training import trained_together
+from training.trained_together import RECIPE, tokens
+from trialogue.models import Transformer
+from trialogue.training import Trained, train, trained
+
+SCRIPT = Path(trained_together.__file__)
+
+
+def launched(folder: Path, told: Path) -> list[dict[str, Any]]:
+    """What each of two processes says of its training in `folder`."""
+    told.mkdir(exist_ok=True)
+    program = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(map(str, (Path(trialogue.__file__).parents[1], SCRIPT.parents[1]))),
+        "ACCELERATE_USE_CPU": "1",
+    }
+    ran = subprocess.run(
+        [sys.executable, *program, str(SCRIPT), str(folder), str(told)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=250,
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    return [json.loads((told / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(2)]
+
+
+def close(said: dict[str, Any], alone: Trained[Any]) -> bool:
+    """Whether losses and weights are equal up to the order in which single precision adds them up.
+
+    The bias of keys changes no law: its gradient is rounding alone, which Adam makes steps of.
+    """
+    pairs = zip(said["weights"], alone.network.parameters(), strict=True)
+    return torch.allclose(torch.tensor(said["losses"]), alone.losses, atol=1e-5) and all(
+        torch.allclose(torch.tensor(one), other, atol=1e-3) for one, other in pairs
+    )
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Trained[Any]:
+    return trained(RECIPE, tmp_path_factory.mktemp("alone"))
+
+
+def test_two_processes_train_what_one_does_and_one_writes(
+    alone: Trained[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One process is killed in the middle; two go on from its checkpoint.
+    artifacts = tmp_path / "artifacts"
+    monkeypatch.setenv("KILLED_BEFORE", "5")
+    with pytest.raises(SystemExit):
+        trained(RECIPE, artifacts)
+    monkeypatch.delenv("KILLED_BEFORE")
+    assert (RECIPE.folder(artifacts) / "training.safetensors").exists()
+    resumed = launched(artifacts, tmp_path / "resumed")
+    fresh = launched(tmp_path / "fresh", tmp_path / "told")
+    for main, other in (resumed, fresh):
+        assert close(main, alone)
+        assert (main["losses"], main["weights"]) == (other["losses"], other["weights"])
+        assert other["written"] == []
+        assert any("step-12" in path or ".partial" in path for path in main["written"])
+    folder = RECIPE.folder(tmp_path / "fresh")
+    names = {path.name for path in folder.rglob("*") if path.is_file()}
+    expected = {"network.safetensors", "losses.safetensors", "recipe.json", "step-4.safetensors"}
+    assert names == expected | {"step-12.safetensors"}
+
+
+def test_the_check_sees_a_process_that_trains_on_its_own_rows_alone(alone: Trained[Any]) -> None:
+    network = Transformer(RECIPE.config, RECIPE.initial_seed)
+    own = train(network, lambda step: tokens(step)[::2].repeat(2, 1), RECIPE.training, progress=False)
+    for said, expected in (((own.losses, own.model), False), ((alone.losses, alone.network), True)):
+        weights = [parameter.tolist() for parameter in said[1].parameters()]
+        assert close({"losses": said[0].tolist(), "weights": weights}, alone) is expected

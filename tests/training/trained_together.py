@@ -1,0 +1,60 @@
+"""A recipe that processes train together, each of which says which files it wrote.
+
+python -m torch.distributed.run --nproc-per-node 2 tests/training/trained_together.py FOLDER STEPS
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from trialogue.models import Transformer, TransformerConfig
+from trialogue.randomness import generator
+from trialogue.training import Recipe, Trained, TrainingConfig, trained
+
+SHAPE = TransformerConfig(vocab_size=3, layers=1, heads=2, width=16, mlp_width=32, max_length=6)
+STEPS = 12
+
+
+def tokens(step: int) -> Tensor:
+    """Eight sequences of six tokens."""
+    if step == int(os.environ.get("KILLED_BEFORE", STEPS)):
+        raise SystemExit(9)
+    return torch.randint(0, 3, (8, 6), generator=generator(step, "tokens"))
+
+
+RECIPE = Recipe(
+    Transformer,
+    SHAPE,
+    tokens,
+    TrainingConfig(steps=STEPS, batch_size=8, warmup_steps=2, learning_rate=1e-2, checkpoint_every=3),
+    checkpoints=(4, 12),
+)
+
+
+def together(folder: Path) -> tuple[Trained[Transformer], list[str]]:
+    """What comes of the recipe, and the files in `folder` that this process opened to write or put in place."""
+    written: list[str] = []
+
+    def heard(event: str, arguments: tuple[object, ...]) -> None:
+        writes = event == "open" and set(str(arguments[1])) & set("wxa+")
+        if (writes or event == "os.rename") and str(arguments[0]).startswith(str(folder)):
+            written.append(str(arguments[0]))
+
+    sys.addaudithook(heard)
+    return trained(RECIPE, folder), written
+
+
+if __name__ == "__main__":
+    # Functions of a recipe go by the names of their modules, and this one's is another where it is the program.
+    from training import trained_together
+
+    torch.set_num_threads(1)
+    found, written = trained_together.together(Path(sys.argv[1]))
+    losses = found.losses.tolist()
+    weights = [parameter.tolist() for parameter in found.network.parameters()]
+    said = {"losses": losses, "weights": weights, "written": written}
+    Path(sys.argv[2], f"{os.environ['RANK']}.json").write_text(json.dumps(said), encoding="utf-8")
