@@ -50,8 +50,11 @@ class Effort:
 class Material:
     """What a user gives beside the model: a text, clones of one, both or neither.
 
-    Raises `InputError` for a text that cannot be read, and for a folder that holds no clones.
+    `kept` is a folder for what measures of several checkpoints share, if there is one. Raises `InputError` for a text
+    that cannot be read, and for a folder that holds no clones.
     """
+
+    kept: Path | None = None
 
     def __init__(self, text: Path | None = None, clones: Path | None = None) -> None:
         self.text: LocalText | None = None if text is None else local_text(text)
@@ -98,6 +101,10 @@ class Measure(ABC):
         del subject
         return None
 
+    def require(self, subject: Subject, material: Material, effort: Effort) -> None:
+        """Raise `InputError` where the material does not suffice: asked before anything runs."""
+        del subject, material, effort
+
     @abstractmethod
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """About how many tokens the network is fed."""
@@ -112,6 +119,12 @@ MEASURES: Registry[type[Measure]] = Registry(
     "measure",
     {
         "copying": "trialogue.analysis.inspection.copying:Copying",
+        "brackets": "trialogue.analysis.inspection.brackets:Brackets",
+        "patterns": "trialogue.analysis.inspection.patterns:TextPatterns",
+        "context": "trialogue.analysis.inspection.context:ContextLength",
+        "consistency": "trialogue.analysis.inspection.consistency:MaskedConsistency",
+        "interactions": "trialogue.analysis.inspection.interactions:InteractionOrder",
+        "topics": "trialogue.analysis.inspection.topics:TopicRatios",
         "decoding": "trialogue.analysis.inspection.decoding:DecodingRules",
     },
 )

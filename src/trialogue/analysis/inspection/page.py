@@ -98,18 +98,16 @@ def columns_of(quantities: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Co
 
 def table(columns: Sequence[Column], *, every: bool = True) -> tuple[list[str], list[tuple[str, list[str]]]]:
     """Heads, and for each number its name and the cells; of curves only the last point unless `every`."""
-    cells: dict[tuple[str, float | None], dict[str, str]] = {}
-    names: dict[tuple[str, float | None], str] = {}
+    cells: dict[str, dict[str, str]] = {}
     for column in columns:
         for quantity in column.quantities:
             for point in quantity.points if every else quantity.points[-1:]:
                 where = "" if point.at is None else f", at {format_number(point.at)} {quantity.along}"
                 unit = f" ({quantity.unit})" if quantity.unit else ""
-                key = (quantity.name, point.at)
-                names[key] = f"{quantity.name}{where}{unit}"
-                cells.setdefault(key, {})[column.head] = cell(point)
+                name = f"{quantity.name}{where}{unit}"
+                cells.setdefault(name, {})[column.head] = cell(point)
     heads = [column.head for column in columns]
-    return heads, [(names[key], [line.get(head, ABSENT) for head in heads]) for key, line in cells.items()]
+    return heads, [(name, [line.get(head, ABSENT) for head in heads]) for name, line in cells.items()]
 
 
 def cell(point: Point) -> str:

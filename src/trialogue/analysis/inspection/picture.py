@@ -41,7 +41,7 @@ def draw_curves(lines: Sequence[Line], logarithmic: bool) -> matplotlib.figure.F
         )
         places: set[float] = set()
         for stroke, line in enumerate(lines):
-            of = {one.name: one for one in line.quantities}
+            of = {one.name: one for one in line.quantities if (one.along, one.unit) == (along, unit)}
             for number, name in enumerate(names):
                 if name not in of:
                     continue
@@ -60,14 +60,16 @@ def draw_curves(lines: Sequence[Line], logarithmic: bool) -> matplotlib.figure.F
 
 
 def draw_steps(
-    steps: Sequence[int], series: Sequence[Sequence[object]], control: Sequence[Sequence[object]]
+    steps: Sequence[int],
+    series: Sequence[tuple[str, Sequence[Quantity]]],
+    control: Sequence[tuple[str, Sequence[Quantity]]],
 ) -> matplotlib.figure.Figure:
     """Single numbers, and the last points of curves, by the step of a training; dotted is what random weights give."""
-    numbers = {}
+    numbers: dict[tuple[str, str], dict[int, Point]] = {}
     for place, (_, quantities) in enumerate(series):
         for quantity in quantities:
-            numbers.setdefault((quantity.unit, quantity.name), {})[steps[place]] = quantity.points[-1]
-    chance = {one.name: one.points[-1].value for _, quantities in control for one in quantities}
+            numbers.setdefault((quantity.unit, _last(quantity)), {})[steps[place]] = quantity.points[-1]
+    chance = {_last(one): one.points[-1].value for _, quantities in control for one in quantities}
     units = list(dict.fromkeys(unit for unit, _ in numbers))
     drawing, axes = _panels(len(units))
     for panel, unit in zip(axes, units, strict=False):
@@ -82,6 +84,12 @@ def draw_steps(
         panel.set_ylabel(unit)
         panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18))
     return drawing
+
+
+def _last(quantity: Quantity) -> str:
+    """What the last point of a quantity is."""
+    at = quantity.points[-1].at
+    return quantity.name if at is None else f"{quantity.name}, at {at:g} {quantity.along}"
 
 
 def _panels(number: int) -> tuple[matplotlib.figure.Figure, list[Axes]]:

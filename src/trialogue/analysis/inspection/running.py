@@ -25,7 +25,7 @@ from trialogue.storage import atomic_write, locked, make_folder
 
 FORMAT = "trialogue inspection 1"
 RECORD = "inspection.json"
-_WORK, _SETTINGS, _CONTROL = "work", "settings.json", "control"
+_WORK, _SETTINGS, _CONTROL, _KEPT = "work", "settings.json", "control", "kept"
 _TIMED = (2, 64)
 """Rows and tokens of the pass that costs are told from."""
 
@@ -55,6 +55,7 @@ def inspected(
     folder that another model or other settings were inspected in. What cannot be taken of the model is told and noted.
     """
     material, effort = material or Material(), effort or Effort()
+    material.kept = folder / _WORK / _KEPT
     for name in measures:
         MEASURES.find(name)
     found = checkpoints_of(model)
@@ -113,12 +114,14 @@ class _Run:
         planned: list[tuple[Measure, str, Path, Effort]] = []
         for name, folder in missing:
             measure = MEASURES.find(name)()
-            reason = measure.refusal(subject, self._material)
+            reason = self._refusal(measure, subject)
             if reason is not None:
                 self._refuse(folder, name, measure, subject, reason)
                 continue
             asked = self._effort if folder == own else self._of_control()
             planned.append((measure, name, folder, asked))
+        for measure, _, _, asked in planned:
+            measure.require(subject, self._material, asked)
         costs = [measure.tokens(subject, self._material, asked) for measure, _, _, asked in planned]
         if planned:
             self._report(
@@ -147,6 +150,14 @@ class _Run:
                 "seconds": round(spent, 1),
             }
             self._file(folder, name, measure, subject, said)
+
+    def _refusal(self, measure: Measure, subject: Subject) -> str | None:
+        try:
+            return measure.refusal(subject, self._material)
+        except InputError as error:
+            if error.field not in OF_THE_MODEL:
+                raise
+            return error.mend
 
     def _loaded(self, found: Found) -> Subject:
         self._report(f"loading {found.place}")
