@@ -11,6 +11,7 @@ import transformers
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
 from trialogue import cli
 from trialogue.analysis.inspection.copying import Copying
+from trialogue.analysis.inspection.measure import MEASURES
 
 QUICK = ("--measures", "copying", "--effort", "0.1")
 
@@ -122,15 +123,19 @@ def test_a_masked_model_is_asked_what_it_can_be(tmp_path: Path, capfd: pytest.Ca
         tokenizer_object=tiny_tokenizer()._tokenizer, pad_token="<pad>", mask_token="[MASK]"
     )
     tokenizer.save_pretrained(tmp_path / "masked")
+    text = tmp_path / "text.txt"
+    text.write_text("the cat sat on the mat, and the dog ran after the cat. " * 200, encoding="utf-8")
+    names = ("copying", "consistency", "decoding")
     words = (
-        "--measures",
-        "copying",
-        "decoding",
         "--effort",
         0.1,
         "--out",
         tmp_path / "found",
         "--no-control",
+        "--text",
+        text,
+        "--measures",
+        *names,
     )
     code, out, err = run(capfd, "inspect", tmp_path / "masked", *words)
     assert code == 0
@@ -139,16 +144,49 @@ def test_a_masked_model_is_asked_what_it_can_be(tmp_path: Path, capfd: pytest.Ca
     assert said in err
     record = json.loads((tmp_path / "found" / "inspection.json").read_text())
     assert record["kind"] == "masked"
-    assert list(record["measures"]) == ["copying"]
+    assert list(record["measures"]) == ["copying", "consistency"]
+    assert record["settings"]["text"] is not None
     assert record["measures"]["copying"]["control"] is None
     assert "Not taken" in (tmp_path / "found" / "inspection.html").read_text()
+
+
+def test_without_a_text_what_needs_none_is_taken(
+    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--out", tmp_path / "found", "--effort", 0.05)
+    code, out, err = run(capfd, "inspect", place / "model", *words)
+    assert code == 0
+    record = json.loads((tmp_path / "found" / "inspection.json").read_text())
+    assert set(record["measures"]) | set(record["refused"]) == set(MEASURES)
+    assert {"copying", "brackets", "decoding"} <= set(record["measures"])
+    assert record["refused"]["context"] == "it needs a text: --text FILE"
+    assert "interactions: not taken: it needs clones of a text" in out
+    assert err.count("context: not taken") == 1
+    page = (tmp_path / "found" / "inspection.html").read_text()
+    assert page.count("<svg") == sum(
+        any(one["along"] for one in measure["checkpoints"][0]["quantities"])
+        for measure in record["measures"].values()
+    )
+
+
+@pytest.mark.parametrize("measure", ["context", "topics"])
+def test_a_text_too_short_is_one_line_before_anything_runs(
+    measure: str, place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text.txt").write_text("too short", encoding="utf-8")
+    words = ("--out", tmp_path / "found", "--measures", "copying", measure, "--text", tmp_path / "text.txt")
+    code, out, err = run(capfd, "inspect", place / "model", *words)
+    assert (code, out) == (2, "")
+    assert "text=" in err.splitlines()[-1]
+    assert "give a longer text" in err.splitlines()[-1]
+    assert "copying: about" not in err
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("inspect", "model", "--measures", "coppying"), "no such measure: did you mean copying"),
-        (("inspect", "nowhere/model"), "model='nowhere/model'"),
+        (("inspect", "no/such/model"), "model='no/such/model'"),
         (("inspect", "found"), "neither a model (config.json) nor checkpoints"),
         (("inspect", "step-1.safetensors", "--out", "new"), "it is a network of a training here"),
         (("inspect", "model", "--effort", "0"), "effort=0.0"),
