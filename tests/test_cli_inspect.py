@@ -11,7 +11,10 @@ import transformers
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
 from trialogue import cli
 from trialogue.analysis.inspection.copying import Copying
-from trialogue.analysis.inspection.measure import MEASURES
+from trialogue.analysis.inspection.measure import MEASURES, Effort, Material, Measure, Report
+from trialogue.analysis.inspection.quantities import Point, Quantity, number
+from trialogue.analysis.inspection.subject import Subject
+from trialogue.errors import InputError
 
 QUICK = ("--measures", "copying", "--effort", "0.1")
 
@@ -169,6 +172,43 @@ def test_without_a_text_what_needs_none_is_taken(
     )
 
 
+class Mine(Measure):
+    """How many tokens it knows; it cannot be asked of random weights."""
+
+    question, reading, needs = "How many tokens does it know?", "", "text"
+
+    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+        return 1
+
+    def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
+        if not subject.files:
+            raise InputError("model", subject.name, "its weights are random")
+        return [number("tokens", Point(float(subject.vocab_size)))]
+
+
+def test_a_measure_of_ones_own_waits_for_its_text(
+    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MEASURES, "mine", Mine)
+    shutil.copytree(place / "found", tmp_path / "found")
+    words = ("inspect", place / "model", "--out", tmp_path / "found", "--effort", 0.1, "--measures", "mine")
+    code, out, _ = run(capfd, *words)
+    assert code == 0
+    assert "mine: not taken: it needs a text" in out
+    (tmp_path / "text.txt").write_text("a text", encoding="utf-8")
+    code, out, err = run(capfd, *words, "--text", tmp_path / "text.txt")
+    assert code == 0
+    assert "not taken" not in out
+    record = json.loads((tmp_path / "found" / "inspection.json").read_text())
+    assert list(record["measures"]) == ["copying", "mine"]
+    assert record["measures"]["mine"]["checkpoints"][0]["quantities"][0]["points"] == [{"value": 300}]
+    assert record["measures"]["mine"]["control"] is None
+    code, _, err = run(capfd, *words)
+    assert code == 2
+    assert "text='left out'" in err
+    assert run(capfd, "compare", place / "found", tmp_path / "found")[0] == 0
+
+
 @pytest.mark.parametrize("measure", ["context", "topics"])
 def test_a_text_too_short_is_one_line_before_anything_runs(
     measure: str, place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -192,7 +232,10 @@ def test_a_text_too_short_is_one_line_before_anything_runs(
         (("inspect", "model", "--effort", "0"), "effort=0.0"),
         (("inspect", "model", "--threads", "0"), "threads=0"),
         (("inspect", "model", "--text", "missing.txt"), "missing.txt"),
-        (("inspect", "model", "--out", "found", "--effort", "0.2"), "has an inspection with effort 0.1"),
+        (
+            ("inspect", "model", "--out", "found", "--effort", "0.2"),
+            "effort=0.2: found has an inspection with 0.1",
+        ),
         (
             ("inspect", "training/checkpoint-5", "--out", "moved", "--effort", "0.1"),
             "measured of other weights",

@@ -27,17 +27,21 @@ def inspect(arguments: argparse.Namespace) -> None:
 
     torch.set_num_threads(whole_number("threads", arguments.threads, 1))
     folder: Path = arguments.out or Path(f"inspection-{Path(arguments.model).name}")
-    record = inspected(
-        arguments.model,
-        folder,
-        measures=arguments.measures,
-        material=Material(arguments.text, arguments.clones),
-        effort=Effort(factor=arguments.effort, seed=arguments.seed),
-        control=arguments.control,
-        device=arguments.device,
-        dtype=arguments.dtype,
-        report=lambda line: print(line, file=sys.stderr, flush=True),
-    )
+    try:
+        record = inspected(
+            arguments.model,
+            folder,
+            measures=arguments.measures,
+            material=Material(arguments.text, arguments.clones),
+            effort=Effort(factor=arguments.effort, seed=arguments.seed),
+            control=arguments.control,
+            device=arguments.device,
+            dtype=arguments.dtype,
+            report=lambda line: print(line, file=sys.stderr, flush=True),
+        )
+    except KeyboardInterrupt as error:
+        told = f"interrupted: what is finished is in {folder}, and the same command goes on"
+        raise KeyboardInterrupt(told) from error
     page = atomic_write(folder / _PAGE, render_inspection(record))
     _print(record)
     print(f"page: {page}")

@@ -24,7 +24,11 @@ def read_inspections(places: Sequence[str | Path]) -> dict[str, dict[str, Any]]:
     first = records[0]["settings"]
     for path, record in zip(paths[1:], records[1:], strict=True):
         for field in ("effort", "seed", "text", "clones"):
-            if record["settings"][field] != first[field]:
+            # Without a text, what needs one was not taken, and the rest is alike.
+            if (
+                None not in (record["settings"][field], first[field])
+                and record["settings"][field] != first[field]
+            ):
                 mend = f"{paths[0]} was taken with another {field}: inspect the models alike"
                 shown = record["settings"][field] if field in ("effort", "seed") else str(path)
                 raise InputError(field, shown, mend)

@@ -20,7 +20,7 @@ from trialogue.randomness import generator
 
 DISTANCES = (4, 16, 64, 256)
 _TOKENS, _MOST, _LEAST = 768, 48, 6
-_ASKED = 16
+_ASKED = 4
 """Sites of a row at which a masked model is asked."""
 
 
@@ -36,7 +36,8 @@ class Copying(Measure):
     question = "How far back does it find the source of a token that it should copy?"
     reading = (
         "Random tokens, written twice. Right: the repeated token is the likeliest. Chance is one in the vocabulary. "
-        "The first repeated token does not count for a causal model: nothing says that the repetition begins."
+        "The first repeated token does not count for a causal model: nothing says that the repetition begins, and at a "
+        "short distance little says so later."
     )
     kinds = ("causal", "masked")
 

@@ -24,6 +24,11 @@ from trialogue.registry import Registry
 Report = Callable[[str], object]
 Need = Literal["text", "clones"]
 
+_MISSING: dict[Need, str] = {
+    "text": "it needs a text: --text FILE",
+    "clones": "it needs clones of a text: `trialogue clone` makes them, --clones DIR gives them",
+}
+
 CONTROL_SHARE = 0.25
 """How much of what the model is asked its control is asked."""
 
@@ -65,6 +70,10 @@ class Material:
         """The documents of the text; none where there is no text."""
         return [] if self.text is None else documents_of(self.text)
 
+    def has(self, need: Need | None) -> bool:
+        """Whether there is what a measure needs, if it needs anything."""
+        return need is not None and (self.text if need == "text" else self.clones) is not None
+
     @property
     def identity(self) -> dict[str, Any]:
         """What tells this material from another, as JSON holds it: sums of files, not their names."""
@@ -90,10 +99,8 @@ class Measure(ABC):
         """Why it cannot be taken of this model with this material; None where it can."""
         if subject.kind not in self.kinds:
             return f"it is of {' and '.join(self.kinds)} models, and this is a {subject.kind} one"
-        if self.needs == "text" and material.text is None:
-            return "it needs a text: --text FILE"
-        if self.needs == "clones" and material.clones is None:
-            return "it needs clones of a text: `trialogue clone` makes them, --clones DIR gives them"
+        if self.needs is not None and not material.has(self.needs):
+            return _MISSING[self.needs]
         return self.unfit(subject)
 
     def unfit(self, subject: Subject) -> str | None:

@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,9 @@ RECORD = "inspection.json"
 _WORK, _SETTINGS, _CONTROL, _KEPT = "work", "settings.json", "control", "kept"
 _TIMED, _PASSES = (2, 64), 4
 """Rows and tokens of the passes that costs are told from."""
+
+_ADDED = ("text", "clones")
+"""What may be given to an inspection that was begun without."""
 
 OF_THE_MODEL = ("model", "tokenizer")
 """Fields of errors that say that a measure cannot be taken of a model; all others are the user's to mend."""
@@ -105,7 +109,10 @@ class _Run:
             self._require_these(self._work / _CONTROL, found, files)
         self._first = self._first or files
         missing = [
-            (name, folder) for name in names for folder in subjects if not (folder / f"{name}.json").exists()
+            (name, folder)
+            for name in names
+            for folder in subjects
+            if not self._filed(folder / f"{name}.json")
         ]
         if not missing:
             return
@@ -136,7 +143,7 @@ class _Run:
                     subjects[folder](),
                     self._material,
                     asked,
-                    lambda line, whose=whose: self._report(f"{whose}: {line}"),
+                    partial(self._told, whose),
                 )
             except InputError as error:
                 if error.field not in OF_THE_MODEL:
@@ -150,6 +157,14 @@ class _Run:
                 "seconds": round(spent, 1),
             }
             self._file(folder, name, measure, subject, said)
+
+    def _filed(self, path: Path) -> bool:
+        """Whether there is nothing more to do: what a measure lacked may be there now."""
+        record = _read(path)
+        return record is not None and not ("refused" in record and self._material.has(record["needs"]))
+
+    def _told(self, whose: str, line: str) -> None:
+        self._report(f"{whose}: {line}")
 
     def _refusal(self, measure: Measure, subject: Subject) -> str | None:
         try:
@@ -186,7 +201,7 @@ class _Run:
             "reading": measure.reading,
             "logarithmic": measure.logarithmic,
         }
-        record = {**described, "kind": subject.kind, "files": subject.files, **said}
+        record = {**described, "needs": measure.needs, "kind": subject.kind, "files": subject.files, **said}
         atomic_write(folder / f"{name}.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
 
 
@@ -233,10 +248,13 @@ def _require_same(path: Path, settings: dict[str, Any]) -> None:
         atomic_write(path, json.dumps(wanted, indent=1) + "\n")
         return
     for field, value in wanted.items():
-        if there.get(field) != value:
-            shown = "another" if isinstance(there.get(field), list | dict) else there.get(field)
-            mend = f"{path.parent.parent} has an inspection with {field} {shown}: give another folder (--out)"
-            raise InputError(field, value, mend)
+        before = there.get(field)
+        if before != value and not (field in _ADDED and before is None):
+            shown = "another one" if field in _ADDED else before
+            mend = f"{path.parent.parent} has an inspection with {shown}: give the same, or another folder (--out)"
+            raise InputError(field, "left out" if value is None else value, mend)
+    if there != wanted:
+        atomic_write(path, json.dumps(wanted, indent=1) + "\n")
 
 
 def _folder_of(found: Found) -> str:
