@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.analysis.inspection.measure import Effort, Material, Measure, Report
-from trialogue.analysis.inspection.quantities import Point, Quantity, mean, number, resampled, share
+from trialogue.analysis.inspection.quantities import Quantity, mean, number, resampled, share
 from trialogue.analysis.inspection.subject import Subject
 from trialogue.inference import truncated
 from trialogue.oracles import Autoregressive
@@ -181,7 +181,7 @@ class DecodingRules(Measure):
         found += [
             Quantity(
                 name=f"text, {name}",
-                points=tuple(_bounded(share(values[length - 1], 1, length)) for length in lengths),
+                points=tuple(share(values[length - 1], 1, length) for length in lengths),
                 along=along,
                 exact=0.0,
             )
@@ -202,9 +202,3 @@ def _distance_at(logs: NDArray[np.float64], rows: NDArray[np.int64]) -> float:
 
 def _horizon(subject: Subject) -> int:
     return min(HORIZON, subject.longest - len(subject.opening))
-
-
-def _bounded(point: Point) -> Point:
-    """A total variation's interval does not leave 0 to 1."""
-    low, high = (None if end is None else min(max(end, 0.0), 1.0) for end in (point.low, point.high))
-    return Point(point.value, low, high, point.at)

@@ -69,11 +69,12 @@ def number(name: str, point: Point, *, unit: str = "", exact: float | None = Non
 
 
 def share(values: NDArray[np.float64], trials: int, at: float | None = None) -> Point:
-    """The mean of shares `values` (rows,) of so many `trials` each, with Student's interval over rows.
+    """The mean of shares `values` (rows,) of so many `trials` each, with Student's interval over rows, within 0 to 1.
 
     Where all rows agree it is the exact binomial one over all trials.
     """
-    return Point.of(interval(values, 1 - LEVEL, counts=shares_of(Series(values), trials)), at)
+    found = interval(values, 1 - LEVEL, counts=shares_of(Series(values), trials))
+    return Point.of(found._replace(low=max(found.low, 0.0), high=min(found.high, 1.0)), at)
 
 
 def mean(values: NDArray[np.float64], at: float | None = None) -> Point:
