@@ -37,6 +37,7 @@ COMMANDS: Registry[Callable[[Commands], None]] = Registry(
             "probe",
             "models",
             "gallery",
+            "completion",
         )
     },
 )

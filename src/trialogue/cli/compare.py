@@ -21,7 +21,7 @@ def _is_inspection(place: Path) -> bool:
     return place.suffix == ".json" or (place / "inspection.json").exists()
 
 
-def _results(names: Sequence[str], folder: Path) -> None:
+def _results(names: Sequence[str], folder: Path | None) -> None:
     from trialogue.ledger import find_result
     from trialogue.ledger.pages import comparison, terminal
 
@@ -65,5 +65,8 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--out", metavar="FILE", type=Path, help="an HTML page of the inspections")
     parser.add_argument(
-        "--results", metavar="DIR", type=Path, default=Path("results"), help="folder of results (./results)"
+        "--results",
+        metavar="DIR",
+        type=Path,
+        help="folder of results (./results, or, where there is none, those of the package)",
     )

@@ -22,5 +22,5 @@ def add(commands: Commands) -> None:
         "--out", metavar="FILE", type=Path, default=Path("gallery.html"), help="the page (./gallery.html)"
     )
     parser.add_argument(
-        "--results", metavar="DIR", type=Path, default=Path("results"), help="folder of results (./results)"
+        "--results", metavar="DIR", type=Path, help="folder of results (./results, or those of the package)"
     )

@@ -70,11 +70,14 @@ def _complain(line: str) -> None:
     print(f"trialogue: {line}", file=sys.stderr)
 
 
-def _told(results: Path) -> Path:
-    """`results`; where there is no such folder, that is said."""
-    if not results.is_dir():
-        _complain(f"results={str(results)!r}: there is no such folder, so that nothing has been run")
-    return results
+def _told(results: Path | None) -> Path:
+    """The folder of results to read; where there is no such folder, that is said."""
+    from trialogue.ledger.runs.results import results_to_read
+
+    folder = results_to_read(results)
+    if not folder.is_dir():
+        _complain(f"results={str(folder)!r}: there is no such folder, so that nothing has been run")
+    return folder
 
 
 def _executed(study: "Study[Any]", config: object, arguments: argparse.Namespace) -> "Result":
@@ -114,6 +117,7 @@ def report(arguments: argparse.Namespace) -> None:
     """Write the report of the results that count, or of those that are named, as one HTML page."""
     from trialogue.ledger import find_result, judged, ledger
     from trialogue.ledger.pages.report import render_report
+    from trialogue.ledger.runs.results import SHIPPED, results_to_read
     from trialogue.storage import atomic_write, require_folder
 
     if arguments.out:
@@ -121,11 +125,13 @@ def report(arguments: argparse.Namespace) -> None:
     if arguments.result:
         found = [find_result(name, arguments.results) for name in arguments.result]
         entries = [judged(studies.find(result.study), result) for result in found]
+        # The page of one result lies with it, that of several above all.
+        folder = found[0].folder if len(found) == 1 else results_to_read(arguments.results)
     else:
-        entries = ledger(studies.importable(_complain), _told(arguments.results))
-    # The page of one result lies with it, that of the ledger above all.
-    only = entries[0].result if arguments.result and len(entries) == 1 else None
-    folder = only.folder if only else arguments.results
+        folder = _told(arguments.results)
+        entries = ledger(studies.importable(_complain), folder)
+    if SHIPPED in (folder, *folder.parents):
+        folder = Path()
     print(atomic_write(arguments.out or folder / "report.html", render_report(entries)))
 
 
@@ -186,7 +192,7 @@ def add(commands: Commands) -> None:
     reporting.add_argument(
         "result", metavar="RESULT", nargs="*", help="a folder, a hash, STUDY@HASH or a study"
     )
-    reporting.add_argument("--out", metavar="FILE", type=Path, help="the page (default: DIR/report.html)")
+    reporting.add_argument("--out", metavar="FILE", type=Path, help="the page (default: report.html in DIR)")
     filling = commands.add("fill", fill)
     filling.add_argument(
         "template",
@@ -199,11 +205,18 @@ def add(commands: Commands) -> None:
         "--out", metavar="FILE", type=Path, required=True, help="the text to write, or the folder of several"
     )
     filling.add_argument("--measured", metavar="DIR", type=Path, help="rows that benchmarks wrote")
-    for subparser in (running, piloting, showing, reporting, filling):
-        subparser.add_argument(
+    for writing in (running, piloting):
+        writing.add_argument(
             "--results",
             metavar="DIR",
             type=Path,
             default=Path("results"),
             help="folder of results (./results)",
+        )
+    for reading in (showing, reporting, filling):
+        reading.add_argument(
+            "--results",
+            metavar="DIR",
+            type=Path,
+            help="folder of results (./results, or, where there is none, those of the package)",
         )

@@ -14,14 +14,14 @@ from trialogue.gallery.embedding import rounded
 SCRIPTS = ("stage.js", "walks.js", "walls.js", "cliques.js", "layers.js", "start.js")
 
 
-def render_gallery(results: str | Path = "results", seed: int = 0) -> str:
+def render_gallery(results: str | Path | None = None, seed: int = 0) -> str:
     """The page of four scenes as text: three recorded here with `seed`, and one from the rows below `results`.
 
     Takes some fifteen seconds of one core. Raises `InputError` where `results` lacks the study that the last scene
     is about.
     """
     # What can fail comes first.
-    layers = waking_layers.scene(Path(results))
+    layers = waking_layers.scene(results)
     scenes = rounded(
         {
             "walks": rule_at_the_end.scene(seed),

@@ -6,12 +6,13 @@ from typing import Any
 from trialogue.errors import InputError
 from trialogue.ledger.entries import counting_result
 from trialogue.ledger.rows import Rows
+from trialogue.ledger.runs.results import results_to_read
 from trialogue.studies.interaction_order import STUDY
 
 DEPTHS = (1, 2, 3)
 
 
-def scene(results: Path) -> dict[str, Any]:
+def scene(results: str | Path | None) -> dict[str, Any]:
     """What the study's result below `results` says of every law: bounds, losses of its networks, and layers' moves.
 
     `laws` are in the order of their seeds; `first` is the place of the law whose smaller step is the highest. Curves
@@ -22,7 +23,7 @@ def scene(results: Path) -> dict[str, Any]:
     result = counting_result(STUDY, results)
     if result is None:
         mend = f"it has no finished result of {STUDY.name}: run `trialogue run {STUDY.name}`, or name another folder"
-        raise InputError("results", str(results), mend)
+        raise InputError("results", str(results_to_read(results)), mend)
     rows = STUDY.rows(result)
     bounds = rows["law"].sort_values("seed")
     laws = [_law(rows, int(seed)) for seed in bounds.seed]

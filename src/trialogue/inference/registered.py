@@ -44,6 +44,7 @@ CHAINS: "Registry[type[Chain[Any]]]" = Registry(
         "independent-parallel": "trialogue.inference.chains.parallel:IndependentParallel",
         "metropolis": "trialogue.inference.chains.metropolis:Metropolis",
         "masked-metropolis": "trialogue.inference.chains.masked_metropolis:MaskedMetropolis",
+        "refinement": "trialogue.inference.chains.refinement:Refinement",
     },
 )
 """Every chain by its name."""

@@ -18,6 +18,7 @@ from trialogue.ledger.runs.results import (
     config_values,
     is_finished,
     open_result,
+    results_to_read,
 )
 from trialogue.ledger.study import Study
 
@@ -65,19 +66,23 @@ def judged(study: Study[Any], result: Result | None) -> Entry:
     return Entry(study, result, tuple(evaluate(study.claims, evidence)))
 
 
-def counting_result(study: Study[Any], results: str | Path = "results") -> Result | None:
-    """The result that counts: of the counting presets of this version that are finished, the largest."""
+def counting_result(study: Study[Any], results: str | Path | None = None) -> Result | None:
+    """The result that counts: of the counting presets of this version that are finished, the largest.
+
+    Where no folder of results is named, those of `results_to_read` are meant.
+    """
+    place = results_to_read(results)
     for preset in reversed(COUNTING):
         if preset in study.presets:
             name = config_hash(study.name, study.version, config_values(study.presets[preset]))
-            folder = Path(results) / study.name / name
+            folder = place / study.name / name
             if is_finished(folder):
                 return open_result(folder)
     return None
 
 
-def ledger(studies: Iterable[Study[Any]], results: str | Path = "results") -> list[Entry]:
-    """The entry of every study, judged by the result that counts."""
+def ledger(studies: Iterable[Study[Any]], results: str | Path | None = None) -> list[Entry]:
+    """The entry of every study, judged by the result that counts (see `counting_result`)."""
     return [judged(study, counting_result(study, results)) for study in studies]
 
 

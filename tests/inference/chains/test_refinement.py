@@ -6,7 +6,7 @@ import torch
 from inference.chains.small_models import Conditionals, Energies, random_law
 from models.small_encoder_decoders import small_network
 from trialogue.errors import InputError
-from trialogue.inference import ChainRule, Gibbs, IndependentParallel, MaskedMetropolis, run_chain
+from trialogue.inference import CHAINS, ChainRule, Gibbs, IndependentParallel, MaskedMetropolis, run_chain
 from trialogue.inference.chains.refinement import Refinement
 from trialogue.inference.laws.chains import chain_transitions
 from trialogue.models.encoder_decoder.refiner import Refiner
@@ -45,6 +45,7 @@ def one_hot(*tokens, sure=0.9):
 
 
 def test_it_keeps_the_laws_of_chains():
+    assert CHAINS["refinement"] is Refinement
     check_chain(SAMPLED, ORACLE, invariant=False)
     check_chain(Refinement(choice="sampled"), ORACLE, invariant=False)
 

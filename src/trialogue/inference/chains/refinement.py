@@ -69,10 +69,11 @@ class Refinement(Chain[Refined]):
         if self.keep == "confident" and not bool(masked.any()):
             return state
         laws = self._laws(model, tokens, masked)
-        drawn = laws.argmax(-1)
+        found, drawn = laws.max(-1)
         if self.choice == "sampled":
             drawn = _drawn(laws, as_model(model).free(tokens), drawn, choose)
-        found = laws.gather(2, drawn[:, :, None])[:, :, 0].to(scores.dtype)
+            found = laws.gather(2, drawn[:, :, None])[:, :, 0]
+        found = found.to(scores.dtype)
         if self.keep == "confident":
             tokens, scores = torch.where(masked, drawn, tokens), torch.where(masked, found, scores)
             return Refined(tokens, _least_likely(masked.sum(1) - filled, scores), scores, filled)

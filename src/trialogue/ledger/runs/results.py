@@ -46,6 +46,18 @@ ORIGINS = "origins.json"
 """Whose the claims of a result are that did not say so when its run began."""
 
 
+SHIPPED = Path(__file__).resolve().parents[2] / "results"
+"""The results that an installed package brings; a checkout has them above the package, and no such folder."""
+
+
+def results_to_read(results: str | Path | None = None) -> Path:
+    """`results`; where None are named, `./results`, or, where there is no such folder, those of the package."""
+    if results is not None:
+        return Path(results)
+    own = Path("results")
+    return own if own.is_dir() or not SHIPPED.is_dir() else SHIPPED
+
+
 def config_values(config: Any) -> dict[str, Any]:
     """Every value of a config dataclass as JSON holds it; raises `InputError` where JSON cannot."""
     try:
@@ -191,17 +203,29 @@ def open_result(folder: Path) -> Result:
     return result
 
 
-def find_result(reference: str | Path, results: str | Path = "results") -> Result:
+def find_result(reference: str | Path, results: str | Path | None = None) -> Result:
     """The finished result that `reference` names: a folder, the beginning of a hash, `study@hash` or a study.
 
-    A study's name alone means its newest version at its largest preset. Raises `InputError` where nothing or
-    more than one result answers to the reference, or one that does is corrupted.
+    A study's name alone means its newest version at its largest preset. Where no folder of results is named, it is
+    looked for in `./results`, and then in those of the package. Raises `InputError` where nothing or more than one
+    result answers to the reference, or one that does is corrupted.
     """
     if Path(reference).is_dir():
         return open_result(Path(reference))
-    name = str(reference)
+    places = [Path("results"), SHIPPED] if results is None else [Path(results)]
+    for place in places:
+        found = _named(str(reference), place)
+        if found:
+            return found
+    raise InputError(
+        "result", str(reference), f"no finished result in {places[0]} answers to this: see `trialogue ledger`"
+    )
+
+
+def _named(name: str, results: Path) -> Result | None:
+    """That of `results` which `name` names; None where there is none."""
     study, at, prefix = name.rpartition("@")
-    folders = [done.parent for done in sorted(Path(results).glob(f"*/*/{DONE}"))]
+    folders = [done.parent for done in sorted(results.glob(f"*/*/{DONE}"))]
     of_study = [open_result(folder) for folder in folders if not at and folder.parent.name == name]
     best = max(map(_rank, of_study), default=None)
     found = [result for result in of_study if _rank(result) == best] or [
@@ -209,20 +233,16 @@ def find_result(reference: str | Path, results: str | Path = "results") -> Resul
         for folder in folders
         if folder.name.startswith(prefix) and study in ("", folder.parent.name)
     ]
-    if not found:
-        raise InputError(
-            "result", name, f"no finished result in {results} answers to this: see `trialogue ledger`"
-        )
     if len(found) > 1:
         choices = ", ".join(f"{result.study}@{result.hash}" for result in found)
         raise InputError("result", name, f"ambiguous, name one of {choices}")
-    return found[0]
+    return found[0] if found else None
 
 
 def _rank(result: Result) -> tuple[int, int]:
     return result.version, PRESETS.index(result.preset) if result.preset in PRESETS else -1
 
 
-def load_rows(reference: str | Path, results: str | Path = "results") -> DataFrame:
+def load_rows(reference: str | Path, results: str | Path | None = None) -> DataFrame:
     """Rows of the finished result that `reference` names (see `find_result`), one measurement a row."""
     return find_result(reference, results).rows

@@ -1,0 +1,74 @@
+"""The command `trialogue completion`: what completes commands, options, and names of studies in a shell."""
+
+import argparse
+import contextlib
+import io
+import os
+import re
+from collections.abc import Iterator
+
+from trialogue import studies
+from trialogue.cli.commands import Commands
+
+SHELLS = ("bash", "zsh", "tcsh")
+
+_OPTION = re.compile(r"^ {0,3}(?P<option>--[a-z][\w-]*)(?: \{(?P<choices>[^}\s]+)\})?", re.MULTILINE)
+"""An option as a line of a help begins with it, and the values it is one of."""
+
+_WIDTH = "80"
+"""Of the help that is read: in wider ones the groups of options stand side by side."""
+
+
+def completion(arguments: argparse.Namespace) -> None:
+    """Print the script by which a shell completes commands, their options, and the names of studies.
+
+    It stands in the shell's start-up file, in bash as `eval "$(trialogue completion bash)"`. Options are those of the
+    day on which it is printed.
+    """
+    import shtab
+
+    from trialogue.cli import parser
+
+    whole = parser()
+    for command in _commands(whole):
+        if command.get_default("fields"):
+            _add_fields(command)
+        for action in command._actions:
+            if action.dest == "study":
+                action.choices = list(studies.questions())
+    print(shtab.complete(whole, arguments.shell))
+
+
+def add(commands: Commands) -> None:
+    """Add `trialogue completion`."""
+    commands.add("completion", completion).add_argument("shell", choices=SHELLS, help="the shell's name")
+
+
+def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """The parsers of the commands of `parser`, and of the groups among them."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield command
+                yield from _commands(command)
+
+
+def _add_fields(command: argparse.ArgumentParser) -> None:
+    """Add the options that `command` hands on to the class of its settings, as its help lists them."""
+    page = io.StringIO()
+    asked = argparse.Namespace(study=None, help=True, parser=command, overrides=["--help"])
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = _WIDTH
+    try:
+        with contextlib.redirect_stdout(page), contextlib.suppress(SystemExit):
+            command.get_default("function")(asked)
+    finally:
+        os.environ.pop("COLUMNS")
+        if before is not None:
+            os.environ["COLUMNS"] = before
+    known = set(command._option_string_actions)
+    for found in _OPTION.finditer(page.getvalue()):
+        if found["option"] not in known:
+            known.add(found["option"])
+            choices = found["choices"].split(",") if found["choices"] else None
+            command.add_argument(found["option"], choices=choices)
