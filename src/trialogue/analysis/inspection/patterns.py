@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trialogue.analysis.coherence import Runs, coherence_of
 from trialogue.analysis.inspection.measure import Effort, Material, Measure, Report
-from trialogue.analysis.inspection.quantities import Point, Quantity, number, resampled
+from trialogue.analysis.inspection.quantities import Quantity, number, resampled, share
 from trialogue.analysis.inspection.subject import Subject
 
 PATTERNS = (" red green blue.", " one two three four.", " north, south, east, west;", " a b c d e f g.")
@@ -71,7 +71,7 @@ class TextPatterns(Measure):
         rate = resampled(partial(_hazard, found), rows, effort.seed)
         curve = Quantity(name="still in the pattern", points=tuple(shares), along="bytes written", exact=1.0)
         left = number("leaves the pattern", rate, unit="a byte", exact=0.0)
-        never = number("never left it", Point(float(1 - found.ended.mean())))
+        never = number("never left it", share(1.0 - found.ended, 1))
         return [left, never, curve] if shares else [left, never]
 
 

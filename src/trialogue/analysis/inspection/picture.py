@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _STYLES = ("-", "--", "-.", ":")
-_ACROSS = 2
+_ACROSS, _TOGETHER = 2, 2
 
 
 class Line(NamedTuple):
@@ -32,29 +32,41 @@ def has_curves(lines: Sequence[Line]) -> bool:
 
 
 def draw_curves(lines: Sequence[Line], logarithmic: bool) -> matplotlib.figure.Figure:
-    """A panel for all curves along one thing in one unit: colours tell quantities apart, strokes models."""
-    groups = dict.fromkeys((one.along, one.unit) for line in lines for one in line.quantities if one.along)
-    drawing, axes = _panels(len(groups))
-    for panel, (along, unit) in zip(axes, groups, strict=False):
-        names = dict.fromkeys(
-            one.name for line in lines for one in line.quantities if (one.along, one.unit) == (along, unit)
-        )
+    """Panels for all curves along one thing in one unit: colours tell quantities apart, strokes models.
+
+    Where there are more than two quantities, each model has a panel of its own.
+    """
+    groups: dict[tuple[str, str], list[str]] = {}
+    for line in lines:
+        for one in line.quantities:
+            if one.along and one.name not in groups.setdefault((one.along, one.unit), []):
+                groups[one.along, one.unit].append(one.name)
+    drawn = [
+        (group, part)
+        for group, names in groups.items()
+        for part in ([[line] for line in lines] if len(names) > _TOGETHER else [list(lines)])
+    ]
+    drawing, axes = _panels(len(drawn))
+    for panel, ((along, unit), shown) in zip(axes, drawn, strict=False):
+        names = groups[along, unit]
         places: set[float] = set()
-        for stroke, line in enumerate(lines):
+        for stroke, line in enumerate(shown):
             of = {one.name: one for one in line.quantities if (one.along, one.unit) == (along, unit)}
             for number, name in enumerate(names):
                 if name not in of:
                     continue
                 color = QUIET if line.quiet and len(names) == 1 else COLORS[number % len(COLORS)]
-                label = name if len(lines) == 1 else line.name if len(names) == 1 else f"{name}: {line.name}"
+                label = name if len(shown) == 1 else line.name if len(names) == 1 else f"{name}: {line.name}"
                 _curve(panel, of[name].points, _STYLES[stroke % len(_STYLES)], color, label, line.quiet)
                 places |= {float(point.at or 0) for point in of[name].points}
+        if len(names) > _TOGETHER:
+            panel.set_title(shown[0].name)
         if logarithmic:
             panel.set_xscale("log", base=2)
         panel.set_xticks(sorted(places), [f"{place:g}" for place in sorted(places)])
         panel.set_xticks([], minor=True)
         panel.set_xlabel(along)
-        panel.set_ylabel(unit or (next(iter(names)) if len(names) == 1 else ""))
+        panel.set_ylabel(unit or (names[0] if len(names) == 1 else ""))
         panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18))
     return drawing
 

@@ -85,12 +85,15 @@ def mean(values: NDArray[np.float64], at: float | None = None) -> Point:
 def resampled(
     statistic: Callable[[NDArray[np.int64]], float], rows: int, seed: int, at: float | None = None
 ) -> Point:
-    """`statistic` of the row numbers (rows,), with the interval of draws of rows with replacement (Efron 1979)."""
+    """`statistic` of the row numbers (rows,), with the interval of draws of rows with replacement (Efron 1979).
+
+    Where all draws agree they tell no interval.
+    """
     random = numpy_generator(seed, "bootstrap")
     value = statistic(np.arange(rows))
     drawn = [statistic(random.integers(0, rows, rows)) for _ in range(_RESAMPLES)]
     known = [one for one in drawn if math.isfinite(one)]
-    if len(known) < 2:
+    if len(known) < 2 or np.ptp(known) == 0:
         return Point(float(value), at=at)
     low, high = np.quantile(known, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
     return Point(float(value), float(low), float(high), at)
