@@ -172,6 +172,18 @@ def test_without_a_text_what_needs_none_is_taken(
     )
 
 
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"files": ""}'])
+def test_what_is_damaged_is_one_line(
+    text: str, place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(place / "found", tmp_path / "found")
+    path = tmp_path / "found" / "work" / "control" / "copying.json"
+    path.write_text(text, encoding="utf-8")
+    code, out, err = run(capfd, "inspect", place / "model", "--out", tmp_path / "found", *QUICK)
+    assert (code, out) == (2, "")
+    assert f"out='{path}': it is damaged: delete it, and it is made anew" in err
+
+
 class Mine(Measure):
     """How many tokens it knows; it cannot be asked of random weights."""
 

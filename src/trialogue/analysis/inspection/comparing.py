@@ -46,6 +46,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise InputError(
             "inspection", str(path), "it cannot be read: name a file or folder of `trialogue inspect`"
         ) from error
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
+    parts = {"model", "kind", "settings", "measures", "refused"}
+    if not isinstance(record, dict) or record.get("format") != FORMAT or not parts <= set(record):
         raise InputError("inspection", str(path), f"it is no {FORMAT.rpartition(' ')[0]} of this version")
     return record

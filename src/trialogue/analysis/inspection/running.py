@@ -160,7 +160,7 @@ class _Run:
 
     def _filed(self, path: Path) -> bool:
         """Whether there is nothing more to do: what a measure lacked may be there now."""
-        record = _read(path)
+        record = _filed_measure(path)
         return record is not None and not ("refused" in record and self._material.has(record["needs"]))
 
     def _told(self, whose: str, line: str) -> None:
@@ -184,7 +184,7 @@ class _Run:
     def _require_these(self, folder: Path, found: Found, files: str) -> None:
         """Raise `InputError` where `folder` has what was measured of other weights."""
         for path in sorted(folder.glob("*.json")):
-            if (_read(path) or {}).get("files") != files:
+            if (_filed_measure(path) or {}).get("files") != files:
                 mend = f"{path} was measured of other weights: give another folder (--out)"
                 raise InputError("model", found.place, mend)
 
@@ -213,7 +213,7 @@ def _gathered(work: Path, found: Sequence[Found]) -> dict[str, Any]:
     for name in MEASURES:
         series, whole = [], None
         for place in found:
-            record = _read(work / _folder_of(place) / f"{name}.json")
+            record = _filed_measure(work / _folder_of(place) / f"{name}.json")
             if record is None:
                 continue
             kind = record["kind"]
@@ -225,19 +225,40 @@ def _gathered(work: Path, found: Sequence[Found]) -> dict[str, Any]:
             series.append({"place": place.place, "step": place.step, **kept})
         if whole is not None:
             refused.pop(name, None)
-            beside = _read(work / _CONTROL / f"{name}.json") or {}
+            beside = _filed_measure(work / _CONTROL / f"{name}.json") or {}
             told = {key: whole[key] for key in ("question", "reading", "logarithmic")}
             measures[name] = {**told, "checkpoints": series, "control": beside.get("quantities")}
     return {"kind": kind, "measures": measures, "refused": refused}
+
+
+_DESCRIBED = {"question", "reading", "logarithmic", "needs", "kind", "files"}
+_MEASURED = {"quantities", "tokens", "seconds"}
+
+
+def _filed_measure(path: Path) -> dict[str, Any] | None:
+    """What is filed of a measure; None where nothing is."""
+    record = _read(path)
+    if record is not None and not (
+        set(record) >= _DESCRIBED and ("refused" in record or set(record) >= _MEASURED)
+    ):
+        raise _damaged(path)
+    return record
 
 
 def _read(path: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
+        record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError("out", str(path), "it is damaged: delete it, and it is measured anew") from error
+        raise _damaged(path) from error
+    if not isinstance(record, dict):
+        raise _damaged(path)
+    return record
+
+
+def _damaged(path: Path) -> InputError:
+    return InputError("out", str(path), "it is damaged: delete it, and it is made anew")
 
 
 def _require_same(path: Path, settings: dict[str, Any]) -> None:
