@@ -71,7 +71,7 @@ class TextPatterns(Measure):
         rate = resampled(partial(_hazard, found), rows, effort.seed)
         curve = Quantity(name="still in the pattern", points=tuple(shares), along="bytes written", exact=1.0)
         left = number("leaves the pattern", rate, unit="a byte", exact=0.0)
-        never = number("never left it", share(1.0 - found.ended, 1))
+        never = number("never left it", share((~found.ended).astype(np.float64), 1))
         return [left, never, curve] if shares else [left, never]
 
 

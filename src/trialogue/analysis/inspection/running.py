@@ -7,7 +7,6 @@ when it is finished; and `inspection.json`, what they come to.
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,6 +17,13 @@ from typing import Any
 import torch
 
 from trialogue import __version__
+from trialogue.analysis.inspection.filing import (
+    CONTROL_FOLDER,
+    filed_measure,
+    folder_of,
+    gathered,
+    require_same,
+)
 from trialogue.analysis.inspection.measure import CONTROL_SHARE, MEASURES, Effort, Material, Measure, Report
 from trialogue.analysis.inspection.subject import Subject, identity_of
 from trialogue.analysis.interaction_order.measure import Found, checkpoints_of
@@ -26,12 +32,9 @@ from trialogue.storage import atomic_write, locked, make_folder
 
 FORMAT = "trialogue inspection 1"
 RECORD = "inspection.json"
-_WORK, _SETTINGS, _CONTROL, _KEPT = "work", "settings.json", "control", "kept"
+_WORK, _SETTINGS, _KEPT = "work", "settings.json", "kept"
 _TIMED, _PASSES = (2, 64), 4
 """Rows and tokens of the passes that costs are told from."""
-
-_ADDED = ("text", "clones")
-"""What may be given to an inspection that was begun without."""
 
 OF_THE_MODEL = ("model", "tokenizer")
 """Fields of errors that say that a measure cannot be taken of a model; all others are the user's to mend."""
@@ -71,13 +74,13 @@ def inspected(
             "control": control,
             **material.identity,
         }
-        _require_same(work / _SETTINGS, settings)
+        require_same(work / _SETTINGS, settings)
         run = _Run(work, material, effort, control, device, dtype, report)
         wanted = [name for name in MEASURES if name in measures or not measures]
         for place in found:
             run.take(place, wanted)
         head = {"format": FORMAT, "version": __version__, "model": str(model), "settings": settings}
-        record = {**head, **_gathered(work, found)}
+        record = {**head, **gathered(work, found)}
         atomic_write(folder / RECORD, json.dumps(record, indent=1, allow_nan=False) + "\n")
     return record
 
@@ -101,12 +104,12 @@ class _Run:
 
     def take(self, found: Found, names: Sequence[str]) -> None:
         """Take what is not filed yet of one checkpoint, and, of the first one, of its control."""
-        own, files = self._work / _folder_of(found), identity_of(found.place)
+        own, files = self._work / folder_of(found), identity_of(found.place)
         self._require_these(own, found, files)
         subjects = {own: _once(lambda: self._loaded(found))}
         if self._with_control and self._first is None:
-            subjects[self._work / _CONTROL] = _once(lambda: subjects[own]().control(self._effort.seed))
-            self._require_these(self._work / _CONTROL, found, files)
+            subjects[self._work / CONTROL_FOLDER] = _once(lambda: subjects[own]().control(self._effort.seed))
+            self._require_these(self._work / CONTROL_FOLDER, found, files)
         self._first = self._first or files
         missing = [
             (name, folder)
@@ -160,7 +163,7 @@ class _Run:
 
     def _filed(self, path: Path) -> bool:
         """Whether there is nothing more to do: what a measure lacked may be there now."""
-        record = _filed_measure(path)
+        record = filed_measure(path)
         return record is not None and not ("refused" in record and self._material.has(record["needs"]))
 
     def _told(self, whose: str, line: str) -> None:
@@ -184,12 +187,12 @@ class _Run:
     def _require_these(self, folder: Path, found: Found, files: str) -> None:
         """Raise `InputError` where `folder` has what was measured of other weights."""
         for path in sorted(folder.glob("*.json")):
-            if (_filed_measure(path) or {}).get("files") != files:
+            if (filed_measure(path) or {}).get("files") != files:
                 mend = f"{path} was measured of other weights: give another folder (--out)"
                 raise InputError("model", found.place, mend)
 
     def _refuse(self, folder: Path, name: str, measure: Measure, subject: Subject, reason: str) -> None:
-        if folder != self._work / _CONTROL:
+        if folder != self._work / CONTROL_FOLDER:
             self._report(f"{name}: not taken: {reason}")
         self._file(folder, name, measure, subject, {"refused": reason})
 
@@ -203,85 +206,6 @@ class _Run:
         }
         record = {**described, "needs": measure.needs, "kind": subject.kind, "files": subject.files, **said}
         atomic_write(folder / f"{name}.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
-
-
-def _gathered(work: Path, found: Sequence[Found]) -> dict[str, Any]:
-    """What is filed, measure by measure."""
-    measures: dict[str, Any] = {}
-    refused: dict[str, str] = {}
-    kind = None
-    for name in MEASURES:
-        series, whole = [], None
-        for place in found:
-            record = _filed_measure(work / _folder_of(place) / f"{name}.json")
-            if record is None:
-                continue
-            kind = record["kind"]
-            if "refused" in record:
-                refused[name] = record["refused"]
-                continue
-            whole = record
-            kept = {key: record[key] for key in ("files", "quantities", "tokens", "seconds")}
-            series.append({"place": place.place, "step": place.step, **kept})
-        if whole is not None:
-            refused.pop(name, None)
-            beside = _filed_measure(work / _CONTROL / f"{name}.json") or {}
-            told = {key: whole[key] for key in ("question", "reading", "logarithmic")}
-            measures[name] = {**told, "checkpoints": series, "control": beside.get("quantities")}
-    return {"kind": kind, "measures": measures, "refused": refused}
-
-
-_DESCRIBED = {"question", "reading", "logarithmic", "needs", "kind", "files"}
-_MEASURED = {"quantities", "tokens", "seconds"}
-
-
-def _filed_measure(path: Path) -> dict[str, Any] | None:
-    """What is filed of a measure; None where nothing is."""
-    record = _read(path)
-    if record is not None and not (
-        set(record) >= _DESCRIBED and ("refused" in record or set(record) >= _MEASURED)
-    ):
-        raise _damaged(path)
-    return record
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    if not path.exists():
-        return None
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise _damaged(path) from error
-    if not isinstance(record, dict):
-        raise _damaged(path)
-    return record
-
-
-def _damaged(path: Path) -> InputError:
-    return InputError("out", str(path), "it is damaged: delete it, and it is made anew")
-
-
-def _require_same(path: Path, settings: dict[str, Any]) -> None:
-    """Keep what was inspected alike together; raises `InputError` where the folder has something else."""
-    there = _read(path)
-    wanted = json.loads(json.dumps(settings))
-    if there is None:
-        atomic_write(path, json.dumps(wanted, indent=1) + "\n")
-        return
-    for field, value in wanted.items():
-        before = there.get(field)
-        if before != value and not (field in _ADDED and before is None):
-            shown = "another one" if field in _ADDED else before
-            mend = f"{path.parent.parent} has an inspection with {shown}: give the same, or another folder (--out)"
-            raise InputError(field, "left out" if value is None else value, mend)
-    if there != wanted:
-        atomic_write(path, json.dumps(wanted, indent=1) + "\n")
-
-
-def _folder_of(found: Found) -> str:
-    if found.step is not None:
-        return f"step-{found.step}"
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(found.place).name).strip("-.") or "model"
 
 
 def _once(make: Callable[[], Subject]) -> Callable[[], Subject]:
