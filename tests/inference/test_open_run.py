@@ -28,6 +28,7 @@ from trialogue.inference import (
     WeightedRejection,
 )
 from trialogue.inference.walks.batch.batch import View
+from trialogue.inference.walks.engine import running
 from trialogue.randomness import numpy_generator
 
 
@@ -339,3 +340,28 @@ def test_laws_of_nobody_are_cut_where_all_are_cut_alike() -> None:
     run.submit([0], Terms(max_new_tokens=2, top_k=2))
     with pytest.raises(InputError, match="each in its own way"):
         batch.cut(law_)
+
+
+@pytest.mark.parametrize(("tokens", "steps"), [(7, [2, 2, 1]), (1, [1, 1, 1, 1, 1]), (1000, [5])])
+def test_prompts_that_join_begin_a_few_at_a_time(
+    tokens: int, steps: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is under way waits for the evaluation of so many tokens of others, and not for that of all who came."""
+    monkeypatch.setattr(running, "_ADMIT_TOKENS", tokens)
+    run = OpenRun(ORACLE, batch_size=40)
+    long = Terms(max_new_tokens=9)
+    run.submit([0], long, seed=1)
+    run.step()
+    prompts = [[one, 1, 2] for one in range(5)]
+    submitted = [run.submit(prompt, long, num_samples=3, seed=2) for prompt in prompts]
+    begun, samples = list[int](), dict[Any, list[Samples]]()
+    while run.busy:
+        under_way = {one for one in submitted if one._order.begun}
+        for submission, finished in run.step():
+            samples.setdefault(submission, []).append(finished)
+        begun.append(len({one for one in submitted if one._order.begun} - under_way))
+    assert [number for number in begun if number] == steps
+    for submission, prompt in zip(submitted, prompts, strict=True):
+        drawn = generate(ORACLE, [prompt], max_new_tokens=9, num_samples=3, seed=2)
+        texts = {one.index: one.tokens for some in samples[submission] for one in some}
+        assert [texts[place] for place in range(3)] == [one.tokens for one in drawn]

@@ -190,7 +190,7 @@ def test_equal_rules_are_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "_built", slow)
     wish, walk = Wish("rule", "regex", "a"), Ancestral()
     with ThreadPoolExecutor(4) as pool:
-        judgings = set(pool.map(lambda _: rules.judging((wish,), walk, ()), range(4)))
+        judgings = set(pool.map(lambda _: rules.judging((wish,), walk, ()).result(), range(4)))
     assert (len(judgings), len(built)) == (1, 1)
 
 

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -265,6 +266,17 @@ def test_rules_of_the_server_are_called_by_name(client: openai.OpenAI) -> None:
     broken = complete(client, rule="broken", walk="ancestral", max_tokens=4, seed=2).choices[0]
     assert "no key" in broken.trialogue["reason"]
     assert broken.finish_reason in ("length", "content_filter")
+
+
+def test_a_rule_of_the_server_may_judge_complete_texts_only(model: PretrainedOracle, tmp_path: Path) -> None:
+    (tmp_path / "rules.py").write_text("def long(text):\n    return len(text) >= 15\n", encoding="utf-8")
+    named = (f"long=python:{tmp_path}/rules.py:long",)
+    for whole in (True, False):
+        with serving(model, rule=named, verifier_whole=whole) as server, server.client() as client:
+            answer = complete(client, rule="long", n=4, max_tokens=20, seed=2)
+        # No first token is long enough.
+        assert any(choice.trialogue["accepted"] for choice in answer.choices) == whole
+        assert all(len(choice.text) >= 15 for choice in answer.choices if choice.trialogue["accepted"])
 
 
 def test_metadata_is_handed_back(client: openai.OpenAI) -> None:

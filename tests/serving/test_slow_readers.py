@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator
 
 from starlette.types import Message
 
-from trialogue.serving.app import _Events, _Stream
 from trialogue.serving.errors import Refused
+from trialogue.serving.streams import Events, Stream
 from trialogue.serving.worker import Failed, Part
 
 
 def test_of_the_texts_of_a_choice_the_latest_waits() -> None:
     async def read() -> list[object]:
-        events, failed = _Events(), Failed(Refused(500, "it broke"))
+        events, failed = Events(), Failed(Refused(500, "it broke"))
         for event in (Part(0, "a"), Part(1, "b"), Part(0, "ac"), failed):
             events.put(event)
         first = [await events.get() for _ in range(3)]
@@ -40,7 +40,7 @@ def test_a_stream_that_nobody_reads_is_withdrawn() -> None:
         raise OSError("the client is gone")
 
     async def answer() -> None:
-        stream = _Stream(pieces(), lambda: ended.append(True))
+        stream = Stream(pieces(), lambda: ended.append(True))
         try:
             await stream({"type": "http", "asgi": {"spec_version": "2.4"}}, receive, send)
         except Exception:

@@ -18,6 +18,10 @@ def serve(arguments: argparse.Namespace) -> None:
 
     Requests are those of /v1/completions and /v1/chat/completions; fields of their own are "rule", "walk", "top_k",
     "min_p", "max_queries" and "max_steps", and an answer says in "trialogue" what became of each sample.
+
+    Beside the limits below, a rule that a request describes has at most 65536 characters, and the latest 64 rules are
+    kept; there are at most 16 stop strings of 256 bytes; a JSON text is validated for at most 1 second, of which a
+    pattern takes 0.1.
     """
     with uncollected():
         from trialogue.generation.settings import Machine

@@ -45,7 +45,8 @@ def scene(seed: int = 0) -> dict[str, Any]:
     """For every coupling the exact law of counts, and of either chain what `COPIES` copies of it do from all down.
 
     `copies` are the counts (see `counts`) of all copies by step, a character each (the number in base 36), `spins` the
-    first copy's spins by step, and `distance` the exact total variation, by step, between a copy's law and the target.
+    first copy's spins by step, `distance` the exact total variation, by step, between a copy's law and the target, and
+    `in_the_end` what it comes to.
     """
     levels = []
     for coupling in COUPLINGS:
@@ -57,11 +58,13 @@ def scene(seed: int = 0) -> dict[str, Any]:
         for chain, _ in PLAYERS.values():
             run = run_chain(chain, ising, start=start, steps=STEPS, seed=seed, thin=1, require_ergodic=False)
             visited = torch.cat((start[None], run.samples))
+            transitions = transition_matrix(chain, ising)
             chains.append(
                 {
                     "copies": in_characters(counts(visited)),
                     "spins": in_characters(visited[:, 0]),
-                    "distance": _distances(transition_matrix(chain, ising), law),
+                    "distance": _distances(transitions, law),
+                    "in_the_end": _last_distance(transitions, law),
                 }
             )
         levels.append({"coupling": coupling, "target": target.tolist(), "chains": chains})
@@ -78,3 +81,12 @@ def _distances(transitions: Tensor, law: Tensor) -> list[float]:
         distances.append(without_rounding(float((at - law).abs().sum()) / 2))
         at = at @ transitions
     return distances
+
+
+def _last_distance(transitions: Tensor, law: Tensor) -> float:
+    """Total variation to `law` (states,) of what the first state comes to: 2^60 steps, by squaring."""
+    after = transitions
+    for _ in range(60):
+        after = after @ after
+        after = after / after.sum(1, keepdim=True)
+    return without_rounding(float((after[0] - law).abs().sum()) / 2)

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from pandas import DataFrame
+
 from trialogue.errors import InputError
 from trialogue.ledger.entries import counting_result
 from trialogue.ledger.rows import Rows
@@ -15,7 +17,7 @@ DEPTHS = (1, 2, 3)
 def scene(results: str | Path | None) -> dict[str, Any]:
     """What the study's result below `results` says of every law: bounds, losses of its networks, and layers' moves.
 
-    `laws` are in the order of their seeds; `first` is the place of the law whose smaller step is the highest. Curves
+    `laws` are in the order of their seeds; `first` is the place of the law to show first (see `_shown_first`). Curves
     have the losses of networks of one, two and three layers at `steps`; `moved` the mean square displacement of each
     of three layers, first to last, and `onsets` the steps at which they set out. Counts are over all laws. Raises
     `InputError` where there is no finished result of the study.
@@ -31,12 +33,18 @@ def scene(results: str | Path | None) -> dict[str, Any]:
     return {
         "result": f"{STUDY.name}@{result.hash}",
         "laws": laws,
-        "first": int(
-            (bounds.two - bounds.three).combine(bounds.three - bounds.four, min).to_numpy().argmax()
-        ),
+        "first": _shown_first(bounds, onsets),
         "last_first": sum(last < min(first, middle) for first, middle, last in onsets),
         "middle_second": sum(middle < first for first, middle, _ in onsets),
     }
+
+
+def _shown_first(bounds: DataFrame, onsets: list[list[int]]) -> int:
+    """Of the laws whose layers set out in the commonest order, the place of that whose smaller step is the highest."""
+    orders = [tuple(sorted(range(len(each)), key=each.__getitem__)) for each in onsets]
+    common = max(set(orders), key=orders.count)
+    smaller = (bounds.two - bounds.three).combine(bounds.three - bounds.four, min).tolist()
+    return max((place for place, order in enumerate(orders) if order == common), key=smaller.__getitem__)
 
 
 def _law(rows: Rows, seed: int) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from trialogue.generation.tries import Tries
 class InOrder:
     """An `output` that is told of samples as they finish, and writes them in the order of prompts and samples.
 
-    What waits behind an unfinished sample is not written: a run that is stopped draws it again when it resumes.
-    What an earlier run left must come before all that is missing: raises `InputError` where it does not.
+    What waits behind an unfinished sample is not written: the output holds it until then. What an earlier run left must
+    come before all that is missing: raises `InputError` where it does not.
     """
 
     def __init__(self, output: Output, tries: Tries) -> None:
@@ -37,6 +37,7 @@ class InOrder:
             if following in self._waiting:
                 self._output.write(self._waiting[following])
                 self._output.kept[following] = self._waiting.pop(following)
+                self._output.held.pop(following, None)
             elif following not in self._output.kept:
                 if not self._tries.finished(self._place):
                     return

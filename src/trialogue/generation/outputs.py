@@ -124,10 +124,12 @@ def _run(
         whole = (
             f" of {settings.sampling.n * len(settings.prompts)}" if settings.sampling.until is None else ""
         )
-        there = f"{len(output.kept)}{whole} samples are {where}"
+        output.interrupted()
+        number = len(output.kept) + len(output.held)
+        there = f"{number}{whole} samples are {where}"
         if isinstance(error, KeyboardInterrupt):
             raise KeyboardInterrupt(f"interrupted: {there}") from error
-        if not output.kept:
+        if not number:
             raise
         raise InputError(error.field, error.value, f"{error.mend} ({there})") from error
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -21,23 +22,65 @@ _ELSEWHERE = "write to a file with --out FILE"
 
 
 class Output(Protocol):
-    """Where lines go; `kept` holds the records that are there, by prompt and sample."""
+    """Where lines go, by prompt and sample: `kept` holds the records that are there, `held` those that have to wait."""
 
     kept: dict[Key, dict[str, Any]]
+    held: dict[Key, dict[str, Any]]
 
     def write(self, record: dict[str, Any]) -> None:
         """Write a record."""
         ...
 
+    def hold(self, key: Key, record: dict[str, Any]) -> None:
+        """Keep the record of a sample that has finished before its turn."""
+        ...
 
-class StandardOutput:
+    def settle(self) -> None:
+        """The run is over, and nothing waits any more."""
+        ...
+
+    def interrupted(self) -> None:
+        """The run is over before its end: what waits is not to be lost."""
+        ...
+
+
+class Collected:
+    """Records that are kept for later."""
+
+    def __init__(self) -> None:
+        self.kept: dict[Key, dict[str, Any]] = {}
+        self.held: dict[Key, dict[str, Any]] = {}
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Do nothing more: the run hands back all records in the end."""
+
+    def hold(self, key: Key, record: dict[str, Any]) -> None:
+        """Keep the record of a sample that has finished before its turn."""
+        self.held[key] = record
+
+    def settle(self) -> None:
+        """Nothing waits any more."""
+        self.held.clear()
+
+    def interrupted(self) -> None:
+        """Do nothing: nobody asks for what was drawn."""
+
+
+class StandardOutput(Collected):
     """Lines on standard output: JSON, or on a terminal what one wants to see of a record."""
 
     def __init__(self) -> None:
+        super().__init__()
         if sys.stdout is None:
             raise InputError("stdout", None, f"it is closed: {_ELSEWHERE}")
-        self.kept: dict[Key, dict[str, Any]] = {}
         self._prompt: object = None
+
+    def interrupted(self) -> None:
+        """Write what waits, in its order."""
+        with suppress(InputError, BrokenPipeError):
+            for key in sorted(self.held):
+                self.write(self.held[key])
+                self.kept[key] = self.held.pop(key)
 
     def write(self, record: dict[str, Any]) -> None:
         """Write a record; it is with its reader when the call returns."""
@@ -71,16 +114,6 @@ def _shown(record: dict[str, Any], headed: bool) -> str:
     return heading + "\n".join(lines) + "\n"
 
 
-class Collected:
-    """Records that are kept for later."""
-
-    def __init__(self) -> None:
-        self.kept: dict[Key, dict[str, Any]] = {}
-
-    def write(self, record: dict[str, Any]) -> None:
-        """Do nothing more: the run hands back all records in the end."""
-
-
 class AsFinished:
     """An `output` that is written to as samples finish."""
 
@@ -91,6 +124,7 @@ class AsFinished:
         """Write the record of a sample."""
         self._output.write(record)
         self._output.kept[key] = record
+        self._output.held.pop(key, None)
 
 
 class Writer(Protocol):
@@ -105,7 +139,7 @@ class Recorder:
     """An observer of `generate` that writes samples as they finish, and shows the first while it grows.
 
     `pending` names the samples that are drawn, `starts` holds the lengths of their prompts in tokens; `tries` tells
-    which of them are to be written.
+    which of them are to be written. What the `writer` does not write at once the `output` holds.
     """
 
     def __init__(
@@ -117,10 +151,12 @@ class Recorder:
         built: Sequence[Sequence[Built]],
         tries: Tries,
         writer: Writer,
+        output: Output,
         live: LiveText | None,
     ) -> None:
         self._settings, self._oracle, self._pending, self._starts = settings, oracle, pending, starts
-        self._built, self._tries, self._writer, self._live = built, tries, writer, live
+        self._built, self._tries, self._live = built, tries, live
+        self._writer, self._output = writer, output
         identity, own = settings.identity(), settings.own
         self._runs = [digest(identity, own.get(prompt.id)) for prompt in settings.prompts]
 
@@ -146,3 +182,5 @@ class Recorder:
                 self._live.end(record["text"])
             for own, ready in self._tries.finish(key, record):
                 self._writer.write(own, ready)
+            if key not in self._output.kept:
+                self._output.hold(key, record)

@@ -96,8 +96,12 @@ def run(
     """
     sampling = settings.sampling
     tries = Tries(sampling, len(settings.prompts), output.kept)
-    pending, kept = tries.pending(), dict(output.kept)
+    kept = {**output.kept, **output.held}
     writer = InOrder(output, tries) if settings.destination.ordered else AsFinished(output)
+    for key, record in list(output.held.items()):
+        for own, ready in tries.finish(key, record):
+            writer.write(own, ready)
+    pending = tries.pending()
     tokens, began = 0, time.perf_counter()
     if pending:
         if report is not None:
@@ -109,12 +113,14 @@ def run(
         began = time.perf_counter()
     while pending:
         starts = [len(prompts[place]) for place, _ in pending]
-        recorder = Recorder(settings, oracle, pending, starts, built, tries, writer, live)
+        recorder = Recorder(settings, oracle, pending, starts, built, tries, writer, output, live)
         tokens += _draw(settings, oracle, prompts, built, pending, recorder, progress)
         pending = tries.pending()
         if not pending and warn is not None:
             for note in oracle.remarks:
                 warn(note)
+    if sampling.until is not None or not output.held:
+        output.settle()
     keys = tries.keys()
     return Finished(
         [output.kept[key] for key in keys],

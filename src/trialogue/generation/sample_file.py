@@ -1,15 +1,17 @@
 """The file that samples are written to: one JSON line each, as they finish, and what a killed run left is kept.
 
 Beside `FILE` lies `FILE.settings.json`, which says what decided the samples. A run with the same settings goes on where
-the file ends; one with other settings is refused.
+the file ends; one with other settings is refused. While a run goes on, samples that have finished before their turn lie
+in `FILE.waiting.jsonl`.
 """
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -29,18 +31,26 @@ def line_of(record: dict[str, Any]) -> bytes:
     return json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
+class Found(NamedTuple):
+    """The records of a file by prompt and sample, and the bytes that they take."""
+
+    records: dict[Key, dict[str, Any]]
+    whole: int
+
+
 class SampleFile:
     """An open output file: `kept` holds the records it had, by prompt and sample, `write` appends one.
 
-    Until the first is written the file is as it was: whatever keeps a run from drawing anything costs no sample of an
-    earlier one.
+    `held` are those that have finished before their turn, `hold` adds one: they lie in a file beside it.
+    Until the first is written the files are as they were: whatever keeps a run from drawing anything costs no sample of
+    an earlier one.
     """
 
-    def __init__(
-        self, file: BinaryIO, path: Path, kept: dict[Key, dict[str, Any]], whole: int, settings: str
-    ) -> None:
-        self._file, self.path, self.kept = file, path, kept
-        self._whole, self._settings, self._begun = whole, settings, False
+    def __init__(self, file: BinaryIO, path: Path, found: Found, waiting: Found, settings: str) -> None:
+        self._file, self.path, self._settings, self._begun = file, path, settings, False
+        self._whole, self._waiting_whole = found.whole, waiting.whole
+        self.kept = found.records
+        self.held = {key: record for key, record in waiting.records.items() if key not in self.kept}
 
     def write(self, record: dict[str, Any]) -> None:
         """Append a line; it is with the operating system when the call returns."""
@@ -50,13 +60,31 @@ class SampleFile:
             self._file.write(line_of(record))
             self._file.flush()
 
+    def hold(self, key: Key, record: dict[str, Any]) -> None:
+        """Keep the record of the sample `key` until it is written; it is with the operating system at once."""
+        if not self._begun:
+            self._begin()
+        self.held[key] = record
+        path = _waiting_path(self.path)
+        with writing(path), path.open("ab") as waiting:
+            waiting.write(line_of(record))
+
+    def settle(self) -> None:
+        """Nothing waits any more."""
+        self.held.clear()
+        _waiting_path(self.path).unlink(missing_ok=True)
+
+    def interrupted(self) -> None:
+        """Do nothing: what is held is kept."""
+
     def _begin(self) -> None:
         """Cut off what is not kept, and say what decides the samples."""
-        if not self.kept:
+        if not self.kept and not self.held:
             atomic_write(_settings_path(self.path), self._settings)
-        with writing(self.path):
-            self._file.truncate(self._whole)
-            self._file.seek(self._whole)
+        for path, whole in ((self.path, self._whole), (_waiting_path(self.path), self._waiting_whole)):
+            with writing(path), suppress(FileNotFoundError):
+                os.truncate(path, whole)
+        self._file.seek(self._whole)
         self._begun = True
 
 
@@ -90,11 +118,14 @@ def opened(
             mend = "another process is writing to it: choose another file"
             raise InputError("out", str(path), mend) from None
     try:
-        kept, whole = ({}, 0) if force else _kept(path, identity, prompts, own)
+        found, waiting = (
+            Found({}, 0) if force else _found(one, path, identity, prompts, own)
+            for one in (path, _waiting_path(path))
+        )
         with writing(path):
             file = path.open("r+b")
         with file:
-            yield SampleFile(file, path, kept, whole, _settings_text(identity))
+            yield SampleFile(file, path, found, waiting, _settings_text(identity))
     finally:
         # While it is held: filelock tries anew where the file that it locked has lost its name.
         Path(lock.lock_file).unlink(missing_ok=True)
@@ -103,7 +134,7 @@ def opened(
 
 def require_own(path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...], own: Own) -> None:
     """Raise `InputError` where `path` holds anything but samples of `prompts` that `identity` and `own` decide."""
-    _kept(path.absolute(), identity, prompts, own)
+    _found(path.absolute(), path.absolute(), identity, prompts, own)
 
 
 def require_regular(path: Path) -> None:
@@ -133,18 +164,20 @@ def _settings_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.settings.json")
 
 
+def _waiting_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.waiting.jsonl")
+
+
 def _settings_text(identity: dict[str, Any]) -> str:
     record = {"run": digest(identity), "trialogue": __version__, "settings": identity}
     return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
 
 
-def _kept(
-    path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...], own: Own
-) -> tuple[dict[Key, dict[str, Any]], int]:
-    """The records that `path` holds, and the bytes that they take."""
-    content = _content(path)
+def _found(file: Path, path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...], own: Own) -> Found:
+    """What a `file` of the run that writes to `path` holds."""
+    content = _content(file)
     if not content:
-        return {}, 0
+        return Found({}, 0)
     _require_same(path, identity)
     whole = content.rfind(b"\n") + 1
     places = {prompt.id: place for place, prompt in enumerate(prompts)}
@@ -155,13 +188,13 @@ def _kept(
             place, sample = places.get(record["id"]), record["sample"]
             same = record["run"] == runs.get(record["id"], digest(identity))
         except (ValueError, KeyError, TypeError):
-            raise _refused(path, f"line {number} is no sample of a run") from None
+            raise _refused(file, f"line {number} is no sample of a run") from None
         if not same:
-            raise _refused(path, f"line {number} belongs to another run")
+            raise _refused(file, f"line {number} belongs to another run")
         if place is None or repeated(record) != prompts[place].given():
-            raise _refused(path, f"line {number} has a prompt that is not among the prompts")
+            raise _refused(file, f"line {number} has a prompt that is not among the prompts")
         kept[place, sample] = record
-    return kept, whole
+    return Found(kept, whole)
 
 
 def _content(path: Path) -> bytes:

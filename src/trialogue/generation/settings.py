@@ -125,7 +125,7 @@ class Destination:
     """Begin --out anew."""
     ordered: bool = False
     """Write records in the order of prompts and samples, in place of as they finish. Those that wait for an earlier one
-    when the run is stopped (Ctrl-C) are drawn again when it resumes."""
+    lie in FILE.waiting.jsonl, so that a run that is stopped has lost none of them."""
     require_accepted: bool = False
     """Exit with code 3 where fewer samples of a prompt were accepted than --n or --until ask for. Without it the code
     is 0, and standard error says where none was accepted, and why."""

@@ -1,6 +1,7 @@
 """Values of finished samples: what a graded verifier said, and whether that passes its threshold."""
 
 import hashlib
+from collections import OrderedDict
 from collections.abc import Callable
 
 from torch import Tensor
@@ -8,9 +9,12 @@ from torch import Tensor
 from trialogue.inference import Samples
 from trialogue.oracles import Decoding, Verifier
 
+_REMEMBERED = 1 << 14
+"""Complete sequences whose values are remembered, or four times as many as were asked about at once"""
+
 
 class Graded(Verifier):
-    """`verifier`, whose values are degrees, as a walk sees it; the values of complete sequences are remembered.
+    """`verifier`, whose values are degrees, as a walk sees it; the latest values of complete sequences are remembered.
 
     `threshold` is where acceptance begins, if not above zero. A walk that is given the values themselves asks once per
     sequence, so that to judge a finished sample anew would cost a pass of the model. `each` is told, at most once, that
@@ -22,7 +26,7 @@ class Graded(Verifier):
         self.scope, self.layers, self.most = verifier.scope, verifier.layers, verifier.most
         self.notes, self.parser = verifier.notes, verifier.parser
         self.each: Callable[[], None] | None = None
-        self._values: dict[bytes, float] = {}
+        self._values, self._most = OrderedDict[bytes, float](), _REMEMBERED
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Values (n,) of the sequences in `rows` (n,)."""
@@ -30,7 +34,12 @@ class Graded(Verifier):
         for place in decoding.complete[rows].nonzero()[:, 0].tolist():
             row = int(rows[place])
             tokens = decoding.tokens[row, : int(decoding.lengths[row])]
-            self._values[_name(tokens, int(decoding.start[row]))] = float(values[place])
+            name = _name(tokens, int(decoding.start[row]))
+            self._values[name] = float(values[place])
+            self._values.move_to_end(name)
+        self._most = max(self._most, 4 * len(rows))
+        while len(self._values) > self._most:
+            self._values.popitem(last=False)
         return values
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:

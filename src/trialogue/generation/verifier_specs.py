@@ -116,26 +116,43 @@ class Rule:
         Verifiers of text judge what comes before the first of the strings `stop`. Raises `InputError` for what does not
         compile or load; whether it fits the model is what `Built.require_fit` asks once that is there.
         """
-        from trialogue.generation.values import Graded
-        from trialogue.inference.verifiers import Threshold, as_verifier
+        loaded = self.load(tokenization, verdicts=verdicts)
+        return [one.built(verdicts=verdicts, ranks=ranks, stop=stop) for one in loaded]
 
-        built = []
+    def load(self, tokenization: "Tokenization", *, verdicts: bool) -> list["Loaded"]:
+        """What of `build` is the same for all strings to stop at, and takes the most of its time."""
+        from trialogue.inference.verifiers import as_verifier
+
+        loaded = []
         for spec in self.verifier:
             kind, content = _split(spec)
             wanted = Wanted(spec, content, self, tokenization, verdicts, [])
-            verifier = as_verifier(kind.build(wanted))
-            if stop:
-                verifier = verifier.up_to(stop)
-            graded = verifier if isinstance(verifier, Graded) else Graded(verifier) if kind.graded else None
-            threshold = None if graded is None else graded.threshold
-            if graded is None or threshold is None:
-                judge, cut = graded or verifier, None
-            elif verdicts or (graded.written and not ranks):
-                judge, cut = Threshold(graded, threshold), None
-            else:
-                judge, cut = graded, threshold if ranks else None
-            built.append(Built(kind, judge, graded, cut, tuple(wanted.fits)))
-        return built
+            loaded.append(Loaded(kind, as_verifier(kind.build(wanted)), tuple(wanted.fits)))
+        return loaded
+
+
+class Loaded(NamedTuple):
+    """The verifier of a spec, which may be used by several walks, up to several strings to stop at."""
+
+    kind: "Kind"
+    verifier: "Verifier"
+    fits: tuple[Callable[["TextModel"], None], ...]
+
+    def built(self, *, verdicts: bool, ranks: bool, stop: Sequence[str]) -> "Built":
+        """The verifier as a walk is given it: arguments are those of `Rule.build`."""
+        from trialogue.generation.values import Graded
+        from trialogue.inference.verifiers import Threshold
+
+        verifier = self.verifier.up_to(stop) if stop else self.verifier
+        graded = verifier if isinstance(verifier, Graded) else Graded(verifier) if self.kind.graded else None
+        threshold = None if graded is None else graded.threshold
+        if graded is None or threshold is None:
+            judge, cut = graded or verifier, None
+        elif verdicts or (graded.written and not ranks):
+            judge, cut = Threshold(graded, threshold), None
+        else:
+            judge, cut = graded, threshold if ranks else None
+        return Built(self.kind, judge, graded, cut, self.fits)
 
 
 class Built(NamedTuple):

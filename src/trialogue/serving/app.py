@@ -4,84 +4,64 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from trialogue.errors import InputError, reason
 from trialogue.generation.prompts import json_value
 from trialogue.serving.answers import Answer
 from trialogue.serving.asked import Kind, read
 from trialogue.serving.errors import Refused
-from trialogue.serving.rules import Rules
+from trialogue.serving.rules import Judging, Rules
 from trialogue.serving.settings import Serving
+from trialogue.serving.streams import Events, Stream
 from trialogue.serving.worker import Event, Failed, Finished, Job, Part, Worker
 
+Value = TypeVar("Value")
+
 _RETRY_AFTER = "1"
-_COMPILING = 4
-"""Requests that are read and compiled at once, so that threads are left for the others"""
-
-
-class _Events:
-    """What waits for a reader: of the texts of a choice the latest, however slowly they are read."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[object, Event] = {}
-        self._there = asyncio.Event()
-
-    def put(self, event: Event) -> None:
-        self._waiting[event.choice if isinstance(event, Part) else object()] = event
-        self._there.set()
-
-    async def get(self) -> Event:
-        while not self._waiting:
-            self._there.clear()
-            await self._there.wait()
-        return self._waiting.pop(next(iter(self._waiting)))
-
-
-class _Stream(StreamingResponse):
-    """A stream that says in `ended` when nobody reads any more, also where nobody ever has."""
-
-    def __init__(self, pieces: AsyncIterator[str], ended: Callable[[], None]) -> None:
-        super().__init__(pieces, media_type="text/event-stream")
-        self._ended = ended
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._ended()
+_READING = 4
+"""Requests that are read at once, so that threads are left for the others"""
 
 
 class _Begun(NamedTuple):
     """A request that waits or is under way: its events come in `events`, `answer` writes them."""
 
     job: Job
-    events: _Events
+    events: Events
     answer: Answer
 
 
 class Application:
     """The endpoints of OpenAI's interface on a `worker` and its `rules`; `app` is the ASGI application.
 
-    Clients have to know the `api_key`, if there is one.
+    Clients have to know the `api_key`, if there is one, and to call the server by one of `hosts`.
     """
 
-    def __init__(self, worker: Worker, rules: Rules, serving: Serving, api_key: str | None = None) -> None:
+    def __init__(
+        self,
+        worker: Worker,
+        rules: Rules,
+        serving: Serving,
+        api_key: str | None = None,
+        hosts: Sequence[str] = ("*",),
+    ) -> None:
         self.worker, self._rules, self._serving, self._key = worker, rules, serving, api_key
         self._created = int(time.time())
-        self._compiling = CapacityLimiter(_COMPILING)
+        self._reading = CapacityLimiter(_READING)
         answer = self._answer
         self.app = Starlette(
             routes=[
@@ -91,6 +71,7 @@ class Application:
                 Route("/v1/completions", self._guarded(partial(answer, "completion")), methods=["POST"]),
                 Route("/v1/chat/completions", self._guarded(partial(answer, "chat")), methods=["POST"]),
             ],
+            middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)],
             exception_handlers={HTTPException: _missing},
             lifespan=self._lifespan,
         )
@@ -102,6 +83,7 @@ class Application:
         try:
             yield
         finally:
+            self._rules.close()
             await run_in_threadpool(self.worker.close)
 
     def _guarded(
@@ -159,7 +141,7 @@ class Application:
 
     async def _answer(self, kind: Kind, request: Request) -> Response:
         body = await self._body(request)
-        begun = await self._begin(kind, body)
+        begun = await self._begin(kind, body, request)
         try:
             if not begun.job.asked.stream:
                 return await self._whole(request, begun)
@@ -170,7 +152,7 @@ class Application:
         except BaseException:
             self.worker.withdraw(begun.job)
             raise
-        return _Stream(self._pieces(begun, first), partial(self.worker.withdraw, begun.job))
+        return Stream(self._pieces(begun, first), partial(self.worker.withdraw, begun.job))
 
     async def _body(self, request: Request) -> Any:
         """The JSON value that a client sends; raises `Refused` for one that is too large, or none."""
@@ -193,35 +175,35 @@ class Application:
         except (ValueError, RecursionError) as error:
             raise Refused(400, f"the body is not JSON: {error}", "body", "invalid_json") from None
 
-    async def _begin(self, kind: Kind, body: Any) -> _Begun:
-        loop, events = asyncio.get_running_loop(), _Events()
+    async def _begin(self, kind: Kind, body: Any, request: Request) -> _Begun:
+        loop, events = asyncio.get_running_loop(), Events()
 
         def tell(event: Event) -> None:
             # A loop that is closed has nobody left to tell.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(events.put, event)
 
-        def begin() -> _Begun:
-            worker, rules = self.worker, self._rules
-            tokenization = worker.model.tokenization
-            asked = read(kind, body, tokenization, rules, self._serving, worker.context)
-            judging = rules.judging(asked.wishes, asked.walk, asked.stop)
+        worker, rules = self.worker, self._rules
+        tokenization = worker.model.tokenization
+        # Who finds no place is told so at once, and not after what he asks for is compiled.
+        worker.reserve()
+        try:
+            reading = partial(read, kind, body, tokenization, rules, self._serving, worker.context)
+            asked = await to_thread.run_sync(reading, limiter=self._reading)
+            made = _made(rules.judging(asked.wishes, asked.walk, asked.stop))
+            judging = await self._unless_gone(request, made)
             parse = None
             if asked.calls is not None:
-                [call] = rules.judging((asked.calls,), asked.walk, ()).built
+                made = _made(rules.judging((asked.calls,), asked.walk, ()))
+                [call] = (await self._unless_gone(request, made)).built
                 parse = call.verifier.parser
             answer = Answer(asked, judging, self._serving.called, tokenization, parse)
-            return _Begun(Job(asked, judging, tell), events, answer)
-
-        # Who finds no place is told so at once, and not after what he asks for is compiled.
-        self.worker.reserve()
-        try:
-            begun = await to_thread.run_sync(begin, limiter=self._compiling)
-            self.worker.submit(begun.job)
+            job = Job(asked, judging, tell)
+            worker.submit(job)
         except BaseException:
-            self.worker.release()
+            worker.release()
             raise
-        return begun
+        return _Begun(job, events, answer)
 
     async def _whole(self, request: Request, begun: _Begun) -> Response:
         finished: list[Finished] = []
@@ -234,7 +216,7 @@ class Application:
         # Reading calls runs the patterns of their schemas.
         return JSONResponse(await run_in_threadpool(begun.answer.whole, finished))
 
-    async def _unless_gone(self, request: Request, awaited: Awaitable[Event]) -> Event:
+    async def _unless_gone(self, request: Request, awaited: Awaitable[Value]) -> Value:
         """What is `awaited`; raises `ClientDisconnect` where the client goes before that."""
         waiting = asyncio.ensure_future(awaited)
         going = asyncio.ensure_future(_gone(request))
@@ -265,6 +247,11 @@ class Application:
                 break
             event = await begun.events.get()
         yield "data: [DONE]\n\n"
+
+
+async def _made(judging: Future[Judging]) -> Judging:
+    """What `judging` will be: others may wait for it too, whoever goes."""
+    return await asyncio.shield(asyncio.wrap_future(judging))
 
 
 async def _gone(request: Request) -> None:

@@ -28,8 +28,8 @@ from trialogue.serving.settings import Serving
 Kind = Literal["completion", "chat"]
 _SHORT = 16
 """Tokens of a completion that does not say, as in OpenAI's interface; a chat gets what the server allows."""
-_MOST_STOPS = 16
-_LONGEST_STOP = 256
+MOST_STOPS = 16
+LONGEST_STOP = 256
 """Bytes of a string that stops: automata are built of them"""
 
 
@@ -248,12 +248,12 @@ def _stop(value: object) -> tuple[str, ...]:
     texts = [value] if isinstance(value, str) else [] if value is None else value
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) and text for text in texts):
         raise InputError("stop", value, "give a text, or a list of texts, none of them empty")
-    if len(texts) > _MOST_STOPS:
-        raise InputError("stop", len(texts), f"give at most {_MOST_STOPS} texts")
+    if len(texts) > MOST_STOPS:
+        raise InputError("stop", len(texts), f"give at most {MOST_STOPS} texts")
     for text in texts:
         require_text("stop", text)
-        if len(text.encode()) > _LONGEST_STOP:
-            raise InputError("stop", text, f"use texts of at most {_LONGEST_STOP} bytes")
+        if len(text.encode()) > LONGEST_STOP:
+            raise InputError("stop", text, f"use texts of at most {LONGEST_STOP} bytes")
     return tuple(texts)
 
 

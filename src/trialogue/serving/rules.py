@@ -3,14 +3,15 @@
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
 from threading import Lock
 from typing import Any, Literal
 
 from trialogue.errors import InputError
 from trialogue.generation.verifier_kinds import KINDS
-from trialogue.generation.verifier_specs import Built, Rule, rule_of
+from trialogue.generation.verifier_specs import Built, Loaded, Rule, rule_of
 from trialogue.inference.verifiers import GrammarVerifier
 from trialogue.inference.walks.walk import Walk
 from trialogue.models.opening import TextModel
@@ -18,8 +19,14 @@ from trialogue.oracles import Verifier
 
 Field = Literal["rule", "response_format", "tools"]
 
-_KEPT = 64
-_LONGEST = 1 << 16
+KEPT = 64
+"""Rules that are kept for those who ask again"""
+_MASKS = 1024
+"""Prefixes of which each of them remembers what may follow: a bit for every token"""
+_OPTIONS = Rule()
+_COMPILING = 4
+"""Rules that are compiled at once"""
+LONGEST = 1 << 16
 """Characters of what a client describes: compiling takes more than linear time"""
 _OF_TEXTS = {
     "regex": GrammarVerifier.regex,
@@ -40,8 +47,8 @@ class Wish:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        if self.name is None and len(self.content) > _LONGEST:
-            raise InputError(self.field, len(self.content), f"use at most {_LONGEST} characters")
+        if self.name is None and len(self.content) > LONGEST:
+            raise InputError(self.field, len(self.content), f"use at most {LONGEST} characters")
 
     @property
     def said(self) -> Any:
@@ -63,23 +70,31 @@ class Judging:
 
 
 class Rules:
-    """Verifiers for a `model`, and the `named` rules of the server; the latest are kept.
+    """Verifiers for a `model`, and the `named` rules of the server, which are loaded once; the latest others are kept.
 
-    Raises `InputError` for a named rule that cannot be built.
+    They are made by threads of their own: nothing else waits for one that takes long. The functions of named rules are
+    asked as `options` say. Raises `InputError` for a named rule that cannot be built.
     """
 
-    def __init__(self, model: TextModel, named: Mapping[str, str]) -> None:
-        self._model, self._named, self._lock = model, dict(named), Lock()
+    def __init__(self, model: TextModel, named: Mapping[str, str], options: Rule = _OPTIONS) -> None:
+        self._model, self._named, self._options, self._lock = model, dict(named), options, Lock()
         self._kept: OrderedDict[object, Future[Judging]] = OrderedDict()
+        self._compilers = ThreadPoolExecutor(_COMPILING, thread_name_prefix="compiler")
+        self._loading, self._loaded = Lock(), dict[tuple[str, bool], list[Loaded]]()
         layers = dict[int, None]()
-        for name, spec in self._named.items():
-            for one in Rule((spec,)).build(model.tokenization, verdicts=True):
-                one.require_fit(model)
-                layers |= dict.fromkeys(one.verifier.layers)
+        for name in self._named:
+            for one in self._of_name(name, verdicts=True):
+                built = one.built(verdicts=True, ranks=False, stop=())
+                built.require_fit(model)
+                layers |= dict.fromkeys(built.verifier.layers)
             if name in KINDS:
                 raise InputError("rule", name, "it is the name of a kind of verifier: choose another")
         self.layers = tuple(layers)
         """The blocks whose hidden states named rules read"""
+
+    def close(self) -> None:
+        """Compile nothing more."""
+        self._compilers.shutdown(wait=False, cancel_futures=True)
 
     def wishes(self, value: object) -> list[Wish]:
         """What the field "rule" asks for: a name of the server's, KIND:CONTENT, {KIND: CONTENT}, or a list of these."""
@@ -108,35 +123,55 @@ class Rules:
             raise InputError("rule", value, "its content is empty")
         return Wish("rule", kind, content)
 
-    def judging(self, wishes: Sequence[Wish], walk: Walk[Any], stop: Sequence[str]) -> Judging:
-        """What judges texts up to the strings `stop` by all of `wishes`, for samples of `walk`."""
+    def judging(self, wishes: Sequence[Wish], walk: Walk[Any], stop: Sequence[str]) -> Future[Judging]:
+        """What will judge texts up to the strings `stop` by all of `wishes`, for samples of `walk`.
+
+        The result raises `InputError` for a wish that cannot be built.
+        """
+        if not wishes:
+            nothing = Future[Judging]()
+            nothing.set_result(Judging(None, ()))
+            return nothing
         uses = walk.uses == "verdicts", walk.uses in ("nothing", "ranks")
         key = tuple(wishes), uses, tuple(stop)
         with self._lock:
             # Samples under equal terms share what is known only where these hold the same verifier.
             first = key not in self._kept
-            judging = self._kept.setdefault(key, Future())
+            if first:
+                self._kept[key] = self._compilers.submit(self._judging, *key)
+            judging = self._kept[key]
             self._kept.move_to_end(key)
-            while len(self._kept) > _KEPT:
+            while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         if first:
-            try:
-                built = [one for wish in wishes for one in self._built(wish, uses, stop)]
-                judging.set_result(Judging(rule_of(built), tuple(built)))
-            except BaseException as error:
-                judging.set_exception(error)
-                with self._lock:
-                    self._kept.pop(key, None)
-        return judging.result()
+            judging.add_done_callback(partial(self._forget_failed, key))
+        return judging
+
+    def _forget_failed(self, key: object, judging: Future[Judging]) -> None:
+        if judging.cancelled() or judging.exception() is not None:
+            with self._lock:
+                if self._kept.get(key) is judging:
+                    del self._kept[key]
+
+    def _judging(self, wishes: tuple[Wish, ...], uses: tuple[bool, bool], stop: tuple[str, ...]) -> Judging:
+        built = [one for wish in wishes for one in self._built(wish, uses, stop)]
+        return Judging(rule_of(built), tuple(built))
 
     def _built(self, wish: Wish, uses: tuple[bool, bool], stop: Sequence[str]) -> list[Built]:
         verdicts, ranks = uses
-        tokenization = self._model.tokenization
         try:
             if wish.name is not None:
-                rule = Rule((f"{wish.kind}:{wish.content}",))
-                return rule.build(tokenization, verdicts=verdicts, ranks=ranks, stop=stop)
-            verifier = _OF_TEXTS[wish.kind](wish.content, tokenization)
+                loaded = self._of_name(wish.name, verdicts)
+                return [one.built(verdicts=verdicts, ranks=ranks, stop=stop) for one in loaded]
+            verifier = _OF_TEXTS[wish.kind](wish.content, self._model.tokenization, memory=_MASKS)
         except InputError as error:
             raise InputError(wish.field, error.value, error.mend) from error
-        return [Built(KINDS[wish.kind], verifier.up_to(stop) if stop else verifier, None, None, ())]
+        verifier = (verifier.up_to(stop) if stop else verifier).prepared()
+        return [Built(KINDS[wish.kind], verifier, None, None, ())]
+
+    def _of_name(self, name: str, verdicts: bool) -> list[Loaded]:
+        with self._loading:
+            if (name, verdicts) not in self._loaded:
+                rule = replace(self._options, verifier=(self._named[name],))
+                self._loaded[name, verdicts] = rule.load(self._model.tokenization, verdicts=verdicts)
+            return self._loaded[name, verdicts]

@@ -1,14 +1,16 @@
 """The server: a model, its worker and its address."""
 
+import ipaddress
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import uvicorn
 
 from trialogue.errors import InputError
 from trialogue.generation.settings import Machine
+from trialogue.generation.verifier_specs import Rule
 from trialogue.inference.walks.batch import DEFAULT_MEMORY
 from trialogue.models.opening import TextModel, open_pretrained
 from trialogue.serving.app import Application
@@ -17,25 +19,30 @@ from trialogue.serving.settings import Address, Serving
 from trialogue.serving.worker import Worker
 
 _KEY = "TRIALOGUE_API_KEY"
-_ROWS = 16
+ROWS = 16
 
 
 def application(
-    model: TextModel, serving: Serving, machine: Machine, api_key: str | None = None
+    model: TextModel,
+    serving: Serving,
+    machine: Machine,
+    api_key: str | None = None,
+    hosts: Sequence[str] = ("*",),
 ) -> Application:
     """The application that answers with `model`; raises `InputError` for rules that do not fit it."""
-    rules = Rules(model, serving.rules)
+    whole, timeout = serving.verifier_whole, serving.verifier_timeout
+    rules = Rules(model, serving.rules, Rule(verifier_whole=whole, verifier_timeout=timeout))
     known = [serving.context] if model.max_length is None else [serving.context, model.max_length]
     worker = Worker(
         model,
-        rows=min(_ROWS, model.batch_size) if machine.batch_size is None else machine.batch_size,
+        rows=min(ROWS, model.batch_size) if machine.batch_size is None else machine.batch_size,
         context=min(known),
         most=serving.requests,
         walks=serving.walks,
         layers=rules.layers,
         memory=DEFAULT_MEMORY if machine.memory is None else machine.memory,
     )
-    return Application(worker, rules, serving, api_key)
+    return Application(worker, rules, serving, api_key, hosts)
 
 
 def serve(serving: Serving, address: Address, machine: Machine, say: Callable[[str], None]) -> None:
@@ -50,10 +57,29 @@ def serve(serving: Serving, address: Address, machine: Machine, say: Callable[[s
             remote_code=machine.trust_remote_code,
         )
         model = checkpoint.load(recompute=machine.recompute, weights=machine.weights)
-        served = application(model, serving, machine, api_key)
         host, port = bound.getsockname()[:2]
-        say(f"serving {serving.called} at http://{f'[{host}]' if ':' in host else host}:{port}/v1")
+        served = application(model, serving, machine, api_key, hosts_of(address, host))
+        if api_key is None and not ipaddress.ip_address(host).is_loopback:
+            say(f"whoever reaches {host} may ask: --api-key KEY asks for a key")
+        say(f"serving {serving.called} at http://{_in_url(host)}:{port}/v1")
         running(served.app, address.grace).run(sockets=[bound])
+
+
+def hosts_of(address: Address, host: str) -> tuple[str, ...]:
+    """The names that clients may call a server by which listens at `host`, the `address` in numbers.
+
+    At a loopback address these are its own and those that are allowed: a page elsewhere may have given a name of its
+    own this machine's address, and browsers would let it read the answers. How others reach another address is not
+    known, and any name will do unless some are allowed.
+    """
+    loopback = ("localhost", "127.0.0.1", "[::1]")
+    if ipaddress.ip_address(host).is_loopback or address.allowed_host:
+        return *loopback, _in_url(host), _in_url(address.host), *address.allowed_host
+    return ("*",)
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def running(app: Any, grace: float) -> uvicorn.Server:

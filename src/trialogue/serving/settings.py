@@ -1,11 +1,14 @@
 """What `trialogue serve` is asked for: every option is a field here, and its help the field's docstring."""
 
+import re
 from dataclasses import dataclass
 from typing import Annotated
 
 from tyro.conf import arg
 
 from trialogue.errors import InputError, non_negative_number, whole_number
+
+_NAME = re.compile(r"\*|(\*\.)?[\w.-]+|\[[0-9a-fA-F:.]+\]")
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,11 @@ class Serving:
     """Longest completion that may be asked for, and that of a chat that does not say."""
     max_steps: Annotated[int, arg(metavar="N")] = 65536
     """Most moves of a sample that may be asked for, and the most where a request does not say."""
+    verifier_whole: bool = False
+    """A --rule's function judges complete texts only, prefixes are accepted."""
+    verifier_timeout: Annotated[float, arg(metavar="SECONDS")] = 10.0
+    """The longest that one answer of a --rule's function may take, for which all wait; what it was asked about is then
+    rejected. 0: as long as it likes."""
     samples: Annotated[int, arg(metavar="N")] = 64
     """Most samples of one request: its prompts times its n."""
     requests: Annotated[int, arg(metavar="N")] = 128
@@ -42,6 +50,8 @@ class Serving:
         whole_number("context", self.context, 2)
         for field in ("walks", "max_new_tokens", "max_steps", "samples", "requests", "body"):
             whole_number(field, getattr(self, field), 1)
+        mend = "use a positive number of seconds, or 0 for as long as it likes"
+        non_negative_number("verifier_timeout", self.verifier_timeout, mend)
         for rule in self.rule:
             name, _, spec = rule.partition("=")
             if not name or ":" in name or ":" not in spec:
@@ -66,6 +76,9 @@ class Address:
     """Address to listen at: by default that of this machine alone."""
     port: Annotated[int, arg(metavar="PORT")] = 8000
     """0 is any that is free."""
+    allowed_host: Annotated[tuple[str, ...], arg(metavar="NAME")] = ()
+    """A name that clients may call the server by, beside localhost and HOST; may come again; *.example.org is any below
+    that, * any. Requests to other names are answered 400. Without it a HOST that others can reach has any name."""
     api_key: Annotated[str | None, arg(metavar="KEY")] = None
     """What clients have to send as "Authorization: Bearer KEY" ($TRIALOGUE_API_KEY; none)."""
     grace: Annotated[float, arg(metavar="SECONDS")] = 30.0
@@ -74,5 +87,9 @@ class Address:
     def __post_init__(self) -> None:
         whole_number("port", self.port, 0, 65535)
         non_negative_number("grace", self.grace)
+        for name in self.allowed_host:
+            if not _NAME.fullmatch(name):
+                mend = "write a name without scheme and port, such as example.org, *.example.org or *"
+                raise InputError("allowed_host", name, mend)
         if self.api_key == "":
             raise InputError("api_key", "", "give a key that is not empty, or leave it out")

@@ -99,7 +99,7 @@ function cliquesScene(section, data) {
         svg,
         "text",
         { class: "head", transform: `translate(${left - 24} ${centre(Math.floor(cells / 2))[1]}) rotate(-90)`, "text-anchor": "middle" },
-        "how many of group B",
+        "how many of group B say yes",
       );
       const dots = [...Array(copies)].map(() => add(svg, "circle", { class: "copy", r: side * 0.031 }));
       return { centre, side, friends, due, dots };
@@ -127,7 +127,8 @@ function cliquesScene(section, data) {
     function show(value) {
       if (parts === null) return;
       const step = Math.floor(value);
-      const share = smooth(value - step);
+      // Evenings rest at their answers and hurry between them.
+      const share = smooth(Math.max(0, Math.min(1, (value - step - 0.6) / 0.4)));
       if (parts.step !== step || parts.level !== level) {
         Object.assign(parts, { step, level, from: positions(step), to: positions(Math.min(steps, step + 1)) });
         const spins = data.levels[level].chains[place].spins[step];

@@ -1,12 +1,12 @@
 // Scene 4: a network of three layers learns a law of four-token dependencies; steps on a scale of equal ratios.
 
 function layersScene(section, data) {
-  const names = ["first layer", "middle layer", "last layer"];
+  const names = ["bottom layer", "middle layer", "top layer"];
   const bounds = ["best with pairs", "best with triples", "the least possible"];
   let law = data.laws[data.first];
   const chooser = section.querySelector("select");
   data.laws.forEach((one, place) => {
-    const option = add(chooser, "option", { value: place }, `${place + 1} of ${data.laws.length}`);
+    const option = add(chooser, "option", { value: place }, `no. ${place + 1}`);
     option.selected = place === data.first;
   });
   const end = Math.log10(Math.max(...law.curves[2].steps) / 10);
@@ -53,7 +53,7 @@ function layersScene(section, data) {
     add(svg, "text", { class: "head", x: right, y: foot + 32, "text-anchor": "end" }, "training steps");
     law.bounds.forEach((bound, place) => {
       add(svg, "line", { class: "bound", x1: left, x2: right, y1: y(bound), y2: y(bound) });
-      add(svg, "text", { class: "word", x: left, y: y(bound) - 5 }, bounds[place]);
+      add(svg, "text", { class: "word", x: left, y: y(bound) - 5 }, `${bounds[place]}: ${bound.toFixed(2)}`);
     });
     const clip = add(add(svg, "defs"), "clipPath", { id: "past" });
     const past = add(clip, "rect", { x: 0, y: 0, height });
@@ -101,7 +101,8 @@ function layersScene(section, data) {
     const taken = [];
     for (const { place, cx, cy } of ends.reverse()) {
       let y = cy;
-      while (taken.some((one) => Math.abs(one - y) < 15)) y -= 1;
+      const way = ends.every((one) => one.cy < 60) ? 1 : -1;
+      while (taken.some((one) => Math.abs(one - y) < 15)) y += way;
       taken.push(y);
       const beyond = cx > drawing.width - 80;
       set(drawing.called[place], { x: cx + (beyond ? -12 : 12), y: y - (beyond ? 10 : -4), "text-anchor": beyond ? "end" : "start" });

@@ -16,10 +16,16 @@ function set(node, attributes) {
 
 const mean = (numbers) => numbers.reduce((sum, one) => sum + one, 0) / numbers.length;
 
+function standardError(numbers) {
+  const middle = mean(numbers);
+  const squares = numbers.reduce((sum, one) => sum + (one - middle) ** 2, 0);
+  return Math.sqrt(squares / (numbers.length - 1) / numbers.length);
+}
+
 function percent(share) {
   if (share === 0) return "0\u00a0%";
   if (share < 0.0005) return "<\u00a00.1\u00a0%";
-  return `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)}\u00a0%`;
+  return `${(100 * share).toFixed(share < 0.0995 || (share > 0.995 && share < 0.9995) ? 1 : 0)}\u00a0%`;
 }
 
 const mix = (from, to, share) => from + (to - from) * share;

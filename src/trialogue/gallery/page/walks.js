@@ -76,7 +76,7 @@ function walksScene(section, data) {
     const facts = add(box, "p", { class: "facts" });
     const written = add(facts, "span");
     const misplaced = add(facts, "span");
-    add(facts, "span", { class: "exact" }, `exactly ${percent(walk.distance)} in the long run`);
+    add(facts, "span", { class: "exact" }, `${percent(walk.distance)} in the long run, exactly`);
 
     function paint(svg, width) {
       const bars = Math.max(112, width * 0.36);
@@ -170,7 +170,7 @@ function walksScene(section, data) {
       }
       const apart = leaves.reduce((sum, leaf) => sum + Math.abs(counts[leaf] / Math.max(1, total) - data.target[leaf]), 0) / 2;
       written.textContent = `${total} sentence${total === 1 ? "" : "s"}`;
-      misplaced.textContent = total > 0 ? `${percent(apart)} misplaced` : "";
+      misplaced.textContent = total > 0 ? `${percent(apart)} misplaced so far` : "";
       box.dataset.outputs = total;
       box.dataset.last = last ?? "";
       redraw();

@@ -38,13 +38,18 @@ function wallsScene(section, data) {
     const line = levels.map((level, place) => `${x(place)} ${y(level.expected)}`).join("L");
     add(svg, "path", { class: "curve", d: `M${line}` });
     levels.forEach((level, place) => {
-      add(svg, "circle", { class: "counted", cx: x(place), cy: y(mean(level.walls)), r: 2.5 });
+      const [middle, error] = [mean(level.walls), standardError(level.walls)];
+      const [y1, y2] = [y(Math.max(0, middle - error)), y(middle + error)];
+      add(svg, "line", { class: "error", x1: x(place), x2: x(place), y1, y2 });
+      add(svg, "circle", { class: "counted", cx: x(place), cy: y(middle), r: 2.5 });
     });
     const here = add(svg, "circle", { class: "dot", r: 7 });
     const rule = add(svg, "line", { class: "playhead", y1: 8, y2: height - 34 });
     chart = { x, y, here, rule };
     paintChart();
   });
+
+  const rounded = (walls) => (walls < 0.995 ? String(Number(walls.toPrecision(2))) : walls.toFixed(1));
 
   function paintStrips() {
     if (strips === null) return;
@@ -113,9 +118,9 @@ function wallsScene(section, data) {
       section.querySelector(".degrees").textContent = level.temperature;
       numbers.replaceChildren();
       for (const [number, said] of [
-        [level.expected < 0.995 ? level.expected.toPrecision(2) : level.expected.toFixed(1), "walls a text, exactly"],
-        [mean(level.walls).toFixed(1), "counted, mean of these"],
-        [percent(level.whole), "texts without a wall, exactly"],
+        [rounded(level.expected), "walls to be expected in a text"],
+        [rounded(mean(level.walls)), `walls counted, mean of these ${level.walls.length}`],
+        [percent(level.whole), "of texts to be expected without a wall"],
       ]) {
         const one = add(numbers, "div");
         add(one, "dd", {}, number);

@@ -17,6 +17,10 @@ class ClosingTokens:
     def __init__(self, grammar: str, options: str, tokenization: Tokenization) -> None:
         self._grammar, self._options, self._tokenization = grammar, options, tokenization
 
+    def prepare(self) -> None:
+        """Compile now what the first question needs."""
+        _ = self._marked
+
     def among(self, tokens: NDArray[np.int64], consumed: NDArray[np.int64]) -> NDArray[np.int64]:
         """Of `tokens` (n,) those (m,) among which are all that lead from `consumed` (k,) to a text of the language."""
         if self._marked.is_error():

@@ -131,6 +131,14 @@ class LanguageVerifier(Verifier):
         )
         return stopped
 
+    def prepared(self) -> Self:
+        """The verifier itself, after what the first question would have waited for."""
+        with self._lock:
+            self._shortlist.prepare()
+            if self._stopped is not None:
+                self._stopped.prepare()
+        return self
+
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Verdicts (n,) bool on the sequences in `rows` (n,)."""
         complete = decoding.complete[rows].tolist()

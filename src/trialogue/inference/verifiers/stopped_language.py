@@ -59,6 +59,10 @@ class StoppedLanguage:
         self._matchers: OrderedDict[bytes, LLMatcher | None] = OrderedDict()
         self._tables: dict[bytes, tuple[Tokens, list[_Ending]]] = {}
 
+    def prepare(self) -> None:
+        """Make now what the first question needs."""
+        self._table(b"")
+
     def verdict(self, tokens: Tokens, ended: bool) -> bool | None:
         """On completion `tokens` (n,) without its end of sequence; None where the stop strings decide nothing."""
         data = self._bytes(tokens)

@@ -1,12 +1,15 @@
 """Values of JSON texts, exact and validated: by the jsonschema library, with formats as grammars have them."""
 
 import json
+import math
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from datetime import date
 from decimal import Context, Decimal
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import regex
 from jsonschema import FormatChecker, ValidationError
@@ -22,9 +25,22 @@ from trialogue.inference.verifiers.schemas.patterns import for_python
 from trialogue.inference.verifiers.vocabularies import END_OF_BYTES, byte_tokenizer, matcher_of
 
 _DIGITS = Context(prec=1000)
-_PATTERN_SECONDS = 0.1
+PATTERN_SECONDS = 0.1
 """How long a pattern may search a string: some would take for ever, and whoever wrote the schema chose them"""
+SECONDS = 1.0
+"""How long the processor may hold a text against a schema, for the same reason"""
 _WITH_A_DAY, _DAY = ("date", "date-time"), len("YYYY-MM-DD")
+
+
+class _Underway(NamedTuple):
+    """A text that is held against a schema until a `deadline` of its thread's own time: all `keys` of its objects."""
+
+    deadline: float
+    keys: frozenset[str]
+
+
+_NOTHING = _Underway(math.inf, frozenset())
+_UNDERWAY = ContextVar("text under validation", default=_NOTHING)
 
 
 def validation(
@@ -34,19 +50,24 @@ def validation(
 
     `found` are the schemas in `schema`, JSON values. Numbers are compared as they are written, not as floats; a text
     that has a key twice in an object is no value. A format counts where a grammar knows it or jsonschema checks it.
+    A text whose validation takes longer than a second is not valid.
     Raises `SchemaMistake` for a pattern that is no regular expression.
     """
     nodes = {id(one.schema): one for one in found}
     exact = _exact(schema, nodes)
-    if any("unevaluatedProperties" in one.schema for one in found):
-        _check_patterns_beside_unevaluated(found)
     formats = {one.schema.get("format") for one in found}
     checker = _checker(frozenset(name for name in formats if isinstance(name, str)))
     validator = _exact_validator(dialect)(exact, registry=EMPTY_REGISTRY, format_checker=checker)
 
     def value(text: str) -> Any:
+        began = time.thread_time()
         try:
-            error = next(validator.iter_errors(exact_value(text)), None)
+            given = exact_value(text)
+            underway = _UNDERWAY.set(_Underway(began + SECONDS, frozenset(_keys(given))))
+            try:
+                error = next(validator.iter_errors(given), None)
+            finally:
+                _UNDERWAY.reset(underway)
         except RecursionError:
             raise Invalid("it is nested too deeply") from None
         if error is not None:
@@ -156,6 +177,15 @@ class _Patterns(dict[str, Any]):
                 python += "(?:)"
             self[python] = schema
 
+    def __iter__(self) -> Iterator[str]:
+        """Patterns that find what these do in the keys of the text under validation, each at once.
+
+        jsonschema iterates where it looks for keys that are evaluated, and searches without a limit of time.
+        """
+        keys = _UNDERWAY.get().keys
+        found = (key for key in keys if any(_matches(pattern, key) for pattern, _ in self.items()))
+        return (rf"\A{re.escape(key)}\Z" for key in found)
+
     def __missing__(self, pattern: str) -> Any:
         return self._schemas[pattern]
 
@@ -169,16 +199,16 @@ def _python_pattern(pattern: str, path: Sequence[str]) -> str:
     return python
 
 
-def _check_patterns_beside_unevaluated(found: Sequence[Subschema]) -> None:
-    """Raises `SchemaMistake` for a pattern that Python's `re` lacks, with which jsonschema finds what is evaluated."""
-    for path, schema in found:
-        for pattern in schema.get("patternProperties", ()):
-            try:
-                re.compile(for_python(pattern))
-            except re.error as error:
-                where = pointer((*path, "patternProperties", pattern))
-                mend = f"{where}: use a simpler pattern beside unevaluatedProperties: {error}"
-                raise SchemaMistake(mend) from None
+def _keys(value: Any) -> Iterator[str]:
+    """The keys of all objects in `value`."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            yield from one
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
 
 
 @cache
@@ -191,16 +221,36 @@ def _exact_validator(dialect: type[Validator]) -> type[Validator]:
             return whole and value == value.to_integral_value()
         return isinstance(value, int) and not isinstance(value, bool)
 
+    keywords = {
+        **dialect.VALIDATORS,
+        "additionalProperties": _additional_properties,
+        "multipleOf": _multiple_of,
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+    }
     return extend(
         dialect,
-        validators={
-            "additionalProperties": _additional_properties,
-            "multipleOf": _multiple_of,
-            "pattern": _pattern,
-            "patternProperties": _pattern_properties,
-        },
+        validators={name: _in_time(keyword) for name, keyword in keywords.items()},
         type_checker=dialect.TYPE_CHECKER.redefine("integer", is_integer),
     )
+
+
+def _in_time(keyword: Callable[..., Any]) -> Callable[..., Any]:
+    """`keyword` as a validator asks it; it raises `NotValid` where the time for the text is over."""
+
+    def asked(*arguments: Any) -> Any:
+        _require_time()
+        return keyword(*arguments)
+
+    return asked
+
+
+def _require_time() -> float:
+    """The seconds that are left for the text; raises `NotValid` where none are."""
+    left = _UNDERWAY.get().deadline - time.thread_time()
+    if left <= 0:
+        raise NotValid(f"it takes longer than {SECONDS:g} s to validate")
+    return left
 
 
 def _multiple_of(validator: Validator, factor: Any, value: Any, _: object) -> Iterator[ValidationError]:
@@ -216,10 +266,11 @@ def _multiple_of(validator: Validator, factor: Any, value: Any, _: object) -> It
 
 def _matches(pattern: str, text: str) -> bool:
     """Whether `text` has a match of `pattern`; raises `NotValid` where that is not known in time."""
+    timeout = min(PATTERN_SECONDS, _require_time())
     try:
-        return regex.search(pattern, text, timeout=_PATTERN_SECONDS) is not None
+        return regex.search(pattern, text, timeout=timeout) is not None
     except TimeoutError:
-        raise NotValid(f"{pattern!r} takes longer than {_PATTERN_SECONDS} s to search {text!r}") from None
+        raise NotValid(f"{pattern!r} takes longer than {PATTERN_SECONDS} s to search {text!r}") from None
 
 
 def _pattern(validator: Validator, pattern: str, value: Any, _: object) -> Iterator[ValidationError]:
@@ -243,7 +294,7 @@ def _additional_properties(
         return
     named, patterns = parent.get("properties", {}), parent.get("patternProperties", {})
     for key, one in value.items():
-        if key not in named and not any(_matches(pattern, key) for pattern in patterns):
+        if key not in named and not any(_matches(pattern, key) for pattern, _ in patterns.items()):
             if schema is False:
                 yield ValidationError(f"no property may be called {key!r}")
             else:

@@ -3,6 +3,9 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import torch
+from torch import Tensor
+
 from trialogue.inference.walks.engine.requests import Request, SamplesLeft
 
 
@@ -32,3 +35,12 @@ class Order:
 
     def __len__(self) -> int:
         return len(self.request.ids)
+
+    def prompt_tokens(self, number: int) -> Tensor:
+        """The tokens (number,) of the prompts that begin with each of the next samples and those before it."""
+        prompt, own = self.request.prompt, slice(self.begun, self.begun + number)
+        known = (
+            prompt[max(0, self.begun - 1) : self.begun + number - 1] == prompt[max(1, self.begun) : own.stop]
+        )
+        begins = torch.cat((torch.ones(number - len(known), dtype=torch.bool), ~known))
+        return (self.request.lengths[own] * begins).cumsum(0)

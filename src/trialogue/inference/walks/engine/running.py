@@ -17,6 +17,8 @@ from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.samples import Samples, Trace
 
 _ADMIT_SHARE = 8
+_ADMIT_TOKENS = 2048
+"""Tokens of prompts that may begin in one step beside samples under way, which have to wait for their evaluation"""
 
 
 class Observer(Protocol):
@@ -122,14 +124,23 @@ class Running:
         return groups.sample, batch.tokens[first], batch.lengths[first]
 
     def _admit(self) -> None:
-        """Let samples that wait begin, where there is room for enough of them."""
+        """Let samples that wait begin, where there is room for enough of them, and not too many prompts at once."""
         room = self._room - len(self._groups)
         # Prompts are evaluated together: a few more idle rows cost less than many small evaluations.
         if not self._waiting or (len(self._groups) and room * _ADMIT_SHARE < self._room):
             return
+        left, begun = _ADMIT_TOKENS, len(self._groups)
         while room and self._waiting:
             order = self._waiting[0]
             number = min(room, len(order) - order.begun)
+            if begun:
+                needed = order.prompt_tokens(number)
+                # However long a prompt is, one begins.
+                left = max(left, int(needed[0])) if len(self._groups) == begun else left
+                number = int((needed <= left).sum())
+                if not number:
+                    return
+                left -= int(needed[number - 1])
             samples = torch.arange(order.begun, order.begun + number)
             self._groups.admit(order, samples, self._step, self._clock.seconds)
             order.begun, room = order.begun + number, room - number

@@ -1,0 +1,106 @@
+"""What requests are judged by is made aside of everything else, once, and no more of it is kept than is said."""
+
+import gc
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event, Semaphore
+from typing import Any
+
+import openai
+import pytest
+
+from models.tiny_pretrained import tiny_oracle
+from serving.loopback import serving
+from trialogue.generation.verifier_specs import Built
+from trialogue.inference import Ancestral, TokenwiseRejection
+from trialogue.serving import rules as own
+from trialogue.serving.rules import Rules, Wish
+
+
+def test_a_rule_that_takes_long_holds_up_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither samples under way nor requests that come later, be they without a rule or under one that is known."""
+    begun, go, built = Semaphore(0), Event(), Rules._built
+
+    def slowly(rules: Rules, wish: Wish, *others: Any) -> list[Built]:
+        if wish.content.startswith("slow"):
+            begun.release()
+            assert go.wait(60)
+        return built(rules, wish, *others)
+
+    monkeypatch.setattr(Rules, "_built", slowly)
+    with serving(tiny_oracle(), max_new_tokens=64) as server, server.client() as client:
+
+        def ask(**settings: Any) -> Any:
+            asked = {"model": "tiny", "prompt": "the", "max_tokens": 3, "seed": 1} | settings
+            return client.completions.create(**asked)
+
+        def ruled(pattern: str) -> Any:
+            return ask(extra_body={"rule": {"regex": pattern}})
+
+        ruled("[a-c]+")
+        under_way = iter(ask(max_tokens=60, stream=True))
+        next(under_way)
+        with ThreadPoolExecutor(8) as clients:
+            # More than are compiled at once, some of them the same.
+            slow = [clients.submit(ruled, f"slow{number // 2}") for number in range(2 * own._COMPILING)]
+            try:
+                for _ in range(own._COMPILING):
+                    assert begun.acquire(timeout=60)
+                assert ask().choices
+                assert ruled("[a-c]+").choices
+                assert [piece.choices[0].finish_reason for piece in under_way][-1]
+                assert not any(one.done() for one in slow)
+            finally:
+                go.set()
+            assert all(one.result().choices for one in slow)
+        assert not begun.acquire(blocking=False)
+        assert server.settled()
+
+
+def test_who_goes_while_his_rule_is_compiled_leaves_his_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go, built = Event(), Event(), Rules._built
+
+    def slowly(*asked: Any) -> list[Built]:
+        begun.set()
+        assert go.wait(60)
+        return built(*asked)
+
+    monkeypatch.setattr(Rules, "_built", slowly)
+    with serving(tiny_oracle(), requests=1) as server, server.client() as client:
+        try:
+            with pytest.raises(openai.APITimeoutError):
+                client.with_options(timeout=0.5).completions.create(
+                    model="tiny", prompt="the", extra_body={"rule": {"regex": "a"}}
+                )
+            assert begun.wait(60)
+            assert server.settled()
+            assert client.completions.create(model="tiny", prompt="the", max_tokens=2).choices
+        finally:
+            go.set()
+
+
+def test_named_rules_are_loaded_once_whatever_stops_their_texts(tmp_path: Path) -> None:
+    (tmp_path / "rules.py").write_text(
+        "from pathlib import Path\n\n"
+        "with (Path(__file__).parent / 'loaded').open('a') as log:\n    log.write('x')\n\n\n"
+        "def short(text):\n    return len(text) < 4\n",
+        encoding="utf-8",
+    )
+    rules = Rules(tiny_oracle(), {"short": f"python:{tmp_path}/rules.py:short"})
+    [wish], alive = rules.wishes("short"), weakref.WeakSet[Any]()
+    for number in range(2 * own.KEPT):
+        for walk in (Ancestral(), TokenwiseRejection("mask")):
+            alive.add(rules.judging((wish,), walk, (f"stop {number}",)).result().built[0].graded)
+    # Once for walks that ask for verdicts, once for those that do not.
+    assert (tmp_path / "loaded").read_text(encoding="utf-8") == "xx"
+    gc.collect()
+    assert len(alive) <= own.KEPT
+    rules.close()
+
+
+def test_what_cannot_be_built_is_not_kept() -> None:
+    rules = Rules(tiny_oracle(), {})
+    assert rules.judging((Wish("rule", "regex", "("),), Ancestral(), ()).exception() is not None
+    rules.close()
+    assert not rules._kept

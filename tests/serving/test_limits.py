@@ -1,0 +1,70 @@
+"""What a client may ask for is bounded, and every bound is told: in the help, and on the page for engineers."""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trialogue import cli
+from trialogue.inference.verifiers.schemas import validation
+from trialogue.serving import asked, rules, server
+from trialogue.serving.settings import Address, Serving
+
+PAGE = Path(__file__).parents[2] / "docs" / "engineer.md"
+LIMITS = {
+    "requests": Serving.requests,
+    "body": Serving.body,
+    "context": Serving.context,
+    "max-new-tokens": Serving.max_new_tokens,
+    "samples": Serving.samples,
+    "max-steps": Serving.max_steps,
+    "walks": Serving.walks,
+    "verifier-timeout": Serving.verifier_timeout,
+    "grace": Address.grace,
+}
+CONSTANTS: dict[str, tuple[float, ...]] = {
+    "a rule that a request describes": (rules.LONGEST,),
+    "rules that are kept": (rules.KEPT,),
+    "`stop`": (asked.MOST_STOPS, asked.LONGEST_STOP),
+    "the validation of a JSON text": (validation.SECONDS, validation.PATTERN_SECONDS),
+}
+
+
+def numbers(text: str) -> list[float]:
+    return [float(found) for found in re.findall(r"\d+(?:\.\d+)?", text)]
+
+
+def test_the_help_tells_each(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["serve", "--help"])
+    told = " ".join(re.sub(r"[│╭╮╰╯─]", " ", capsys.readouterr().out).split())
+    for name, default in LIMITS.items():
+        # The words of an option go up to the next one.
+        found = re.search(rf"--{name} [A-Z]+ (.*?)(?= --[a-z-]+ [A-Z]|$)", told)
+        assert found is not None, name
+        assert f"({default})" in found[1], name
+        assert len(found[1].split()) > 4
+    assert {f"--{field.name.replace('_', '-')}" for field in (*fields(Serving), *fields(Address))} <= {
+        *told.split()
+    }
+    description = told[: told.index("--")]
+    for values in CONSTANTS.values():
+        assert set(values) <= {*numbers(description)}
+
+
+def test_the_page_tells_each_as_it_is() -> None:
+    rows: dict[str, Any] = dict(
+        re.findall(r"^\| (.+?) \| (.+?) \| .+ \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+
+    def row(name: str) -> str:
+        [found] = [value for what, value in rows.items() if what.startswith(name)]
+        return str(found)
+
+    for name, default in LIMITS.items():
+        assert numbers(row(f"`--{name}`")) == [default], name
+    assert numbers(row("`--batch-size`")) == [server.ROWS]
+    for name, values in CONSTANTS.items():
+        assert numbers(row(name)) == list(values), name
