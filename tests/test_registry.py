@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from trialogue.analysis.inspection.measure import MEASURES
 from trialogue.cli import main
 from trialogue.errors import InputError
 from trialogue.generation.verifier_kinds import KINDS
@@ -24,7 +25,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_comes_with_the_package_can_be_imported() -> None:
-    for registry in (WALKS, CHAINS, KINDS, MODELS):
+    for registry in (WALKS, CHAINS, KINDS, MODELS, MEASURES):
         assert len(registry) == len(list(registry.values())) > 0
     assert list(WALKS)[:2] == ["ancestral", "rejection"]
     assert (WALKS["ancestral"], CHAINS["gibbs"]) == (Ancestral, Gibbs)

@@ -23,6 +23,7 @@ COMMANDS: Registry[Callable[[Commands], None]] = Registry(
         name: f"trialogue.cli.{name}:add"
         for name in (
             "studies",
+            "compare",
             "generate",
             "serve",
             "law",
@@ -30,6 +31,7 @@ COMMANDS: Registry[Callable[[Commands], None]] = Registry(
             "clone",
             "interaction_order",
             "topics",
+            "inspect",
             "translation",
             "balance",
             "probe",

@@ -1,4 +1,4 @@
-"""Commands about studies: `trialogue list | run | pilot | ledger | compare | report | fill`."""
+"""Commands about studies: `trialogue list | run | pilot | ledger | report | fill`."""
 
 import argparse
 import json
@@ -115,18 +115,6 @@ def show_ledger(arguments: argparse.Namespace) -> None:
         terminal.print_ledger(terminal.console(), entries)
 
 
-def compare(arguments: argparse.Namespace) -> None:
-    """Print what differs between two results of one study."""
-    from trialogue.ledger import find_result
-    from trialogue.ledger.pages import comparison, terminal
-
-    first, second = (find_result(name, arguments.results) for name in (arguments.first, arguments.second))
-    if first.folder == second.folder:
-        raise InputError("result", arguments.second, "is the same result as the first: name another")
-    compared = comparison.compare(studies.find(first.study), first, second)
-    terminal.print_comparison(terminal.console(), compared, first, second)
-
-
 def report(arguments: argparse.Namespace) -> None:
     """Write the report of the results that count, or of those that are named, as one HTML page."""
     from trialogue.ledger import find_result, judged, ledger
@@ -212,9 +200,6 @@ def add(commands: Commands) -> None:
         )
     showing = commands.add("ledger", show_ledger)
     showing.add_argument("--json", action="store_true", help="print one JSON record per claim")
-    comparing = commands.add("compare", compare)
-    for place in ("first", "second"):
-        comparing.add_argument(place, metavar="RESULT", help="a folder, a hash, STUDY@HASH or a study")
     reporting = commands.add("report", report)
     reporting.add_argument(
         "result", metavar="RESULT", nargs="*", help="a folder, a hash, STUDY@HASH or a study"
@@ -240,7 +225,7 @@ def add(commands: Commands) -> None:
             default=Path("results"),
             help="folder of results (./results)",
         )
-    for reading in (showing, comparing, reporting, filling):
+    for reading in (showing, reporting, filling):
         reading.add_argument(
             "--results",
             metavar="DIR",

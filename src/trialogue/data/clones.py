@@ -154,6 +154,11 @@ class Clones:
         return cls(path)
 
     @property
+    def identity(self) -> str:
+        """What tells these clones from others: the sha256 sum of what is said of them all."""
+        return hashlib.sha256(json.dumps([self._sum, self._entries], sort_keys=True).encode()).hexdigest()
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of the clones that are there."""
         return tuple(self._entries)

@@ -13,7 +13,7 @@ from trialogue.models.adapters import unwrapped
 from trialogue.models.checkpoint_loading import Checkpoint
 from trialogue.models.load_errors import first_line
 from trialogue.models.pretrained_masked import longest_text
-from trialogue.randomness import seed_of
+from trialogue.models.random_weights import with_random_weights
 
 _EAGER = "eager"
 _AT_ONCE = 256
@@ -54,7 +54,7 @@ class AttendingModel:
             mend = "use a model whose tokenizer has a fast version (a tokenizer.json)"
             raise InputError("tokenizer", type(tokenizer).__name__, mend)
         self.config, self.tokenizer = model.config, tokenizer
-        self._whole = type(model)
+        self._whole = model
         of_two = getattr(model.config, "is_encoder_decoder", False)
         self._model = (model.get_encoder() if of_two else model).eval()
         self._table: Tensor = model.get_input_embeddings().weight
@@ -106,10 +106,8 @@ class AttendingModel:
 
     def with_random_weights(self, seed: int) -> AttendingModel:
         """A model of the same architecture with the weights that a training would begin with."""
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed_of(seed, "random weights"))
-            model = self._whole(self.config).to(self._table.device)
-        return AttendingModel(model, self.tokenizer, name=f"{self.name} with random weights")
+        drawn = with_random_weights(self._whole, seed)
+        return AttendingModel(drawn, self.tokenizer, name=f"{self.name} with random weights")
 
     def _run(self, tokens: Tensor, lengths: Tensor, **asked: bool) -> Any:
         device = self._table.device

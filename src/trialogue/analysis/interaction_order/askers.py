@@ -63,9 +63,15 @@ def asker_of(
     if Path(place).suffix == ".safetensors":
         return _Network(str(place), clones, device)
     kind = kind_of(place)
-    loaded = load_checkpoint(kind, place, device=device, dtype=dtype)
-    made = _PretrainedMasked if kind == "MaskedLM" else _PretrainedCausal
-    return made(str(place), *loaded, clones)
+    return pretrained_asker(
+        str(place), *load_checkpoint(kind, place, device=device, dtype=dtype), kind == "CausalLM", clones
+    )
+
+
+def pretrained_asker(name: str, model: Any, tokenizer: Any, causal: bool, clones: Clones) -> Asker:
+    """The transformers `model`, causal or masked, with its tokenizer, ready to be asked; errors as of `asker_of`."""
+    made = _PretrainedCausal if causal else _PretrainedMasked
+    return made(name, model, tokenizer, clones)
 
 
 class _Network(Asker):

@@ -1,10 +1,8 @@
 """The report: one self-contained HTML page, equal bytes for equal results."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from trialogue.ledger.claims.claims import ORIGINS
@@ -12,6 +10,7 @@ from trialogue.ledger.claims.verdicts import ANSWERS, LATE
 from trialogue.ledger.entries import Entry
 from trialogue.ledger.pages.figures import Figure, svg
 from trialogue.ledger.pages.forest import forest
+from trialogue.ledger.pages.html import embedded, environment
 from trialogue.ledger.pages.tables import format_number, sheet
 from trialogue.ledger.pages.terminal import (
     interval_text,
@@ -24,14 +23,8 @@ from trialogue.ledger.pages.terminal import (
 
 def render_report(entries: Sequence[Entry]) -> str:
     """The page of `entries` as text; it asks for nothing from the network."""
-    environment = Environment(
-        loader=PackageLoader("trialogue.ledger.pages", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
+    pages = environment()
+    pages.filters |= {
         "number": format_number,
         "interval": interval_text,
         "replications": replications_text,
@@ -39,7 +32,7 @@ def render_report(entries: Sequence[Entry]) -> str:
         "registered": registered_text,
         "result": result_text,
     }
-    template = environment.get_template("report.html.jinja")
+    template = pages.get_template("report.html.jinja")
     return template.render(
         entries=entries, counts=counted(entries), sheet=sheet, picture=picture, forest=forest
     )
@@ -65,11 +58,4 @@ def picture(entry: Entry, figure: Figure) -> Markup:
     """The figure as SVG inside the page; its ids are made its own, as a page holds each id once."""
     if entry.result is None:
         return Markup()
-    text = svg(figure, entry.rows)
-    body = text[text.index("<svg") :]
-    own = f"{entry.study.name}-{figure.name}-"
-    body = re.sub(r'\bid="', f'id="{own}', body)
-    body = re.sub(r'href="#', f'href="#{own}', body)
-    body = re.sub(r"url\(#", f"url(#{own}", body)
-    # matplotlib escapes every text it draws, so the SVG is markup and not somebody's input.
-    return Markup(body)
+    return embedded(svg(figure, entry.rows), f"{entry.study.name}-{figure.name}")

@@ -67,7 +67,7 @@ def console() -> Console:
     return found if found.is_terminal else Console(width=140, highlight=False)
 
 
-def _grid(
+def grid(
     title: str, heads: Iterable[str], lines: Iterable[Sequence[str | Text]], numbers: int = 1
 ) -> rich.table.Table:
     """A rich table whose columns from the `numbers`-th on are set to the right."""
@@ -84,7 +84,7 @@ def print_table(out: Console, table: ResultTable, rows: Rows) -> None:
     """Our numbers beside the published ones."""
     shown = sheet(table, rows)
     heads = [shown.corner, *(f"{head}\n{whose}" for head, whose in shown.columns)]
-    out.print(_grid(table.title, heads, [(label, *cells) for label, cells in shown.lines]))
+    out.print(grid(table.title, heads, [(label, *cells) for label, cells in shown.lines]))
     out.print(Text("\n".join(filter(None, (table.source, table.note))), style="dim"))
 
 
@@ -110,7 +110,7 @@ def print_ledger(out: Console, entries: Iterable[Entry]) -> None:
                 for verdict in verdicts
             ]
             where = f", {result_text(entry.result)} ({entry.scale})" if entry.result else ""
-            out.print(_grid(f"{origin}{where}", heads, lines, numbers=2))
+            out.print(grid(f"{origin}{where}", heads, lines, numbers=2))
         for line in _explained(entry.verdicts):
             out.print(Text(line, style="dim"))
 
@@ -136,7 +136,7 @@ def _explained(verdicts: Sequence[Verdict]) -> list[str]:
 def print_comparison(out: Console, comparison: Comparison, first: Result, second: Result) -> None:
     """Configs, claims and tables of two results, with differences."""
     pair = (result_text(first), result_text(second))
-    out.print(_grid("config", ("field", *pair), comparison.config))
-    out.print(_grid("claims", ("claim", *pair, "difference"), comparison.claims))
+    out.print(grid("config", ("field", *pair), comparison.config))
+    out.print(grid("claims", ("claim", *pair, "difference"), comparison.claims))
     for title, lines in comparison.tables:
-        out.print(_grid(title, ("cell", *pair, "difference"), lines))
+        out.print(grid(title, ("cell", *pair, "difference"), lines))

@@ -1,0 +1,1 @@
+"""What structure a checkpoint has learned: measures that are registered by name, each with its control."""

@@ -1,0 +1,143 @@
+"""One HTML page of an inspection, or of several beside one another; equal bytes for equal records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from markupsafe import Markup
+
+from trialogue.analysis.inspection.picture import Line, draw_curves, draw_steps, has_curves
+from trialogue.analysis.inspection.quantities import Point, Quantity
+from trialogue.ledger.pages.figures import rendered
+from trialogue.ledger.pages.html import embedded, environment
+from trialogue.ledger.pages.tables import ABSENT, format_number
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+CONTROL = "random weights"
+
+
+class Column(NamedTuple):
+    """Numbers of one measure by the name of what they are of."""
+
+    head: str
+    quantities: list[Quantity]
+
+
+def render_inspection(record: Mapping[str, Any]) -> str:
+    """The page of what `inspected` returned."""
+    sections = []
+    for name, measure in record["measures"].items():
+        control = columns_of({CONTROL: measure["control"]}) if measure["control"] else []
+        series = columns_of({_head(record, one): one["quantities"] for one in measure["checkpoints"]})
+        shown = series if len(series) == 1 else [series[0], series[-1]]
+        lines = [Line(*column) for column in shown] + [Line(*column, quiet=True) for column in control]
+        figures = _curves(name, lines, measure["logarithmic"])
+        steps = [one["step"] for one in measure["checkpoints"]]
+        if len(steps) > 1:
+            figures.append(_svg(f"{name}-steps", partial(draw_steps, steps, series, control)))
+        cost = {key: sum(one[key] for one in measure["checkpoints"]) for key in ("tokens", "seconds")}
+        sections.append(
+            {
+                "name": name,
+                "question": measure["question"],
+                "reading": measure["reading"],
+                "cost": f"about {cost['tokens']:,} tokens, {cost['seconds']:.0f} s",
+                "figures": figures,
+                "table": table([*shown, *control]),
+            }
+        )
+    facts = {"model": record["model"], "kind": record["kind"], **_facts(record["settings"])}
+    return _render(f"What {facts['model']} has learned", facts, sections, record["refused"])
+
+
+def render_comparison(records: Mapping[str, Mapping[str, Any]]) -> str:
+    """The page of several inspections, by the names that their models go by in it."""
+    sections = []
+    for name, columns in compared(records).items():
+        whole = next(record["measures"][name] for record in records.values() if name in record["measures"])
+        figures = _curves(name, [Line(*column) for column in columns], whole["logarithmic"])
+        told = {key: whole[key] for key in ("question", "reading")}
+        sections.append({"name": name, **told, "cost": "", "figures": figures, "table": table(columns)})
+    first = next(iter(records.values()))
+    refused = {
+        f"{name} of {head}": reason
+        for head, record in records.items()
+        for name, reason in record["refused"].items()
+    }
+    return _render(
+        "What models have learned",
+        {"models": ", ".join(records), **_facts(first["settings"])},
+        sections,
+        refused,
+    )
+
+
+def compared(records: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Column]]:
+    """By measure, the numbers of the last checkpoint of each model that it was taken of."""
+    names = dict.fromkeys(name for record in records.values() for name in record["measures"])
+    return {
+        name: columns_of(
+            {
+                head: record["measures"][name]["checkpoints"][-1]["quantities"]
+                for head, record in records.items()
+                if name in record["measures"]
+            }
+        )
+        for name in names
+    }
+
+
+def columns_of(quantities: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Column]:
+    """Columns of what records hold, by their heads."""
+    return [Column(head, [Quantity.read(dict(one)) for one in found]) for head, found in quantities.items()]
+
+
+def table(columns: Sequence[Column], *, every: bool = True) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """Heads, and for each number its name and the cells; of curves only the last point unless `every`."""
+    cells: dict[str, dict[str, str]] = {}
+    for column in columns:
+        for quantity in column.quantities:
+            for point in quantity.points if every else quantity.points[-1:]:
+                where = "" if point.at is None else f", at {format_number(point.at)} {quantity.along}"
+                unit = f" ({quantity.unit})" if quantity.unit else ""
+                name = f"{quantity.name}{where}{unit}"
+                cells.setdefault(name, {})[column.head] = cell(point)
+    heads = [column.head for column in columns]
+    return heads, [(name, [line.get(head, ABSENT) for head in heads]) for name, line in cells.items()]
+
+
+def cell(point: Point) -> str:
+    """An estimate and its interval."""
+    if point.low is None or point.high is None:
+        return format_number(point.value)
+    return f"{format_number(point.value)} [{format_number(point.low)}, {format_number(point.high)}]"
+
+
+def _head(record: Mapping[str, Any], checkpoint: Mapping[str, Any]) -> str:
+    return str(record["model"]) if checkpoint["step"] is None else f"step {checkpoint['step']}"
+
+
+def _facts(settings: Mapping[str, Any]) -> dict[str, Any]:
+    given = {name: "given" if settings[name] else "none" for name in ("text", "clones")}
+    return {**{name: settings[name] for name in ("effort", "seed")}, **given}
+
+
+def _curves(name: str, lines: Sequence[Line], logarithmic: bool) -> list[Markup]:
+    if not has_curves(lines):
+        return []
+    return [_svg(f"{name}-curves", partial(draw_curves, lines, logarithmic))]
+
+
+def _svg(own: str, draw: Callable[[], matplotlib.figure.Figure]) -> Markup:
+    return embedded(rendered(draw, "svg", own).decode(), own)
+
+
+def _render(
+    title: str, facts: Mapping[str, Any], sections: Sequence[Mapping[str, Any]], refused: Mapping[str, str]
+) -> str:
+    template = environment("trialogue.analysis.inspection").get_template("inspection.html.jinja")
+    return template.render(title=title, facts=facts, sections=sections, refused=refused)

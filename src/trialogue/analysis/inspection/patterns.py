@@ -1,0 +1,92 @@
+"""Coherence in text patterns: what a model writes behind repetitions of a short text, and where it leaves the pattern.
+
+Runs and walls are those of `trialogue.analysis.coherence`, in bytes; a text that still follows is censored there.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trialogue.analysis.coherence import Runs, coherence_of
+from trialogue.analysis.inspection.measure import Effort, Material, Measure, Report
+from trialogue.analysis.inspection.quantities import Quantity, number, resampled, share
+from trialogue.analysis.inspection.subject import Subject
+
+PATTERNS = (" red green blue.", " one two three four.", " north, south, east, west;", " a b c d e f g.")
+"""Each is repeated in a prompt of its own."""
+REPEATS, WRITTEN = 4, 64
+_SAMPLES = 12
+_LENGTHS = (8, 16, 32, 64, 128)
+
+
+class TextPatterns(Measure):
+    """How long what a model writes goes on in the pattern of its prompt."""
+
+    question = "How long does it stay in a pattern of text that it is shown?"
+    reading = (
+        "Four short texts are repeated four times, and the model goes on by its own law. A text follows the pattern "
+        "whose period differs from its last bytes in the fewest; it has left where that is another one, or another "
+        "phase. Bytes are those of UTF-8."
+    )
+
+    def unfit(self, subject: Subject) -> str | None:
+        """Why the patterns cannot be written in its tokens."""
+        tokenization = subject.oracle.tokenization
+        for text in PATTERNS:
+            if tokenization.bytes(tokenization.encode(text * REPEATS)) != (text * REPEATS).encode():
+                return f"its tokenizer does not give back {text!r}"
+        longest = _longest(subject)
+        if longest + WRITTEN > subject.longest:
+            return f"it reads {subject.longest} tokens, and this takes {longest + WRITTEN}"
+        return None
+
+    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+        """Prompts and what is written behind them."""
+        del material
+        return len(PATTERNS) * effort.rows(_SAMPLES) * (_longest(subject) + WRITTEN)
+
+    def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
+        """The rate at which texts leave their pattern, and the share that is still in it."""
+        del material
+        samples = effort.rows(_SAMPLES)
+        report(f"{len(PATTERNS) * samples} texts of {WRITTEN} tokens")
+        found = coherence_of(
+            subject.oracle,
+            PATTERNS,
+            max_new_tokens=WRITTEN,
+            repeats=REPEATS,
+            num_samples=samples,
+            seed=effort.seed,
+            batch_size=len(PATTERNS) * samples,
+        ).first_runs()
+        rows = len(found.lengths)
+        shares = [
+            resampled(partial(_survival, found, length), rows, effort.seed, length)
+            for length in _LENGTHS
+            if np.isfinite(found.survival([length])[0])
+        ]
+        rate = resampled(partial(_hazard, found), rows, effort.seed)
+        curve = Quantity(name="still in the pattern", points=tuple(shares), along="bytes written", exact=1.0)
+        left = number("leaves the pattern", rate, unit="a byte", exact=0.0)
+        never = number("never left it", share((~found.ended).astype(np.float64), 1))
+        return [left, never, curve] if shares else [left, never]
+
+
+def _longest(subject: Subject) -> int:
+    tokenization = subject.oracle.tokenization
+    return max(len(tokenization.encode(text * REPEATS)) for text in PATTERNS)
+
+
+def _of(runs: Runs, rows: NDArray[np.int64]) -> Runs:
+    return Runs(runs.lengths[rows], runs.ended[rows])
+
+
+def _hazard(runs: Runs, rows: NDArray[np.int64]) -> float:
+    return _of(runs, rows).hazard()
+
+
+def _survival(runs: Runs, length: int, rows: NDArray[np.int64]) -> float:
+    return float(_of(runs, rows).survival([length])[0])

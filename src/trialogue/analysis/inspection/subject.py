@@ -1,0 +1,163 @@
+"""A checkpoint as measures ask it: its network, its tokenizer, and the oracles of it, each read when first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.models.attention_weights import AttendingModel
+from trialogue.models.checkpoint_loading import Checkpoint
+from trialogue.models.heads import kind_of
+from trialogue.models.pretrained import PretrainedOracle
+from trialogue.models.pretrained_masked import PretrainedMasked, longest_text
+from trialogue.models.random_weights import with_random_weights
+
+Kind = Literal["causal", "masked"]
+_ENTRIES_AT_ONCE = 2**25
+"""Logits that one pass may give."""
+_OF_ONE = 4
+"""Stretches of one document."""
+
+
+class Subject:
+    """The transformers `model` with its `tokenizer`, of the `kind` that its head is, as measures ask it.
+
+    `files` says what its weights are known by. Raises `InputError` for a tokenizer that is not fast.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, kind: Kind, *, name: str, files: str = "") -> None:
+        if not getattr(tokenizer, "is_fast", False):
+            mend = "use a model whose tokenizer has a fast version (a tokenizer.json)"
+            raise InputError("tokenizer", type(tokenizer).__name__, mend)
+        self.model, self.tokenizer, self.kind, self.name, self.files = (
+            model.eval(),
+            tokenizer,
+            kind,
+            name,
+            files,
+        )
+
+    @classmethod
+    def load(cls, place: str | Path, *, device: str | None = None, dtype: str = "float32") -> Subject:
+        """The checkpoint of Hugging Face at `place`: a hub id, a folder, a short name or a GGUF file.
+
+        Raises `InputError` for a model that cannot be had, and for one with neither a masked nor a causal head.
+        """
+        checkpoint = _checkpoint(place, device, dtype)
+        tokenizer = checkpoint.tokenizer
+        kind: Kind = "masked" if checkpoint.kind == "MaskedLM" else "causal"
+        return cls(checkpoint.model(), tokenizer, kind, name=str(place), files=checkpoint.identity)
+
+    def control(self, seed: int) -> Subject:
+        """The same architecture with random weights."""
+        drawn = with_random_weights(self.model, seed)
+        return Subject(drawn, self.tokenizer, self.kind, name=f"{self.name} with random weights")
+
+    @cached_property
+    def vocab_size(self) -> int:
+        """How many tokens it answers for."""
+        head = self.model.get_output_embeddings()
+        return int(self.model.config.get_text_config().vocab_size if head is None else head.weight.shape[0])
+
+    @cached_property
+    def longest(self) -> int:
+        """How many tokens it reads: a billion where nothing limits them."""
+        return longest_text(self.model, self.tokenizer) or 10**9
+
+    @cached_property
+    def ordinary(self) -> Tensor:
+        """The ids (n,) int64 of its tokens that are no special ones."""
+        known = min(len(self.tokenizer), self.vocab_size)
+        special = set(self.tokenizer.all_special_ids)
+        return torch.tensor([token for token in range(known) if token not in special])
+
+    @cached_property
+    def frame(self) -> tuple[list[int], list[int]]:
+        """What its tokenizer puts before and behind the tokens of a text."""
+        probe = self.tokenizer("a", add_special_tokens=False)["input_ids"]
+        framed: list[int] = self.tokenizer("a")["input_ids"]
+        for start in range(len(framed) - len(probe) + 1):
+            if framed[start : start + len(probe)] == probe:
+                return framed[:start], framed[start + len(probe) :]
+        return [], []
+
+    @cached_property
+    def opening(self) -> list[int]:
+        """What stands before a text that is to be drawn: at least one token, of those that say that a text begins."""
+        ids = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, int(self.ordinary[0]))
+        return self.frame[0] or [next(token for token in ids if token is not None)]
+
+    @cached_property
+    def oracle(self) -> PretrainedOracle:
+        """The causal model as an oracle; raises `InputError` where its passes cannot be rewound."""
+        return PretrainedOracle(self.model, self.tokenizer, name=self.name)
+
+    @cached_property
+    def masked(self) -> PretrainedMasked:
+        """The masked model as an oracle; raises `InputError` where its tokenizer has no mask token."""
+        return PretrainedMasked(self.model, self.tokenizer, name=self.name)
+
+    @contextmanager
+    def attending(self) -> Iterator[AttendingModel]:
+        """The model without its head, as what embeds and attends; raises `InputError` where it gives no attention."""
+        body = self.model.base_model
+        before = getattr(body.config, "_attn_implementation", None)
+        settable = before is not None and hasattr(body, "set_attn_implementation")
+        if settable:
+            body.set_attn_implementation("eager")
+        try:
+            found = AttendingModel(body, self.tokenizer, name=self.name)
+            found.files = self.files
+            yield found
+        finally:
+            if settable:
+                body.set_attn_implementation(before)
+
+    def parts(self, tokens: Tensor) -> tuple[Tensor, ...]:
+        """`tokens` (rows, N) in as many rows as one pass takes."""
+        return tokens.split(max(1, _ENTRIES_AT_ONCE // (tokens.shape[1] * self.vocab_size)))
+
+    @torch.inference_mode()
+    def logits(self, tokens: Tensor) -> Tensor:
+        """Logits (rows, N, vocab) float32 of the token after each prefix of `tokens` (rows, N) of a causal model."""
+        answered: Tensor = self.model(input_ids=tokens.to(self.model.device), use_cache=False).logits
+        return answered.float().cpu()
+
+    def texts(self, documents: list[str], length: int, rows: int, random: np.random.Generator) -> Tensor:
+        """Stretches (rows, length) int64 of the tokens of `documents`, each begun anywhere in it.
+
+        Documents are read in an order drawn by `random` until there are enough; each gives as many stretches as fit
+        side by side. Raises `InputError` where they are too short for that.
+        """
+        found: list[list[int]] = []
+        for place in random.permutation(len(documents)):
+            ids = self.tokenizer(documents[place], add_special_tokens=False, verbose=False)["input_ids"]
+            spare = len(ids) - length
+            if spare < 0:
+                continue
+            first = int(random.integers(0, min(spare, length) + 1))
+            found += [ids[at : at + length] for at in range(first, len(ids) - length + 1, length)][:_OF_ONE]
+            if len(found) >= rows:
+                return torch.tensor(found[:rows])
+        mend = f"its documents have {len(found)} stretches of {length} tokens: give a longer text, of longer documents"
+        raise InputError("text", f"{len(documents)} documents", mend)
+
+
+def identity_of(place: str | Path) -> str:
+    """What the weights at `place` are known by, without loading them; raises `InputError` as `Subject.load` does."""
+    return _checkpoint(place, "cpu", "float32").identity
+
+
+def _checkpoint(place: str | Path, device: str | None, dtype: str) -> Checkpoint:
+    if Path(place).suffix == ".safetensors":
+        mend = "it is a network of a training here: `trialogue interaction-order` and `balance` ask those"
+        raise InputError("model", str(place), mend)
+    return Checkpoint(kind_of(place), place, device=device, dtype=dtype)

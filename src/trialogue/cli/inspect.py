@@ -1,0 +1,104 @@
+"""The command `trialogue inspect`: what structure a checkpoint, or a training, has learned."""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trialogue.cli.commands import Commands
+
+_PAGE = "inspection.html"
+
+
+def inspect(arguments: argparse.Namespace) -> None:
+    """Measure what structure a checkpoint of Hugging Face has learned, or each in a folder that a training left.
+
+    Each measure says what it costs before it runs, and is taken of random weights too. What is finished is filed: the
+    same command goes on. Ends in a page and a JSON file that `trialogue compare` reads.
+    """
+    import torch
+
+    from trialogue.analysis.inspection.measure import Effort, Material
+    from trialogue.analysis.inspection.page import render_inspection
+    from trialogue.analysis.inspection.running import RECORD, inspected
+    from trialogue.errors import whole_number
+    from trialogue.storage import atomic_write
+
+    torch.set_num_threads(whole_number("threads", arguments.threads, 1))
+    folder: Path = arguments.out or Path(f"inspection-{Path(arguments.model).name}")
+    try:
+        record = inspected(
+            arguments.model,
+            folder,
+            measures=arguments.measures,
+            material=Material(arguments.text, arguments.clones),
+            effort=Effort(factor=arguments.effort, seed=arguments.seed),
+            control=arguments.control,
+            device=arguments.device,
+            dtype=arguments.dtype,
+            report=lambda line: print(line, file=sys.stderr, flush=True),
+        )
+    except KeyboardInterrupt as error:
+        told = f"interrupted: what is finished is in {folder}, and the same command goes on"
+        raise KeyboardInterrupt(told) from error
+    page = atomic_write(folder / _PAGE, render_inspection(record))
+    _print(record)
+    print(f"page: {page}")
+    print(f"numbers: {folder / RECORD}")
+
+
+def _print(record: Mapping[str, Any]) -> None:
+    from trialogue.analysis.inspection.page import CONTROL, columns_of, table
+    from trialogue.ledger.pages.terminal import console, grid
+
+    out = console()
+    for name, measure in record["measures"].items():
+        last = measure["checkpoints"][-1]
+        head = record["model"] if last["step"] is None else f"step {last['step']}"
+        columns = {head: last["quantities"]} | ({CONTROL: measure["control"]} if measure["control"] else {})
+        heads, lines = table(columns_of(columns), every=False)
+        title = f"{name}: {measure['question']}"
+        out.print(grid(title, ("", *heads), [(label, *cells) for label, cells in lines]))
+    for name, reason in record["refused"].items():
+        print(f"{name}: not taken: {reason}")
+
+
+def add(commands: Commands) -> None:
+    """Add `trialogue inspect`."""
+    parser = commands.add("inspect", inspect)
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a masked or causal model: a hub id, a folder, a short name, a GGUF file, a folder of checkpoint-N",
+    )
+    parser.add_argument(
+        "--measures", metavar="NAME", nargs="+", action="extend", default=[], help="which of them (all)"
+    )
+    parser.add_argument(
+        "--text",
+        metavar="FILE",
+        type=Path,
+        help="a UTF-8 file, or a folder of .txt files, for measures that need a text",
+    )
+    parser.add_argument(
+        "--clones", metavar="DIR", type=Path, help="what `trialogue clone` made, for interaction order"
+    )
+    parser.add_argument("--out", metavar="DIR", type=Path, help="folder of results (./inspection-MODEL)")
+    parser.add_argument(
+        "--effort", type=float, default=1.0, metavar="X", help="times as much as takes some minutes (1)"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all that is drawn (0)")
+    parser.add_argument(
+        "--no-control",
+        dest="control",
+        action="store_false",
+        help="leave out the same architecture with random weights",
+    )
+    parser.add_argument(
+        "--device", metavar="DEVICE", help="cpu, cuda, cuda:1, mps (the GPU, where there is one)"
+    )
+    parser.add_argument(
+        "--dtype", default="float32", metavar="TYPE", help="type of a model's weights (float32)"
+    )
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of torch (1)")

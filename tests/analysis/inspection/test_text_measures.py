@@ -1,0 +1,109 @@
+"""Patterns and context: a model that goes on for ever stays, one that reads little gains nothing from more."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from models.tiny_pretrained import tiny_model, tiny_tokenizer
+from trialogue.analysis.inspection import patterns
+from trialogue.analysis.inspection.context import LENGTH, ContextLength, by_context, edges_of
+from trialogue.analysis.inspection.measure import Effort, Material
+from trialogue.analysis.inspection.patterns import TextPatterns
+from trialogue.analysis.inspection.subject import Subject
+from trialogue.data import Table
+from trialogue.errors import InputError
+from trialogue.models.tokenization import Tokenization
+from trialogue.randomness import numpy_generator
+
+
+class Reader(Subject):
+    """A causal model to which a token costs 5 nats, and 1 nat less for each doubling of its context up to `memory`."""
+
+    def __init__(self, memory: int) -> None:
+        super().__init__(tiny_model(), tiny_tokenizer(), "causal", name="reader")
+        self.memory = memory
+
+    def logits(self, tokens: torch.Tensor) -> torch.Tensor:
+        read = torch.arange(1, tokens.shape[1] + 1).clamp_max(self.memory)
+        right = torch.exp(-5 + read.double().log2().floor())
+        laws = ((1 - right) / 299)[None, :, None].expand(len(tokens), -1, 300).clone()
+        following = torch.cat((tokens[:, 1:], tokens[:, :1]), 1)
+        return laws.scatter(-1, following[..., None], right[None, :, None].expand(len(tokens), -1, 1)).log()
+
+
+class Words(Material):
+    """Documents of random letters."""
+
+    documents = tuple(
+        "".join(numpy_generator(number, "letters").choice(list("abcdefgh"), 700)) for number in range(16)
+    )
+
+
+def test_edges_part_what_stands_before_a_token() -> None:
+    assert edges_of(256) == [1, 2, 4, 8, 16, 32, 64, 128]
+    assert edges_of(9) == [1, 2, 4]
+    losses = np.arange(1, 9, dtype=float)[None]  # of nine tokens all but the first, by what stands before
+    assert by_context(losses).tolist() == [[1, 2.5, 5.5]]
+
+
+@pytest.mark.parametrize("memory", [4, 16])
+def test_the_context_that_matters_is_the_one_that_is_read(memory: int) -> None:
+    subject = Reader(memory)
+    found = {
+        one.name: one.points
+        for one in ContextLength().take(subject, Words(), Effort(factor=0.2), lambda _: None)
+    }
+    edges = [point.at for point in found["loss"]]
+    assert edges == edges_of(LENGTH)
+    wanted = [5 - math.log2(min(edge, memory)) for edge in edges]
+    assert [point.value for point in found["loss"]] == pytest.approx(wanted, abs=1e-5)
+    assert found["context that matters"][0].value == memory
+    assert found["gained by it"][0].value == pytest.approx(math.log2(memory), abs=1e-5)
+
+
+def test_a_text_too_short_is_one_line() -> None:
+    short = Material()
+    short.documents = ["too short"]
+    with pytest.raises(InputError, match="give a longer text, of longer documents"):
+        ContextLength().take(Reader(4), short, Effort(), lambda _: None)
+
+
+def writer(wrong: float) -> Table:
+    """A causal law of the tiny tokenizer that repeats what stands one pattern's period before, or else errs."""
+    tokenization = Tokenization(tiny_tokenizer(), 300)
+    period = len(tokenization.encode(patterns.PATTERNS[0] * 2)) - len(
+        tokenization.encode(patterns.PATTERNS[0])
+    )
+
+    def law(prefix: tuple[int, ...]) -> list[float]:
+        laws = np.full(300, 0.0)
+        laws[10:100] = wrong / 90
+        laws[prefix[-period]] += 1 - wrong
+        return laws.tolist()
+
+    oracle = Table(law, 300)
+    oracle.tokenization = tokenization
+    return oracle
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.5])
+def test_what_repeats_stays_and_what_errs_leaves(wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "PATTERNS", patterns.PATTERNS[:1])
+    subject = Subject(tiny_model(max_position_embeddings=1024), tiny_tokenizer(), "causal", name="writer")
+    assert TextPatterns().unfit(subject) is None
+    subject.oracle = writer(wrong)
+    found = {
+        one.name: one for one in TextPatterns().take(subject, Material(), Effort(factor=0.5), lambda _: None)
+    }
+    rate = found["leaves the pattern"].points[0]
+    if wrong:
+        assert rate.low > 0.005
+        shares = [point.value for point in found["still in the pattern"].points]
+        assert shares == sorted(shares, reverse=True)
+        assert shares[0] > shares[-1]
+    else:
+        assert rate.value == 0
+        assert {point.value for point in found["still in the pattern"].points} == {1.0}
+        assert found["never left it"].points[0].value == 1
