@@ -42,8 +42,8 @@ class Nested(Subject):
         return laws
 
 
-def taken(subject: Subject) -> dict[tuple[str, str], list[float]]:
-    found = Brackets().take(subject, Material(), Effort(factor=0.25), lambda _: None)
+def taken(subject: Subject, effort: float = 0.25) -> dict[tuple[str, str], list[float]]:
+    found = Brackets().take(subject, Material(), Effort(factor=effort), lambda _: None)
     return {(one.name, one.along): [point.value for point in one.points] for one in found}
 
 
@@ -64,7 +64,7 @@ def test_an_exact_model_is_right_and_balanced() -> None:
 
 
 def test_a_model_that_forgets_is_wrong_beyond_what_it_reads_and_moved_by_a_pair() -> None:
-    found = taken(Nested(memory=6))
+    found = taken(Nested(memory=6), 1.0)
     right = found["closes rightly", "brackets read"]
     assert right[0] > right[-1]
     assert right[-1] < 0.95

@@ -13,6 +13,7 @@ from trialogue.errors import InputError
 
 _ALIKE = ("effort", "seed", "dtype", "text", "clones")
 """Settings by which the numbers of inspections are of one question"""
+_TOLD = {"question", "reading", "logarithmic", "checkpoints"}
 
 
 def read_inspections(places: Sequence[str | Path]) -> dict[str, dict[str, Any]]:
@@ -75,12 +76,7 @@ def _is_whole(record: dict[str, Any]) -> bool:
 
 def _is_measure(measure: Any) -> bool:
     """Whether it has its words, and of one checkpoint or more quantities that can be read."""
-    if not isinstance(measure, dict) or not set(measure) >= {
-        "question",
-        "reading",
-        "logarithmic",
-        "checkpoints",
-    }:
+    if not isinstance(measure, dict) or not set(measure) >= _TOLD:
         return False
     try:
         read = [[Quantity.read(one) for one in taken["quantities"]] for taken in measure["checkpoints"]]

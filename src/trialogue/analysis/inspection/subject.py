@@ -153,8 +153,8 @@ class Subject:
     def texts(self, documents: list[str], length: int, rows: int, random: np.random.Generator) -> Stretches:
         """So many stretches of `length` tokens of `documents`, begun anywhere in them.
 
-        Documents are read in an order drawn by `random` until each gives one. Where they are too few, each gives up to
-        four that lie side by side. Raises `InputError` where that does not suffice.
+        Documents are read in an order drawn by `random`, and each gives one stretch. Where they are too few, they give
+        up to four each, which lie side by side. Raises `InputError` where that does not suffice.
         """
         found: list[list[list[int]]] = []
         for place in random.permutation(len(documents)):
@@ -175,10 +175,8 @@ class Subject:
             if turn < len(stretches)
         ][:rows]
         if len(chosen) < rows:
-            mend = (
-                f"its documents have {len(chosen)} stretches of {length} tokens, of each {_OF_ONE} at most, "
-            )
-            mend += f"and this takes {rows}: give a longer text, of longer documents"
+            mend = f"its documents have {len(chosen)} stretches of {length} tokens, of each {_OF_ONE} at most, and "
+            mend += f"this takes {rows}: give a longer text, of longer documents"
             raise InputError("text", f"{len(documents)} documents", mend)
         tokens, of = zip(*chosen, strict=True)
         return Stretches(torch.tensor(tokens), np.array(of))
