@@ -12,6 +12,7 @@ from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
 from trialogue import cli
 from trialogue.analysis.inspection.copying import Copying
 from trialogue.analysis.inspection.measure import MEASURES, Effort, Material, Measure, Report
+from trialogue.analysis.inspection.page import Column, table
 from trialogue.analysis.inspection.quantities import Point, Quantity, number
 from trialogue.analysis.inspection.subject import Subject
 from trialogue.errors import InputError
@@ -28,7 +29,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         save_tiny(folder / "training" / f"checkpoint-{step}", seed=step)
     assert cli.main(["inspect", str(folder / "model"), "--out", str(folder / "found"), *QUICK]) == 0
     shutil.copytree(folder / "found", folder / "moved")
-    (folder / "moved" / "work" / "model").rename(folder / "moved" / "work" / "checkpoint-5")
+    (folder / "moved" / "work" / "model-model").rename(folder / "moved" / "work" / "model-checkpoint-5")
     return folder
 
 
@@ -44,7 +45,10 @@ def test_a_model_has_a_page_and_a_file(place: Path) -> None:
     measure = record["measures"]["copying"]
     [checkpoint] = measure["checkpoints"]
     assert checkpoint["files"].startswith("sha256 ")
-    assert [one["name"] for one in checkpoint["quantities"]][:2] == ["copied, mean over distances", "copied"]
+    assert [one["name"] for one in checkpoint["quantities"]][:2] == [
+        "copied, mean over distances 4 to 64",
+        "copied",
+    ]
     assert len(measure["control"]) == len(checkpoint["quantities"])
     page = (place / "found" / "inspection.html").read_text()
     assert "<svg" in page
@@ -257,6 +261,9 @@ def test_a_text_too_short_is_one_line_before_anything_runs(
         (("compare", "found/inspection.json", "missing.json"), "it cannot be read"),
         (("compare", "found", "found", "--out", "no/where.html"), "there is no folder no"),
         (("compare", "a", "b", "c"), "name two results of one study"),
+        (("compare", "found", "found/inspection.json"), "it is named twice"),
+        (("compare", "a", "b", "--out", "page.html"), "out='page.html'"),
+        (("compare", "found", "moved", "--results", "results"), "results='results'"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -284,6 +291,116 @@ def test_inspections_with_other_settings_are_not_compared(
     assert code == 2
     assert "effort=2.0" in err
     assert "was taken with another effort" in err
+
+
+def test_any_two_inspections_are_alike(
+    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    record = json.loads((place / "found" / "inspection.json").read_text())
+    paths = [tmp_path / f"{name}.json" for name in "abc"]
+    for path, text in zip(paths, (None, "one", "other"), strict=True):
+        record["settings"]["text"] = text
+        path.write_text(json.dumps(record))
+    assert run(capfd, "compare", *paths[:2])[0] == 0
+    code, _, err = run(capfd, "compare", *paths)
+    assert code == 2
+    assert f"text='{paths[2]}': {paths[1]} was taken with another text" in err
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"settings": {}},
+        {"measures": {"copying": {}}},
+        {"measures": []},
+        {"refused": None},
+        {"settings": None},
+    ],
+)
+def test_what_is_no_whole_inspection_is_one_line(
+    change: dict[str, object], place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    record = json.loads((place / "found" / "inspection.json").read_text()) | change
+    (tmp_path / "other.json").write_text(json.dumps(record))
+    code, out, err = run(capfd, "compare", place / "found", tmp_path / "other.json")
+    assert (code, out) == (2, "")
+    assert "it is no trialogue inspection of this version" in err
+
+
+def test_curves_are_compared_where_all_models_have_them() -> None:
+    def column(head: str, *places: int) -> Column:
+        points = tuple(Point(float(place), at=place) for place in places)
+        return Column(head, [Quantity(name="copied", points=points, along="tokens")])
+
+    columns = [column("near", 4, 16), column("far", 4, 16, 64)]
+    assert table(columns, every=False)[1] == [("copied, at 16 tokens", ["16.0", "16.0"])]
+    assert [name for name, _ in table(columns)[1]] == [f"copied, at {place} tokens" for place in (4, 16, 64)]
+    assert len(table([column("near", 4), column("far", 64)], every=False)[1]) == 2
+
+
+def test_a_folder_named_control_is_a_model_like_others(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    save_tiny(tmp_path / "control")
+    code, _, err = run(capfd, "inspect", tmp_path / "control", "--out", tmp_path / "found", *QUICK)
+    assert code == 0, err
+    assert sorted(path.name for path in (tmp_path / "found" / "work").glob("*/")) == [
+        "control",
+        "model-control",
+    ]
+
+
+def test_a_checkpoint_that_cannot_be_had_is_told_before_any_is_measured(
+    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(place / "training", tmp_path / "training")
+    (tmp_path / "training" / "checkpoint-10" / "config.json").unlink()
+    code, _, err = run(capfd, "inspect", tmp_path / "training", "--out", tmp_path / "found", *QUICK)
+    assert code == 2
+    assert "checkpoint-10" in err.splitlines()[-1]
+    assert "copying" not in err
+
+
+def test_a_control_is_that_of_any_checkpoint_of_a_training(
+    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(place / "training" / "checkpoint-10", tmp_path / "training" / "checkpoint-10")
+    words = ("inspect", tmp_path / "training", "--out", tmp_path / "found", *QUICK)
+    assert run(capfd, *words)[0] == 0
+    shutil.copytree(place / "training" / "checkpoint-5", tmp_path / "training" / "checkpoint-5")
+    code, _, err = run(capfd, *words)
+    assert code == 0, err
+    assert "of random weights" not in err
+
+
+class Endless(Mine):
+    """It finds no number."""
+
+    needs = None
+
+    def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
+        return [number("loss", Point(float("nan")))]
+
+
+def test_what_gives_no_number_is_not_taken_and_not_asked_again(
+    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MEASURES, "endless", Endless)
+    (tmp_path / "text.txt").write_text("a text", encoding="utf-8")
+    text = ("--text", tmp_path / "text.txt")
+    words = ("inspect", place / "model", "--out", tmp_path / "found", *QUICK, *text)
+    code, out, _ = run(capfd, *words, "--measures", "endless")
+    assert code == 0
+    assert "endless: not taken: it gives no finite number for 'loss'" in out
+    monkeypatch.setattr(Endless, "needs", "text")
+    code, out, err = run(capfd, *words, "--measures", "endless")
+    assert code == 0
+    assert "loading" not in err
+
+
+def test_a_random_model_is_of_the_type_of_its_model() -> None:
+    model = tiny_model().bfloat16()
+    assert Subject(model, tiny_tokenizer(), "causal", name="tiny").control(0).model.dtype == model.dtype
 
 
 def test_a_random_model_is_the_same_every_time() -> None:

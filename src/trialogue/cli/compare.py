@@ -12,8 +12,14 @@ from trialogue.errors import InputError
 def compare(arguments: argparse.Namespace) -> None:
     """Print what differs between two results of one study, or what inspections of models say side by side."""
     if any(_is_inspection(Path(place)) for place in arguments.result):
+        if arguments.results is not None:
+            mend = "inspections are not looked for there: name their files, and leave --results out"
+            raise InputError("results", str(arguments.results), mend)
         _inspections(arguments.result, arguments.out)
     else:
+        if arguments.out is not None:
+            mend = "a page is of inspections; two results of a study are printed: leave --out out"
+            raise InputError("out", str(arguments.out), mend)
         _results(arguments.result, arguments.results)
 
 

@@ -42,8 +42,8 @@ class Nested(Subject):
         return laws
 
 
-def taken(subject: Subject) -> dict[tuple[str, str], list[float]]:
-    found = Brackets().take(subject, Material(), Effort(factor=0.25), lambda _: None)
+def taken(subject: Subject, effort: float = 0.25) -> dict[tuple[str, str], list[float]]:
+    found = Brackets().take(subject, Material(), Effort(factor=effort), lambda _: None)
     return {(one.name, one.along): [point.value for point in one.points] for one in found}
 
 
@@ -60,24 +60,50 @@ def test_an_exact_model_is_right_and_balanced() -> None:
     assert found["closes rightly", "brackets open"] == [1.0] * DEPTH
     assert found["excess loss", "brackets read"] == pytest.approx([0] * 5, abs=1e-3)
     assert found["moved by a pair", ""] == pytest.approx([0], abs=1e-6)
-    assert found["on brackets", ""] == pytest.approx([1], abs=1e-6)
+    assert found["on brackets, in strings of 256", ""] == pytest.approx([1], abs=1e-6)
 
 
 def test_a_model_that_forgets_is_wrong_beyond_what_it_reads_and_moved_by_a_pair() -> None:
-    found = taken(Nested(memory=6))
+    found = taken(Nested(memory=6), 1.0)
     right = found["closes rightly", "brackets read"]
     assert right[0] > right[-1]
     assert right[-1] < 0.95
-    assert found["closes rightly", "brackets open"][0] > found["closes rightly", "brackets open"][-1] - 0.2
     assert found["excess loss", "brackets read"][-1] > 0.1
     assert found["moved by a pair", ""][0] > 0.02
+
+
+class Shallow(Nested):
+    """It knows the innermost of up to `DEPTH` / 2 open brackets, and guesses that deeper ones are round."""
+
+    def logits(self, tokens: torch.Tensor) -> torch.Tensor:
+        ids = torch.tensor(spelled(self))
+        depth = bracket_law(tokens.shape[1]).depth((tokens[..., None] == ids).long().argmax(-1))
+        guessed = torch.full((300,), -1e4)
+        guessed[ids] = torch.tensor([0.3, 0.3, 0.2, 0.2]).log()
+        return torch.where((depth > DEPTH // 2)[..., None], guessed, super().logits(tokens))
+
+
+def test_depth_is_how_many_are_open() -> None:
+    open_now = taken(Shallow())["closes rightly", "brackets open"]
+    assert open_now[:2] == [1.0, 1.0]
+    assert open_now[2:] == pytest.approx([0.5, 0.5], abs=0.2)
+
+
+def test_pairs_are_put_into_other_strings_at_every_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    subject, asked = Nested(), []
+    own = subject.logits
+    monkeypatch.setattr(subject, "logits", lambda tokens: asked.append(tokens) or own(tokens))
+    Brackets().take(subject, Material(), Effort(), lambda _: None)
+    shorter, longer = (next(one for one in asked if one.shape[1] == length) for length in (8, 16))
+    assert len(shorter) == len(longer)
+    assert not torch.equal(shorter, longer[:, :8])
 
 
 def test_a_uniform_model_is_at_chance_and_costs_what_it_should(monkeypatch: pytest.MonkeyPatch) -> None:
     subject = Nested()
     monkeypatch.setattr(subject, "logits", lambda tokens: torch.zeros(*tokens.shape, 300))
     found = taken(subject)
-    assert found["on brackets", ""] == pytest.approx([4 / 300])
+    assert found["on brackets, in strings of 256", ""] == pytest.approx([4 / 300])
     assert found["moved by a pair", ""] == [0]
     rows = bracket_law(256).sample(200)
     exact = next_brackets(bracket_law(256), rows)

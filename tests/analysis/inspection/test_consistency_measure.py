@@ -5,12 +5,22 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
+from tokenizers.processors import TemplateProcessing
+from transformers import PreTrainedTokenizerFast
 
-from trialogue.analysis.inspection.consistency import compared_orders
+from models.tiny_pretrained import tiny_model
+from trialogue.analysis.inspection import consistency
+from trialogue.analysis.inspection.consistency import MaskedConsistency, compared_orders
+from trialogue.analysis.inspection.measure import Effort, Material
+from trialogue.analysis.inspection.subject import Subject
 from trialogue.oracles import Masked
 from trialogue.randomness import Streams, numpy_generator
 
 SITES, VOCAB = 4, 3
+TEXT = (1, 0, 1, 0)
 
 
 class Conditionals(Masked):
@@ -29,7 +39,8 @@ class Conditionals(Masked):
         values = torch.nn.functional.one_hot(states, VOCAB).double()
         answers = (torch.einsum("rs,snv->rnv", self.joint.flatten() * fits, values) + 1e-12).log()
         alone = masked.sum(1) == 1
-        answers[alone, ..., 0] += self.bend * (tokens[alone] == 1).sum(1)[:, None]
+        shown = (tokens[alone] == 1) & ~masked[alone]
+        answers[alone, ..., 0] += self.bend * shown.sum(1)[:, None]
         return answers.log_softmax(-1)
 
 
@@ -71,3 +82,82 @@ def test_the_mean_over_draws_is_the_divergence_of_the_orders() -> None:
     drawn = compared_orders(model, tokens.expand(rows, -1), *sites, streams.choose).drawn
     assert drawn.mean() == pytest.approx(exact, abs=5 * drawn.std() / rows**0.5)
     assert exact > 0.005
+
+
+class Enumerated(Subject):
+    """Texts of `SITES` letters a, b, c between two ends, and the conditionals of them all, the ends left out."""
+
+    longest = SITES + 2
+
+    def __init__(self, bend: float) -> None:
+        letters = Tokenizer(WordLevel({"a": 0, "b": 1, "c": 2, "[CLS]": 3, "[SEP]": 4, "[MASK]": 5}, "a"))
+        letters.pre_tokenizer = WhitespaceSplit()
+        letters.post_processor = TemplateProcessing(
+            single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 3), ("[SEP]", 4)]
+        )
+        names = {"mask_token": "[MASK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+        fast = PreTrainedTokenizerFast(tokenizer_object=letters, **names)
+        super().__init__(tiny_model(vocab_size=6), fast, "masked", name="enumerated")
+        self.masked = Inside(bend)
+
+
+class Inside(Masked):
+    """The conditionals of what stands between two ends."""
+
+    vocab_size = 6
+
+    def __init__(self, bend: float) -> None:
+        self.inner = Conditionals(bend)
+
+    def log_probs(self, tokens: torch.Tensor, masked: torch.Tensor) -> torch.Tensor:
+        assert tokens[:, [0, -1]].tolist() == [[3, 4]] * len(tokens)
+        assert not masked[:, [0, -1]].any()
+        laws = torch.full((*tokens.shape, self.vocab_size), -torch.inf, dtype=torch.float64)
+        laws[:, 1:-1, :VOCAB] = self.inner.log_probs(tokens[:, 1:-1], masked[:, 1:-1])
+        return laws
+
+
+def exact_divergences(model: Masked, distance: int) -> tuple[float, float]:
+    """Of texts `b a b a`: the divergence of the orders, and what one token tells of the other, over all first sites."""
+    divergences, told = [], []
+    for first in range(SITES - distance):
+        second = first + distance
+        both = torch.zeros(1, SITES, dtype=torch.bool)
+        both[0, [first, second]] = True
+        start = model.log_probs(torch.tensor([TEXT]), both)[0]
+        divergence = tells = 0.0
+        for one, other in product(range(VOCAB), repeat=2):
+            filled = torch.tensor([TEXT])
+            filled[0, first], filled[0, second] = one, other
+            given_one = model.site_log_weights(filled, torch.tensor([second]))[0, other]
+            given_other = model.site_log_weights(filled, torch.tensor([first]))[0, one]
+            ahead, behind = start[first, one] + given_one, start[second, other] + given_other
+            divergence += float(ahead.exp() * (ahead - behind))
+            tells += float(ahead.exp() * (given_one - start[second, other]))
+        divergences.append(divergence)
+        told.append(tells)
+    return float(np.mean(divergences)), float(np.mean(told))
+
+
+@pytest.mark.parametrize("bend", [0.0, 0.7])
+def test_what_is_told_by_name_is_that_of_enumeration(bend: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consistency, "_ROWS", 800)
+    subject, material = Enumerated(bend), Material()
+    material.documents = ["b a b a"] * 800
+    found = MaskedConsistency().take(subject, material, Effort(), lambda _: None)
+    curves = {one.name: one.points for one in found if one.along}
+    single = {one.name: one.points[0] for one in found if not one.along}
+    exact = {distance: exact_divergences(Conditionals(bend), distance) for distance in (1, 2)}
+    divergence, tells = "divergence of the orders", "one token tells of the other"
+    reach = ", mean over 1 to 2 apart"
+    for place, name in enumerate((divergence, tells)):
+        for point in curves[name]:
+            room = 2.5 * (point.high - point.low) / 2 if point.high is not None else 1e-8
+            assert point.value == pytest.approx(exact[point.at][place], abs=max(room, 1e-8)), (name, point.at)
+        wanted = np.mean([one[place] for one in exact.values()])
+        ends = single[name + reach]
+        room = 2.5 * (ends.high - ends.low) / 2 if ends.high is not None else 1e-8
+        assert ends.value == pytest.approx(wanted, abs=max(room, 1e-8))
+    # Far enough apart that one is not taken for the other.
+    assert exact[1][1] > exact[1][0] + 0.02
+    assert (single[f"orders differ on the text{reach}"].value > 0.01) == (bend > 0)

@@ -4,12 +4,17 @@ import numpy as np
 import pytest
 import torch
 
+from models.tiny_pretrained import tiny_model, tiny_tokenizer
+from trialogue.analysis.inspection import decoding
 from trialogue.analysis.inspection.decoding import (
-    effective,
+    DecodingRules,
+    published,
     rule_distances,
     sharpened_distance,
     sharpening_weights,
 )
+from trialogue.analysis.inspection.measure import Effort, Material
+from trialogue.analysis.inspection.subject import Subject
 from trialogue.data import Table
 from trialogue.inference import truncated
 from trialogue.inference.laws import total_variation
@@ -90,8 +95,55 @@ def test_texts_that_have_ended_are_not_among_those_that_go_on() -> None:
     assert sharpened_distance(logs[-1]) == pytest.approx(exact, abs=0.02)
 
 
-def test_the_effective_number_of_texts() -> None:
-    assert effective(np.zeros(8)) == pytest.approx(8)
-    assert effective(np.array([0.0, -np.inf, -np.inf])) == pytest.approx(1)
-    assert effective(np.array([-np.inf])) == 0
+def test_what_is_told_by_name_is_what_the_rules_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "RULES", CUTS)
+    subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
+    subject.oracle, subject.opening = oracle(), [0]
+    subject.oracle.window = 9
+    subject.oracle.generation_config = {"do_sample": True, "min_p": 0.3, "typical_p": 0.9}
+    found = {one.name: one for one in DecodingRules().take(subject, Material(), Effort(), lambda _: None)}
+    own = {"publisher: min-p 0.3 (without typical_p)": {"min_p": 0.3}}
+    single, whole = rule_distances(oracle(), CUTS | own, [0], 48, 8, 0)
+    for name, values in whole.items():
+        points = found[f"text, {name}"].points
+        assert [point.at for point in points] == [1, 2, 4, 8]
+        assert [point.value for point in points] == [values[int(point.at) - 1].mean() for point in points]
+        assert points[0].value < points[-1].value
+        assert found[f"one token, {name}"].points[0].value == single[name].mean()
+    sharpened = found["text, temperature 0.7 and p(x)^(1/0.7)"].points
+    assert all(point.low is None for point in sharpened)
+    assert sharpened[0].value == pytest.approx(0, abs=1e-9)
+
+
+def test_no_text_is_longer_than_a_sliding_window() -> None:
+    subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
+    subject.oracle, subject.opening = oracle(), [0]
+    subject.oracle.window = 1
+    assert DecodingRules().unfit(subject) == "it goes on within 1 tokens"
+
+
+@pytest.mark.parametrize(
+    ("stated", "wanted"),
+    [
+        ({}, {}),
+        ({"temperature": 0.6, "top_p": 0.9}, {}),
+        ({"do_sample": True, "eos_token_id": 2}, {}),
+        ({"do_sample": True, "top_k": 0}, {}),
+        (
+            {"do_sample": True, "temperature": 0.6, "top_k": -1},
+            {"publisher: temperature 0.6": {"temperature": 0.6}},
+        ),
+        (
+            {"do_sample": True, "top_p": 0.8, "repetition_penalty": 1.1},
+            {"publisher: top-p 0.8 (without repetition_penalty)": {"top_p": 0.8}},
+        ),
+    ],
+)
+def test_what_a_publisher_sets_is_named_by_what_is_applied(
+    stated: dict[str, object], wanted: dict[str, dict[str, float]]
+) -> None:
+    assert published(stated) == wanted
+
+
+def test_of_texts_that_have_all_ended_there_is_no_distance() -> None:
     assert np.isnan(sharpened_distance(np.array([-np.inf, -np.inf])))

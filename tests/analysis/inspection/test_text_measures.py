@@ -11,6 +11,7 @@ from trialogue.analysis.inspection import patterns
 from trialogue.analysis.inspection.context import LENGTH, ContextLength, by_context, edges_of
 from trialogue.analysis.inspection.measure import Effort, Material
 from trialogue.analysis.inspection.patterns import TextPatterns
+from trialogue.analysis.inspection.quantities import Point, number
 from trialogue.analysis.inspection.subject import Subject
 from trialogue.data import Table
 from trialogue.errors import InputError
@@ -59,8 +60,8 @@ def test_the_context_that_matters_is_the_one_that_is_read(memory: int) -> None:
     assert edges == edges_of(LENGTH)
     wanted = [5 - math.log2(min(edge, memory)) for edge in edges]
     assert [point.value for point in found["loss"]] == pytest.approx(wanted, abs=1e-5)
-    assert found["context that matters"][0].value == memory
-    assert found["gained by it"][0].value == pytest.approx(math.log2(memory), abs=1e-5)
+    assert found["context that matters, of 128 tokens"][0].value == memory
+    assert found["gained by 128 tokens of context"][0].value == pytest.approx(math.log2(memory), abs=1e-5)
 
 
 def test_a_text_too_short_is_one_line() -> None:
@@ -70,7 +71,7 @@ def test_a_text_too_short_is_one_line() -> None:
         ContextLength().take(Reader(4), short, Effort(), lambda _: None)
 
 
-def writer(wrong: float) -> Table:
+def writer(wrong: float, eos: bool = False) -> Table:
     """A causal law of the tiny tokenizer that repeats what stands one pattern's period before, or else errs."""
     tokenization = Tokenization(tiny_tokenizer(), 300)
     period = len(tokenization.encode(patterns.PATTERNS[0] * 2)) - len(
@@ -83,7 +84,11 @@ def writer(wrong: float) -> Table:
         laws[prefix[-period]] += 1 - wrong
         return laws.tolist()
 
-    oracle = Table(law, 300)
+    def end(prefix: tuple[int, ...]) -> list[float]:
+        return [0.0, 0.0, 1.0] + [0.0] * 297
+
+    oracle = Table(end, 300, eos=2) if eos else Table(law, 300)
+    oracle.window = None
     oracle.tokenization = tokenization
     return oracle
 
@@ -106,4 +111,45 @@ def test_what_repeats_stays_and_what_errs_leaves(wrong: float, monkeypatch: pyte
     else:
         assert rate.value == 0
         assert {point.value for point in found["still in the pattern"].points} == {1.0}
-        assert found["never left it"].points[0].value == 1
+
+
+def test_a_text_that_ends_is_not_one_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "PATTERNS", patterns.PATTERNS[:1])
+    subject = Subject(tiny_model(max_position_embeddings=1024), tiny_tokenizer(), "causal", name="mute")
+    subject.oracle = writer(0.0, eos=True)
+    with pytest.raises(InputError, match="all that it writes ends at once"):
+        TextPatterns().take(subject, Material(), Effort(factor=0.5), lambda _: None)
+
+
+def test_patterns_are_refused_beyond_a_sliding_window() -> None:
+    subject = Subject(tiny_model(max_position_embeddings=1024), tiny_tokenizer(), "causal", name="writer")
+    subject.oracle = writer(0.0)
+    subject.oracle.window = 100
+    assert subject.writes == 100
+    assert "it goes on within 100 tokens" in str(TextPatterns().unfit(subject))
+
+
+def test_what_is_no_finite_number_is_not_filed() -> None:
+    assert number("loss", Point(1.0)).record()["points"] == [{"value": 1.0}]
+    for point in (Point(math.nan), Point(1.0, -math.inf, 2.0)):
+        with pytest.raises(InputError, match="no finite number for 'loss'") as raised:
+            number("loss", point).record()
+        assert raised.value.field == "model"
+
+
+def test_stretches_are_of_as_many_documents_as_there_are() -> None:
+    subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
+    documents = [*Words.documents[:5], "short"]
+    some = subject.texts(documents, 40, 5, numpy_generator(0, "some"))
+    assert sorted(some.documents) == [0, 1, 2, 3, 4]
+    more = subject.texts(documents, 40, 12, numpy_generator(0, "more"))
+    assert np.bincount(more.documents).tolist() == [3, 3, 2, 2, 2]
+    assert len({tuple(row) for row in more.tokens.tolist()}) == 12
+    values = np.arange(12.0)
+    wanted = [values[more.documents == one].mean() for one in range(5)]
+    assert more.by_document(values).tolist() == wanted
+    assert more.by_document(values[:, None])[:, 0].tolist() == wanted
+    with pytest.raises(
+        InputError, match="have 20 stretches of 40 tokens, of each 4 at most, and this takes 21"
+    ):
+        subject.texts(documents, 40, 21, numpy_generator(0, "most"))

@@ -107,9 +107,14 @@ class Brackets(Measure):
         moved = self._moved(subject, effort)
         along = "brackets read"
         return [
-            number("closes rightly", _share(right, closing), exact=1.0),
+            number(f"closes rightly, in strings of {length}", _share(right, closing), exact=1.0),
             number("moved by a pair", mean(moved), unit="total variation", exact=0.0),
-            number("on brackets", mean(mass.numpy().mean(1)), unit="of the probability", exact=1.0),
+            number(
+                f"on brackets, in strings of {length}",
+                mean(mass.numpy().mean(1)),
+                unit="of the probability",
+                exact=1.0,
+            ),
             Quantity(
                 name="closes rightly",
                 points=tuple(_share(right, closing & span, edge) for edge, span in spans),
@@ -138,7 +143,8 @@ class Brackets(Measure):
         random = numpy_generator(effort.seed, "a pair inserted")
         found = []
         for length in _lengths():
-            rows = bracket_law(length).sample(_per_length(effort), seed_of(effort.seed, "balance"))
+            seed = seed_of(effort.seed, "balance", length)
+            rows = bracket_law(length).sample(_per_length(effort), seed)
             one, other = (
                 bracket_laws(subject, strings)[0][:, -1].exp() for strings in (rows, inserted(rows, random))
             )

@@ -7,31 +7,41 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from trialogue.analysis.inspection.quantities import Quantity
 from trialogue.analysis.inspection.running import FORMAT, RECORD
 from trialogue.errors import InputError
+
+_ALIKE = ("effort", "seed", "dtype", "text", "clones")
+"""Settings by which the numbers of inspections are of one question"""
+_TOLD = {"question", "reading", "logarithmic", "checkpoints"}
 
 
 def read_inspections(places: Sequence[str | Path]) -> dict[str, dict[str, Any]]:
     """The inspections in the files, or folders, `places`, by their models: those of one name also by their places.
 
-    Raises `InputError` for fewer than two, for what is no inspection, and for those that were taken with other
-    settings: then their numbers are of other questions.
+    Raises `InputError` for fewer than two, for one named twice, for what is no inspection, and where any two were taken
+    with other settings: then their numbers are of other questions.
     """
     if len(places) < 2:
         raise InputError("inspections", [str(place) for place in places], "name two or more")
     paths = [Path(place) / RECORD if Path(place).is_dir() else Path(place) for place in places]
+    seen: set[Path] = set()
+    for path in paths:
+        if path.resolve() in seen:
+            raise InputError("inspections", str(path), "it is named twice: name another one")
+        seen.add(path.resolve())
     records = [_read(path) for path in paths]
-    first = records[0]["settings"]
-    for path, record in zip(paths[1:], records[1:], strict=True):
-        for field in ("effort", "seed", "text", "clones"):
+    known: dict[str, tuple[Any, Path]] = {}
+    for path, record in zip(paths, records, strict=True):
+        for field in _ALIKE:
+            value = record["settings"][field]
             # Without a text, what needs one was not taken, and the rest is alike.
-            if (
-                None not in (record["settings"][field], first[field])
-                and record["settings"][field] != first[field]
-            ):
-                mend = f"{paths[0]} was taken with another {field}: inspect the models alike"
-                shown = record["settings"][field] if field in ("effort", "seed") else str(path)
-                raise InputError(field, shown, mend)
+            if value is None:
+                continue
+            before, of = known.setdefault(field, (value, path))
+            if before != value:
+                mend = f"{of} was taken with another {field}: inspect the models alike"
+                raise InputError(field, str(path) if field in ("text", "clones") else value, mend)
     names = [str(record["model"]) for record in records]
     return {
         name if names.count(name) == 1 else f"{name} ({path})": record
@@ -46,7 +56,30 @@ def _read(path: Path) -> dict[str, Any]:
         raise InputError(
             "inspection", str(path), "it cannot be read: name a file or folder of `trialogue inspect`"
         ) from error
-    parts = {"model", "kind", "settings", "measures", "refused"}
-    if not isinstance(record, dict) or record.get("format") != FORMAT or not parts <= set(record):
+    if not isinstance(record, dict) or record.get("format") != FORMAT or not _is_whole(record):
         raise InputError("inspection", str(path), f"it is no {FORMAT.rpartition(' ')[0]} of this version")
     return record
+
+
+def _is_whole(record: dict[str, Any]) -> bool:
+    """Whether `record` has all that is read of it here."""
+    try:
+        return (
+            {"model", "kind"} <= set(record)
+            and set(_ALIKE) <= set(record["settings"])
+            and isinstance(record["refused"], dict)
+            and all(map(_is_measure, record["measures"].values()))
+        )
+    except (AttributeError, KeyError, TypeError):
+        return False
+
+
+def _is_measure(measure: Any) -> bool:
+    """Whether it has its words, and of one checkpoint or more quantities that can be read."""
+    if not isinstance(measure, dict) or not set(measure) >= _TOLD:
+        return False
+    try:
+        read = [[Quantity.read(one) for one in taken["quantities"]] for taken in measure["checkpoints"]]
+    except (InputError, KeyError, TypeError):
+        return False
+    return bool(read)

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from trialogue.analysis.inspection.measure import Effort, Material, Measure, Report
 from trialogue.analysis.inspection.quantities import Quantity, mean, number
-from trialogue.analysis.inspection.subject import Subject
+from trialogue.analysis.inspection.subject import Stretches, Subject
+from trialogue.errors import InputError
 from trialogue.oracles import Masked
 from trialogue.randomness import Choose, Streams, numpy_generator
 
@@ -65,7 +66,7 @@ class MaskedConsistency(Measure):
     reading = (
         "Two tokens of a text are masked and filled in, one given the other, in both orders. A joint law gives the "
         "same either way: a difference of 0 nats. Random weights disagree little because they tell little: "
-        "beside it stands what one token tells of the other."
+        "beside it stands what one token tells of the other. Intervals are over documents."
     )
     kinds = ("masked",)
     needs = "text"
@@ -91,44 +92,53 @@ class MaskedConsistency(Measure):
         random = numpy_generator(effort.seed, "consistency")
         stretches, distances = _stretches(subject, material, effort), _distances(subject)
         before, behind = (
-            torch.tensor(part, dtype=torch.int64).expand(len(stretches), -1) for part in subject.frame
+            torch.tensor(part, dtype=torch.int64).expand(len(stretches.tokens), -1) for part in subject.frame
         )
-        tokens = torch.cat((before, stretches, behind), 1)
+        tokens = torch.cat((before, stretches.tokens, behind), 1)
         streams = Streams(effort.seed, torch.arange(len(tokens)))
         found = {}
         for distance in distances:
             report(f"{distance} apart")
-            last = stretches.shape[1] - distance
+            last = stretches.tokens.shape[1] - distance
             first = before.shape[1] + torch.from_numpy(random.integers(0, last, len(tokens)))
             found[distance] = compared_orders(subject.masked, tokens, first, first + distance, streams.choose)
         text, drawn, told = (np.stack(part) for part in zip(*found.values(), strict=True))
         # Of a token that the model never proposes there is no such number.
         known = np.isfinite(text)
-        differences, some = np.abs(np.where(known, text, 0.0)).sum(0), known.any(0)
-        unit = "nats a pair"
-        curve = tuple(mean(one.drawn, distance) for distance, one in found.items())
+        some = known.any(0)
+        if not some.any():
+            raise InputError("model", subject.name, "it proposes none of the tokens of the text")
+        differences = np.abs(np.where(known, text, 0.0)).sum(0)[some] / known.sum(0)[some]
+        of_text = Stretches(stretches.tokens[torch.from_numpy(some)], stretches.documents[some])
+        by_document, unit, along = stretches.by_document, "nats a pair", "tokens apart"
+        reach = f", mean over {distances[0]} to {distances[-1]} apart"
+        divergence, tells = "divergence of the orders", "one token tells of the other"
         return [
             number(
-                "orders differ on the text",
-                mean(differences[some] / known.sum(0)[some]),
+                f"orders differ on the text{reach}",
+                mean(of_text.by_document(differences)),
                 unit=unit,
                 exact=0.0,
             ),
-            number("divergence of the orders", mean(drawn.mean(0)), unit=unit, exact=0.0),
-            number("one token tells of the other", mean(told.mean(0)), unit=unit),
+            number(f"{divergence}{reach}", mean(by_document(drawn.mean(0))), unit=unit, exact=0.0),
+            number(f"{tells}{reach}", mean(by_document(told.mean(0))), unit=unit),
             Quantity(
-                name="divergence of the orders", points=curve, unit=unit, along="tokens apart", exact=0.0
+                name=divergence,
+                points=tuple(mean(by_document(one.drawn), distance) for distance, one in found.items()),
+                unit=unit,
+                along=along,
+                exact=0.0,
             ),
             Quantity(
-                name="one token tells of the other",
-                points=tuple(mean(one.told, distance) for distance, one in found.items()),
+                name=tells,
+                points=tuple(mean(by_document(one.told), distance) for distance, one in found.items()),
                 unit=unit,
-                along="tokens apart",
+                along=along,
             ),
         ]
 
 
-def _stretches(subject: Subject, material: Material, effort: Effort) -> Tensor:
+def _stretches(subject: Subject, material: Material, effort: Effort) -> Stretches:
     random = numpy_generator(effort.seed, "consistency", "stretches")
     return subject.texts(material.documents, _length(subject), effort.rows(_ROWS), random)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from trialogue.analysis.inspection.measure import Effort, Material, Measure, Report
 from trialogue.analysis.inspection.quantities import Quantity, mean, number, resampled
-from trialogue.analysis.inspection.subject import Subject
+from trialogue.analysis.inspection.subject import Stretches, Subject
 from trialogue.analysis.interaction_order.reading import TOLERANCE, saturation_step
 from trialogue.randomness import numpy_generator
 
@@ -35,7 +34,7 @@ class ContextLength(Measure):
     reading = (
         "Stretches of the text begin anywhere in it: their first tokens have little context, their last ones much. "
         "Each point is the mean from that many tokens to twice as many. The length that matters is the first whose "
-        f"loss is within {TOLERANCE:.0%} of the whole drop of the least."
+        f"loss is within {TOLERANCE:.0%} of the whole drop of the least. Intervals are over documents."
     )
     needs = "text"
 
@@ -54,7 +53,8 @@ class ContextLength(Measure):
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         """Losses by the length of the context, and the length that matters."""
-        rows = _stretches(subject, material, effort)
+        stretches = _stretches(subject, material, effort)
+        rows = stretches.tokens
         before = torch.tensor(subject.frame[0], dtype=torch.int64).expand(len(rows), -1)
         losses = []
         for part in subject.parts(torch.cat((before, rows), 1)):
@@ -62,7 +62,7 @@ class ContextLength(Measure):
             laws = subject.logits(part)[:, -asked.shape[1] - 1 : -1].log_softmax(-1)
             losses.append(-laws.gather(-1, asked[..., None])[..., 0].double())
             report(f"{sum(map(len, losses))} of {len(rows)} stretches")
-        parted = by_context(torch.cat(losses).numpy())
+        parted = stretches.by_document(by_context(torch.cat(losses).numpy()))
         edges = edges_of(rows.shape[1])
 
         def matters(chosen: NDArray[np.int64]) -> float:
@@ -71,13 +71,17 @@ class ContextLength(Measure):
         unit = "nats a token"
         curve = tuple(mean(parted[:, place], edge) for place, edge in enumerate(edges))
         return [
-            number("context that matters", resampled(matters, len(parted), effort.seed), unit="tokens"),
-            number("gained by it", mean(parted[:, 0] - parted[:, -1]), unit=unit),
+            number(
+                f"context that matters, of {edges[-1]} tokens",
+                resampled(matters, len(parted), effort.seed),
+                unit="tokens",
+            ),
+            number(f"gained by {edges[-1]} tokens of context", mean(parted[:, 0] - parted[:, -1]), unit=unit),
             Quantity(name="loss", points=curve, unit=unit, along="tokens of context"),
         ]
 
 
-def _stretches(subject: Subject, material: Material, effort: Effort) -> Tensor:
+def _stretches(subject: Subject, material: Material, effort: Effort) -> Stretches:
     random = numpy_generator(effort.seed, "context")
     return subject.texts(material.documents, _length(subject), effort.rows(_ROWS), random)
 

@@ -71,7 +71,7 @@ class Copying(Measure):
         along = "tokens to the source"
         every = Point(float(np.mean([point.value for point in right])))
         return [
-            number("copied, mean over distances", every, exact=1.0),
+            number(f"copied, mean over distances {right[0].at:g} to {right[-1].at:g}", every, exact=1.0),
             Quantity(name="copied", points=tuple(right), along=along, exact=1.0),
             Quantity(name="loss", points=tuple(losses), unit="nats a token", along=along, exact=0.0),
             number("loss without the source", Point(uniform), unit="nats a token"),

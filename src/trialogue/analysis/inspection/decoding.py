@@ -12,13 +12,12 @@ once: with the weights w(x) = prod_t sum_v p(v | x_<t)^(1/T) of texts drawn at t
     TV = E_q[|w(x) / E_q[w] - 1|] / 2,
 
 where E_q[w] is estimated by the same texts. That puts the number too low where a few weights are most of the sum, so
-that it is told as far as the effective number of texts is a quarter of those drawn.
+that it is told as far as the effective number of texts is half of those drawn, and without an interval.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,15 +26,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.analysis.inspection.measure import Effort, Material, Measure, Report
-from trialogue.analysis.inspection.quantities import Quantity, mean, number, resampled, share
+from trialogue.analysis.inspection.quantities import Point, Quantity, mean, number, share
 from trialogue.analysis.inspection.subject import Subject
-from trialogue.inference import truncated
+from trialogue.inference import effective_sample_size, truncated
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import Streams, seed_of
 
 HORIZON = 32
 _ROWS = 48
-_EFFECTIVE = 0.25
+_EFFECTIVE = 0.5
 TEMPERATURE = 0.7
 RULES: dict[str, dict[str, Any]] = {
     f"temperature {TEMPERATURE}": {"temperature": TEMPERATURE},
@@ -44,8 +43,9 @@ RULES: dict[str, dict[str, Any]] = {
     f"temperature {TEMPERATURE}, top-p 0.9": {"temperature": TEMPERATURE, "top_p": 0.9},
 }
 """What users commonly set, by name."""
-OWN = "as its publisher says"
 _SETTINGS = ("temperature", "top_p", "top_k", "min_p")
+_OF_LENGTH = ("do_sample", "eos_token_id", "max_length", "max_new_tokens")
+"""What a publisher says that is no cut of a law"""
 
 
 @torch.inference_mode()
@@ -129,10 +129,22 @@ def sharpened_distance(logs: NDArray[np.float64]) -> float:
     return float(np.abs(weights / weights.mean() - 1).mean() / 2)
 
 
-def effective(logs: NDArray[np.float64]) -> float:
-    """The effective number of texts of log-weights (rows,)."""
-    weights = np.exp(logs - logs.max()) if np.isfinite(logs).any() else np.zeros(1)
-    return float(weights.sum() ** 2 / max(np.square(weights).sum(), 1e-300))
+def published(stated: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The rule that the generation config of a model states (only what differs from the library's defaults), by a name.
+
+    None where that says nothing of sampling. Of other settings, such as a penalty of repetition, the name says that
+    they are left out.
+    """
+    if not stated.get("do_sample"):
+        return {}
+    own = {name: stated[name] for name in _SETTINGS if stated.get(name) is not None}
+    if own.get("top_k", 1) < 1:  # so it is switched off there
+        del own["top_k"]
+    if not own:
+        return {}
+    left = sorted(set(stated) - {*_SETTINGS, *_OF_LENGTH})
+    said = ", ".join(f"{name.replace('_', '-')} {value:g}" for name, value in own.items())
+    return {f"publisher: {said}" + (f" (without {', '.join(left)})" if left else ""): own}
 
 
 class DecodingRules(Measure):
@@ -144,7 +156,8 @@ class DecodingRules(Measure):
     reading = (
         "Total variation: 0 is the same law, 1 another one altogether. Of one token exact at each prefix, and a mean "
         "over prefixes that the model draws; of whole texts an estimate without bias, but for p(x)^(1/T), where few "
-        "texts put it too low."
+        "texts put it too low, and no interval is told. What the publisher of the model sets is applied where sampling "
+        "is among it, but for settings that the name says are left out."
     )
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
@@ -154,21 +167,13 @@ class DecodingRules(Measure):
 
     def unfit(self, subject: Subject) -> str | None:
         """Why no text can be drawn."""
-        room = subject.longest - len(subject.opening)
-        return None if room >= 1 else f"it reads {subject.longest} tokens"
+        return None if _horizon(subject) >= 1 else f"it goes on within {subject.writes} tokens"
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         """Distances of one token, and of texts by their length."""
         del material
         oracle, rows, horizon = subject.oracle, effort.rows(_ROWS), _horizon(subject)
-        rules: dict[str, Mapping[str, Any]] = {**RULES}
-        own = {
-            name: oracle.generation_config[name]
-            for name in _SETTINGS
-            if oracle.generation_config.get(name) is not None
-        }
-        if own:
-            rules[OWN] = own
+        rules = {**RULES, **published(oracle.generation_config)}
         report(f"{rows} texts of {horizon} tokens from its own law")
         single, whole = rule_distances(oracle, rules, subject.opening, rows, horizon, effort.seed)
         report(f"{rows} texts at temperature {TEMPERATURE}")
@@ -188,17 +193,13 @@ class DecodingRules(Measure):
             for name, values in whole.items()
         ]
         points = tuple(
-            resampled(partial(_distance_at, logs[length - 1]), rows, effort.seed, length)
+            Point(sharpened_distance(logs[length - 1]), at=length)
             for length in lengths
-            if effective(logs[length - 1]) >= rows * _EFFECTIVE
+            if effective_sample_size(torch.from_numpy(logs[length - 1])) >= rows * _EFFECTIVE
         )
         name = f"text, temperature {TEMPERATURE} and p(x)^(1/{TEMPERATURE})"
         return [*found, Quantity(name=name, points=points, along=along, exact=0.0)] if points else found
 
 
-def _distance_at(logs: NDArray[np.float64], rows: NDArray[np.int64]) -> float:
-    return sharpened_distance(logs[rows])
-
-
 def _horizon(subject: Subject) -> int:
-    return min(HORIZON, subject.longest - len(subject.opening))
+    return min(HORIZON, subject.writes - len(subject.opening))

@@ -36,7 +36,7 @@ def gathered(work: Path, found: Sequence[Found]) -> dict[str, Any]:
                 refused[name] = record["refused"]
                 continue
             whole = record
-            kept = {key: record[key] for key in ("files", "quantities", "tokens", "seconds")}
+            kept = {key: record[key] for key in ("version", "files", "quantities", "tokens", "seconds")}
             series.append({"place": place.place, "step": place.step, **kept})
         if whole is not None:
             refused.pop(name, None)
@@ -46,7 +46,7 @@ def gathered(work: Path, found: Sequence[Found]) -> dict[str, Any]:
     return {"kind": kind, "measures": measures, "refused": refused}
 
 
-_DESCRIBED = {"question", "reading", "logarithmic", "needs", "kind", "files"}
+_DESCRIBED = {"version", "question", "reading", "logarithmic", "kind", "files"}
 _MEASURED = {"quantities", "tokens", "seconds"}
 
 
@@ -94,7 +94,7 @@ def require_same(path: Path, settings: dict[str, Any]) -> None:
 
 
 def folder_of(found: Found) -> str:
-    """The name of the folder of a checkpoint: its step, where that is known."""
+    """The name of the folder of a checkpoint: its step, where that is known, and never `CONTROL_FOLDER`."""
     if found.step is not None:
         return f"step-{found.step}"
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(found.place).name).strip("-.") or "model"
+    return "model-" + re.sub(r"[^A-Za-z0-9._-]+", "-", Path(found.place).name).strip("-.")

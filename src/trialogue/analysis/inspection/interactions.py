@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+from scipy.special import stdtrit
+
 from trialogue.analysis.inspection.measure import Effort, Material, Measure, Report
-from trialogue.analysis.inspection.quantities import Point, Quantity, number
+from trialogue.analysis.inspection.quantities import LEVEL, Point, Quantity, number
 from trialogue.analysis.inspection.subject import Subject
 from trialogue.analysis.interaction_order.askers import pretrained_asker
 from trialogue.analysis.interaction_order.measure import CloneLoss
@@ -14,8 +16,6 @@ from trialogue.data.clones import TEXT, Clones
 from trialogue.errors import InputError
 
 _ROWS = 128
-_ERRORS = 1.96
-"""Standard errors of an interval at 95 %."""
 
 
 class InteractionOrder(Measure):
@@ -29,6 +29,14 @@ class InteractionOrder(Measure):
     kinds = ("causal", "masked")
     needs = "clones"
 
+    def require(self, subject: Subject, material: Material, effort: Effort) -> None:
+        """Raise `InputError` for a folder that has no clones yet."""
+        del subject, effort
+        clones = _clones(material)
+        if not clones.names:
+            mend = "there are none in it yet: `trialogue clone` goes on in it"
+            raise InputError("clones", str(clones.folder), mend)
+
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """All rows of every clone; of a masked model, once for each token."""
         clones = _clones(material)
@@ -38,15 +46,12 @@ class InteractionOrder(Measure):
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         """Losses and gaps, clone by clone; errors are those of `trialogue interaction-order`."""
         clones = _clones(material)
-        if not clones.names:
-            raise InputError(
-                "clones", str(clones.folder), "there are none in it yet: `trialogue clone` goes on in it"
-            )
         causal = subject.kind == "causal"
         asker = pretrained_asker(subject.name, subject.model, subject.tokenizer, causal, clones)
-        losses = []
+        losses, degrees = [], {}
         for clone in clones:
             report(clone.name)
+            degrees[clone.name] = min(effort.rows(_ROWS), len(clone.tokens)) - 1
             answer = asker.answer(clone, effort.rows(_ROWS), 1.0, effort.seed)
             losses.append(
                 CloneLoss(
@@ -60,12 +65,21 @@ class InteractionOrder(Measure):
                 )
             )
         unit = f"nats a {'byte' if asker.retokenized else 'token'}"
-        found = [number(f"loss of {one.clone}", _point(one.loss, one.error), unit=unit) for one in losses]
+        found = [
+            number(f"loss of {one.clone}", _point(one.loss, one.error, degrees[one.clone]), unit=unit)
+            for one in losses
+        ]
         texts = [one for one in losses if one.clone == TEXT]
         for text in texts:
             gaps = [(one, gap_of(one, text)) for one in losses if one.clone != TEXT]
+            # Those of the smaller sample: no narrower than Welch's interval.
+            fewest = {one.clone: min(degrees[one.clone], degrees[TEXT]) for one in losses}
             found += [
-                number(f"{one.clone} over the text", _point(gap.difference, gap.error), unit=unit)
+                number(
+                    f"{one.clone} over the text",
+                    _point(gap.difference, gap.error, fewest[one.clone]),
+                    unit=unit,
+                )
                 for one, gap in gaps
             ]
             found.append(number("learned beyond order", Point(float(learned_beyond(losses) or 0))))
@@ -78,7 +92,9 @@ def _clones(material: Material) -> Clones:
     return material.clones
 
 
-def _point(value: float, error: float) -> Point:
+def _point(value: float, error: float, degrees: int) -> Point:
+    """With Student's interval, for a standard error of so many `degrees` of freedom."""
     if math.isnan(error):
         return Point(value)
-    return Point(value, value - _ERRORS * error, value + _ERRORS * error)
+    half = float(stdtrit(degrees, (1 + LEVEL) / 2)) * error
+    return Point(value, value - half, value + half)

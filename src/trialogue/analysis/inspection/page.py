@@ -97,17 +97,37 @@ def columns_of(quantities: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Co
 
 
 def table(columns: Sequence[Column], *, every: bool = True) -> tuple[list[str], list[tuple[str, list[str]]]]:
-    """Heads, and for each number its name and the cells; of curves only the last point unless `every`."""
+    """Heads, and for each number its name and the cells.
+
+    Unless `every`, of curves only the last point that all columns with such a curve have, if they share any.
+    """
     cells: dict[str, dict[str, str]] = {}
+    shared = _shared(columns)
     for column in columns:
         for quantity in column.quantities:
-            for point in quantity.points if every else quantity.points[-1:]:
+            common = shared[_curve_of(quantity)]
+            last = [point for point in quantity.points if point.at in common or not common][-1:]
+            for point in quantity.points if every else last:
                 where = "" if point.at is None else f", at {format_number(point.at)} {quantity.along}"
                 unit = f" ({quantity.unit})" if quantity.unit else ""
                 name = f"{quantity.name}{where}{unit}"
                 cells.setdefault(name, {})[column.head] = cell(point)
     heads = [column.head for column in columns]
     return heads, [(name, [line.get(head, ABSENT) for head in heads]) for name, line in cells.items()]
+
+
+def _curve_of(quantity: Quantity) -> tuple[str, str, str]:
+    return quantity.name, quantity.along, quantity.unit
+
+
+def _shared(columns: Sequence[Column]) -> dict[tuple[str, str, str], set[float | None]]:
+    """The places of each curve at which all columns that have it have a point."""
+    shared: dict[tuple[str, str, str], set[float | None]] = {}
+    for column in columns:
+        for quantity in column.quantities:
+            places = {point.at for point in quantity.points}
+            shared[_curve_of(quantity)] = shared.get(_curve_of(quantity), places) & places
+    return shared
 
 
 def cell(point: Point) -> str:
@@ -123,7 +143,7 @@ def _head(record: Mapping[str, Any], checkpoint: Mapping[str, Any]) -> str:
 
 def _facts(settings: Mapping[str, Any]) -> dict[str, Any]:
     given = {name: "given" if settings[name] else "none" for name in ("text", "clones")}
-    return {**{name: settings[name] for name in ("effort", "seed")}, **given}
+    return {**{name: settings[name] for name in ("effort", "seed", "dtype")}, **given}
 
 
 def _curves(name: str, lines: Sequence[Line], logarithmic: bool) -> list[Markup]:

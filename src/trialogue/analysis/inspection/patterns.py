@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from trialogue.analysis.coherence import Runs, coherence_of
 from trialogue.analysis.inspection.measure import Effort, Material, Measure, Report
-from trialogue.analysis.inspection.quantities import Quantity, number, resampled, share
+from trialogue.analysis.inspection.quantities import Quantity, number, resampled
 from trialogue.analysis.inspection.subject import Subject
+from trialogue.errors import InputError
 
 PATTERNS = (" red green blue.", " one two three four.", " north, south, east, west;", " a b c d e f g.")
 """Each is repeated in a prompt of its own."""
@@ -29,7 +30,8 @@ class TextPatterns(Measure):
     reading = (
         "Four short texts are repeated four times, and the model goes on by its own law. A text follows the pattern "
         "whose period differs from its last bytes in the fewest; it has left where that is another one, or another "
-        "phase. Bytes are those of UTF-8."
+        "phase. Bytes are those of UTF-8. A text that ends while it still follows counts as far as it goes, and not as "
+        "one that stays (Kaplan and Meier 1958)."
     )
 
     def unfit(self, subject: Subject) -> str | None:
@@ -39,8 +41,8 @@ class TextPatterns(Measure):
             if tokenization.bytes(tokenization.encode(text * REPEATS)) != (text * REPEATS).encode():
                 return f"its tokenizer does not give back {text!r}"
         longest = _longest(subject)
-        if longest + WRITTEN > subject.longest:
-            return f"it reads {subject.longest} tokens, and this takes {longest + WRITTEN}"
+        if longest + WRITTEN > subject.writes:
+            return f"it goes on within {subject.writes} tokens, and this takes {longest + WRITTEN}"
         return None
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
@@ -62,6 +64,8 @@ class TextPatterns(Measure):
             seed=effort.seed,
             batch_size=len(PATTERNS) * samples,
         ).first_runs()
+        if not found.lengths.any():
+            raise InputError("model", subject.name, "all that it writes ends at once")
         rows = len(found.lengths)
         shares = [
             resampled(partial(_survival, found, length), rows, effort.seed, length)
@@ -71,8 +75,7 @@ class TextPatterns(Measure):
         rate = resampled(partial(_hazard, found), rows, effort.seed)
         curve = Quantity(name="still in the pattern", points=tuple(shares), along="bytes written", exact=1.0)
         left = number("leaves the pattern", rate, unit="a byte", exact=0.0)
-        never = number("never left it", share((~found.ended).astype(np.float64), 1))
-        return [left, never, curve] if shares else [left, never]
+        return [left, curve] if shares else [left]
 
 
 def _longest(subject: Subject) -> int:

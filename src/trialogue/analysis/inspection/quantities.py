@@ -48,7 +48,10 @@ class Quantity:
     exact: float | None = None
 
     def record(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """As JSON holds it; raises `InputError`, of the model, for what is no finite number."""
+        for point in self.points:
+            if not all(math.isfinite(end) for end in (point.value, point.low, point.high) if end is not None):
+                raise InputError("model", point.value, f"it gives no finite number for {self.name!r}")
         points = [
             {key: value for key, value in vars(point).items() if value is not None} for point in self.points
         ]

@@ -25,7 +25,7 @@ from trialogue.analysis.inspection.filing import (
     require_same,
 )
 from trialogue.analysis.inspection.measure import CONTROL_SHARE, MEASURES, Effort, Material, Measure, Report
-from trialogue.analysis.inspection.subject import Subject, identity_of
+from trialogue.analysis.inspection.subject import Identity, Subject, identity_of
 from trialogue.analysis.interaction_order.measure import Found, checkpoints_of
 from trialogue.errors import InputError
 from trialogue.storage import atomic_write, locked, make_folder
@@ -66,19 +66,21 @@ def inspected(
     for name in measures:
         MEASURES.find(name)
     found = checkpoints_of(model)
+    known = [identity_of(place.place) for place in found]
     work = make_folder(folder / _WORK)
     with locked(work / "lock", "out", str(folder), "another process inspects there: wait for it, or stop it"):
         settings: dict[str, Any] = {
             "effort": effort.factor,
             "seed": effort.seed,
             "control": control,
+            "dtype": dtype,
             **material.identity,
         }
         require_same(work / _SETTINGS, settings)
         run = _Run(work, material, effort, control, device, dtype, report)
         wanted = [name for name in MEASURES if name in measures or not measures]
-        for place in found:
-            run.take(place, wanted)
+        for place, identity in zip(found, known, strict=True):
+            run.take(place, identity, wanted)
         head = {"format": FORMAT, "version": __version__, "model": str(model), "settings": settings}
         record = {**head, **gathered(work, found)}
         atomic_write(folder / RECORD, json.dumps(record, indent=1, allow_nan=False) + "\n")
@@ -100,17 +102,17 @@ class _Run:
     ) -> None:
         self._work, self._material, self._effort, self._report = work, material, effort, report
         self._with_control, self._device, self._dtype = control, device, dtype
-        self._first: str | None = None
+        self._files: dict[Path, str] = {}
 
-    def take(self, found: Found, names: Sequence[str]) -> None:
+    def take(self, found: Found, identity: Identity, names: Sequence[str]) -> None:
         """Take what is not filed yet of one checkpoint, and, of the first one, of its control."""
-        own, files = self._work / folder_of(found), identity_of(found.place)
-        self._require_these(own, found, files)
+        own, beside = self._work / folder_of(found), self._work / CONTROL_FOLDER
+        first = not self._files
+        self._require_these(own, found, identity.weights)
         subjects = {own: _once(lambda: self._loaded(found))}
-        if self._with_control and self._first is None:
-            subjects[self._work / CONTROL_FOLDER] = _once(lambda: subjects[own]().control(self._effort.seed))
-            self._require_these(self._work / CONTROL_FOLDER, found, files)
-        self._first = self._first or files
+        if self._with_control and first:
+            subjects[beside] = _once(lambda: subjects[own]().control(self._effort.seed))
+            self._require_these(beside, found, identity.architecture)
         missing = [
             (name, folder)
             for name in names
@@ -148,6 +150,7 @@ class _Run:
                     asked,
                     partial(self._told, whose),
                 )
+                records = [one.record() for one in quantities]
             except InputError as error:
                 if error.field not in OF_THE_MODEL:
                     raise
@@ -155,7 +158,7 @@ class _Run:
                 continue
             spent = time.perf_counter() - began
             said = {
-                "quantities": [one.record() for one in quantities],
+                "quantities": records,
                 "tokens": cost,
                 "seconds": round(spent, 1),
             }
@@ -164,7 +167,7 @@ class _Run:
     def _filed(self, path: Path) -> bool:
         """Whether there is nothing more to do: what a measure lacked may be there now."""
         record = filed_measure(path)
-        return record is not None and not ("refused" in record and self._material.has(record["needs"]))
+        return record is not None and not ("refused" in record and self._material.has(record.get("lacks")))
 
     def _told(self, whose: str, line: str) -> None:
         self._report(f"{whose}: {line}")
@@ -185,26 +188,30 @@ class _Run:
         return replace(self._effort, factor=self._effort.factor * CONTROL_SHARE)
 
     def _require_these(self, folder: Path, found: Found, files: str) -> None:
-        """Raise `InputError` where `folder` has what was measured of other weights."""
+        """Raise `InputError` where `folder` has what was measured of other weights than those known by `files`."""
         for path in sorted(folder.glob("*.json")):
             if (filed_measure(path) or {}).get("files") != files:
                 mend = f"{path} was measured of other weights: give another folder (--out)"
                 raise InputError("model", found.place, mend)
+        self._files[folder] = files
 
     def _refuse(self, folder: Path, name: str, measure: Measure, subject: Subject, reason: str) -> None:
         if folder != self._work / CONTROL_FOLDER:
             self._report(f"{name}: not taken: {reason}")
-        self._file(folder, name, measure, subject, {"refused": reason})
+        lacks = measure.needs is not None and not self._material.has(measure.needs)
+        said = {"refused": reason, "lacks": measure.needs if lacks else None}
+        self._file(folder, name, measure, subject, said)
 
     def _file(
         self, folder: Path, name: str, measure: Measure, subject: Subject, said: dict[str, Any]
     ) -> None:
         described = {
+            "version": __version__,
             "question": measure.question,
             "reading": measure.reading,
             "logarithmic": measure.logarithmic,
         }
-        record = {**described, "needs": measure.needs, "kind": subject.kind, "files": subject.files, **said}
+        record = {**described, "kind": subject.kind, "files": self._files[folder], **said}
         atomic_write(folder / f"{name}.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.errors import InputError
@@ -24,7 +26,18 @@ Kind = Literal["causal", "masked"]
 _ENTRIES_AT_ONCE = 2**25
 """Logits that one pass may give."""
 _OF_ONE = 4
-"""Stretches of one document."""
+"""Most stretches of one document."""
+
+
+class Stretches(NamedTuple):
+    """Stretches of documents: `tokens` (rows, length) int64, and `documents` (rows,) int64, which they are of."""
+
+    tokens: Tensor
+    documents: NDArray[np.int64]
+
+    def by_document(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Means (documents, ...) of `values` (rows, ...): stretches of one document are not independent."""
+        return np.stack([values[self.documents == one].mean(0) for one in np.unique(self.documents)])
 
 
 class Subject:
@@ -71,6 +84,12 @@ class Subject:
     def longest(self) -> int:
         """How many tokens it reads: a billion where nothing limits them."""
         return longest_text(self.model, self.tokenizer) or 10**9
+
+    @cached_property
+    def writes(self) -> int:
+        """How many tokens a causal model reads and writes one by one: as `longest`, but within a sliding window."""
+        window = self.oracle.window
+        return self.longest if window is None else min(self.longest, window)
 
     @cached_property
     def ordinary(self) -> Tensor:
@@ -131,29 +150,50 @@ class Subject:
         answered: Tensor = self.model(input_ids=tokens.to(self.model.device), use_cache=False).logits
         return answered.float().cpu()
 
-    def texts(self, documents: list[str], length: int, rows: int, random: np.random.Generator) -> Tensor:
-        """Stretches (rows, length) int64 of the tokens of `documents`, each begun anywhere in it.
+    def texts(self, documents: list[str], length: int, rows: int, random: np.random.Generator) -> Stretches:
+        """So many stretches of `length` tokens of `documents`, begun anywhere in them.
 
-        Documents are read in an order drawn by `random` until there are enough; each gives as many stretches as fit
-        side by side. Raises `InputError` where they are too short for that.
+        Documents are read in an order drawn by `random`, and each gives one stretch. Where they are too few, they give
+        up to four each, which lie side by side. Raises `InputError` where that does not suffice.
         """
-        found: list[list[int]] = []
+        found: list[list[list[int]]] = []
         for place in random.permutation(len(documents)):
             ids = self.tokenizer(documents[place], add_special_tokens=False, verbose=False)["input_ids"]
             spare = len(ids) - length
             if spare < 0:
                 continue
             first = int(random.integers(0, min(spare, length) + 1))
-            found += [ids[at : at + length] for at in range(first, len(ids) - length + 1, length)][:_OF_ONE]
-            if len(found) >= rows:
-                return torch.tensor(found[:rows])
-        mend = f"its documents have {len(found)} stretches of {length} tokens: give a longer text, of longer documents"
-        raise InputError("text", f"{len(documents)} documents", mend)
+            found.append(
+                [ids[at : at + length] for at in range(first, len(ids) - length + 1, length)][:_OF_ONE]
+            )
+            if len(found) == rows:
+                break
+        chosen = [
+            (stretches[turn], document)
+            for turn in range(_OF_ONE)
+            for document, stretches in enumerate(found)
+            if turn < len(stretches)
+        ][:rows]
+        if len(chosen) < rows:
+            mend = f"its documents have {len(chosen)} stretches of {length} tokens, of each {_OF_ONE} at most, and "
+            mend += f"this takes {rows}: give a longer text, of longer documents"
+            raise InputError("text", f"{len(documents)} documents", mend)
+        tokens, of = zip(*chosen, strict=True)
+        return Stretches(torch.tensor(tokens), np.array(of))
 
 
-def identity_of(place: str | Path) -> str:
-    """What the weights at `place` are known by, without loading them; raises `InputError` as `Subject.load` does."""
-    return _checkpoint(place, "cpu", "float32").identity
+class Identity(NamedTuple):
+    """What a checkpoint is known by: its `weights`, and its `architecture`, that of all of one training."""
+
+    weights: str
+    architecture: str
+
+
+def identity_of(place: str | Path) -> Identity:
+    """What tells the checkpoint at `place` from others, without loading it; raises `InputError` as `Subject.load`."""
+    checkpoint = _checkpoint(place, "cpu", "float32")
+    described = hashlib.sha256(checkpoint.config.to_json_string().encode()).hexdigest()
+    return Identity(checkpoint.identity, f"config sha256 {described}")
 
 
 def _checkpoint(place: str | Path, device: str | None, dtype: str) -> Checkpoint:

@@ -15,6 +15,8 @@ from trialogue.randomness import numpy_generator
 from trialogue.storage import make_folder
 
 PASSAGE, WORDS, TOPICS = 200, 30, 50
+_OF_WORDS = ("words", "length", "text")
+"""Fields of errors about what of the text are single tokens of the model, and about how much of it the model reads"""
 _PASSAGES, _READ, _LENGTH, _PASSES, _RESAMPLES = 1000, 60, 128, 10, 200
 
 
@@ -63,7 +65,9 @@ class TopicRatios(Measure):
                 texts = [passages[place] for place in chosen]
                 [found] = measured(model, texts, settings, folder=folder, control=False, report=report)
             compared = found.compare(WORDS, single=True, resamples=_RESAMPLES, seed=effort.seed)
-        except InputError as error:  # too few words that are single tokens, or no attention to read
+        except InputError as error:
+            if error.field not in _OF_WORDS:
+                raise
             raise InputError("model", subject.name, error.mend) from error
         ratios = [(one.measure, one.ratio) for one in compared if not math.isnan(one.ratio.value)]
         over = [number(f"{name}, same / different", _point(ratio)) for name, ratio in ratios]
