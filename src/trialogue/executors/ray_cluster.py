@@ -164,7 +164,7 @@ class _Actors(Crew):
                 actor, lane = doing.pop(known)
                 try:
                     came, result = self._result(known, lane[0])
-                except BaseException:
+                except Exception:
                     # The work raised, the actor lives.
                     self._idle.append(actor)
                     raise
