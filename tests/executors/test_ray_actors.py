@@ -1,5 +1,6 @@
 """What actors are asked and what is made of their deaths, on a cluster that does as it is told."""
 
+import sys
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -8,7 +9,6 @@ import pytest
 
 import trialogue
 from trialogue.errors import InputError
-from trialogue.executors import ray_cluster
 from trialogue.executors.ray_cluster import RayCluster, _Actors
 from trialogue.source_code import source_code
 
@@ -181,7 +181,7 @@ def test_workers_share_gpus_evenly(
     gpus: int, workers: int, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = Cluster(healthy, CPU=8, GPU=gpus)
-    monkeypatch.setattr(ray_cluster.importlib, "import_module", lambda _: cluster)
+    monkeypatch.setitem(sys.modules, "ray", cluster)
     with RayCluster(workers=workers).crew(lambda: abs, 9, accelerated=True) as crew:
         assert list(crew.done([[1]])) == [(1, 1)]
     assert cluster.shares == [share]
