@@ -1,6 +1,7 @@
 # make demo   run the flagship study and print the published numbers beside ours
 # make test   run the tests
 # make pages  fill the numbers of README and documentation in from results/
+# make lowest  install the lowest versions that are admitted, and run the flagship study in small
 # make docs   build the site of documentation in build/site
 # make test-llama   run the tests of examples/llama_cpp; its first time compiles llama.cpp
 # make lint   check style; make types: check types
@@ -9,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-llama pages docs lint types clean
+.PHONY: demo test test-llama lowest pages docs lint types clean
 
 demo: $(VENV)/installed
 	$(BIN)/trialogue run dyck-backtracking --preset default --workers 2 --results runs
@@ -20,6 +21,13 @@ test: $(VENV)/installed-test
 test-llama: $(VENV)/installed-test
 	$(INSTALL) examples/llama_cpp
 	$(BIN)/python -m pytest examples/llama_cpp
+
+lowest: $(VENV)/installed
+	$(INSTALL) uv
+	rm -rf build/lowest
+	$(PYTHON) -m venv build/lowest
+	$(BIN)/python -m uv pip install --quiet --python build/lowest/bin/python --resolution lowest-direct .
+	build/lowest/bin/trialogue run dyck-backtracking --preset smoke --results build/lowest/results
 
 pages: $(VENV)/installed
 	$(BIN)/trialogue fill docs/templates/README.md.jinja --measured benchmarks/rows --out README.md
