@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 
 from trialogue.cli import main
 from trialogue.errors import InputError
@@ -15,13 +16,16 @@ from trialogue.executors.folders import SharedFolder
 from trialogue.executors.local import Local
 
 
-def squares(folder: Path) -> Callable[[int], int]:
+def squares(folder: Path) -> Callable[[int], tuple[int, int]]:
+    """What squares an item, with the threads that it began with."""
     (folder / f"begun-{len(list(folder.iterdir()))}").touch()
 
-    def square(item: int) -> int:
+    torch.set_num_threads(2)
+
+    def square(item: int) -> tuple[int, int]:
         if item < 0:
             raise InputError("item", item, "use another")
-        return item**2
+        return item**2, torch.get_num_threads()
 
     return square
 
@@ -35,7 +39,7 @@ def test_processes_do_every_item_once_and_begin_once(tmp_path: Path) -> None:
     with executor.crew(partial(squares, tmp_path), 3) as crew:
         for _ in range(2):
             done = list(crew.done([[1, 2], [3], [4, 5]]))
-            assert sorted(done) == [(item, item**2) for item in range(1, 6)]
+            assert sorted(done) == [(item, (item**2, 2)) for item in range(1, 6)]
         assert len(list(tmp_path.iterdir())) <= 2
         with pytest.raises(InputError, match="item=-1: use another"):
             list(crew.done([[1], [-1]]))

@@ -1,11 +1,15 @@
 """Samples that workers draw are those that one process draws, whoever draws which."""
 
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from generation.command import COSTS, PROMPT, Say, content
+from generation.command import COSTS, PROMPT, RULES, Say, content
+from trialogue.executors import EXECUTORS, Crew, Executor, Start
 
 UNTIL = (*PROMPT, "--prompt", "a list", "--until", "2", "--verifier", "python:rules.py:lower")
 SHORT = ("--max-new-tokens", "4", "--max-tries", "12")
@@ -56,3 +60,40 @@ def test_what_is_wrong_is_said_once_and_by_no_process(say: Say) -> None:
     told = say(*PROMPT, "--stream", "--executor", "ray")
     assert told.err.startswith("trialogue: error: stream=True: leave it out")
     assert say(*PROMPT, "--executor", "slurm").err.count("no such executor: there are local, ray") == 1
+
+
+class Behind(Executor):
+    """Does all work here, with files of rules as another machine may still have them."""
+
+    @contextmanager
+    def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
+        yield BehindCrew(start)
+
+
+class BehindCrew(Crew):
+    def __init__(self, start: Start) -> None:
+        self._start = start
+
+    def done(self, lanes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, Any]]:
+        Path("rules.py").write_text(RULES.replace("text.lower()", "text.upper()"), encoding="utf-8")
+        do = self._start()
+        Path("rules.py").write_text(RULES, encoding="utf-8")
+        yield from ((item, do(item)) for lane in lanes for item in lane)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_samples_under_rules_of_other_files_are_refused(
+    own: bool, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(EXECUTORS, "behind", Behind)
+    rule = "python:rules.py:lower"
+    ruled: tuple[str, ...] = (*PROMPT, "--verifier", rule)
+    if own:
+        Path("prompts.jsonl").write_text(json.dumps({"prompt": "the", "rule": rule}) + "\n", encoding="utf-8")
+        ruled = ("--prompts", "prompts.jsonl")
+    run = (*ruled, "--n", "2", "--max-new-tokens", "2", "--out", "apart.jsonl")
+    told = say(*run, "--executor", "behind")
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert "a worker reads other files than this process" in told.err
+    assert not Path("apart.jsonl").exists() or lines("apart.jsonl") == []
+    assert say(*run).code == 0

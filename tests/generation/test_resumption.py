@@ -15,7 +15,7 @@ from torch import Tensor
 
 from generation.command import GATED, PROMPT, Say, content, start
 from models.tiny_pretrained import tiny_oracle
-from trialogue.generation import recording, run, streaming
+from trialogue.generation import drawing, recording, streaming
 from trialogue.inference import Samples, generate
 
 
@@ -121,7 +121,7 @@ def test_a_mutant_that_keys_samples_by_place_is_found(
     say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        run, "generate", lambda *args, **options: generate(*args, **options | {"sample_ids": None})
+        drawing, "generate", lambda *args, **options: generate(*args, **options | {"sample_ids": None})
     )
     assert not appended_to(say, tmp_path)
 
@@ -158,7 +158,7 @@ def test_what_has_finished_before_its_turn_is_not_drawn_again(
     def interrupted(recorder: recording.Recorder, places: Tensor, samples: Samples) -> None:
         filed(recorder, places, samples)
         drawn.extend(recorder._pending[place] for place in places.tolist())
-        if recorder._output.held and not again:
+        if waiting.exists() and waiting.stat().st_size and not again:
             raise KeyboardInterrupt
 
     again: list[bool] = []

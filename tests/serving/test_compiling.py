@@ -1,20 +1,24 @@
 """What requests are judged by is made aside of everything else, once, and no more of it is kept than is said."""
 
 import gc
+import json
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from threading import Event, Semaphore
 from typing import Any
+from urllib.parse import urlsplit
 
-import openai
 import pytest
 
 from models.tiny_pretrained import tiny_oracle
-from serving.loopback import serving
+from serving.loopback import KEY, serving
 from trialogue.generation.verifier_specs import Built
 from trialogue.inference import Ancestral, TokenwiseRejection
 from trialogue.serving import rules as own
+from trialogue.serving.errors import Refused
 from trialogue.serving.rules import Rules, Wish
 
 
@@ -58,6 +62,37 @@ def test_a_rule_that_takes_long_holds_up_nobody_else(monkeypatch: pytest.MonkeyP
         assert server.settled()
 
 
+def test_rules_that_nobody_waits_for_any_more_take_their_place_until_they_are_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    go, made = Event(), list[str]()
+
+    def slowly(rules: Rules, wish: Wish, *_: Any) -> list[Built]:
+        assert go.wait(60)
+        made.append(wish.content)
+        return []
+
+    def wished(pattern: str) -> tuple[Wish, ...]:
+        return (Wish("rule", "regex", pattern),)
+
+    monkeypatch.setattr(Rules, "_built", slowly)
+    rules = Rules(tiny_oracle(), {}, most=own.KEPT + 9)
+    try:
+        judgings = [rules.judging(wished(str(number)), Ancestral(), ()) for number in range(own.KEPT + 9)]
+        with pytest.raises(Refused, match="73 rules are compiled or wait") as error:
+            rules.judging(wished("one more"), Ancestral(), ())
+        assert (error.value.status, error.value.code) == (429, "rate_limit_exceeded")
+        # What is kept already is nothing more to make.
+        assert rules.judging(wished(str(own.KEPT)), Ancestral(), ()) is judgings[own.KEPT]
+    finally:
+        go.set()
+    assert all(one.result(60) for one in judgings)
+    assert len(made) == len(judgings)
+    for number in range(own.KEPT + 9):
+        rules.judging(wished(f"later {number}"), Ancestral(), ()).result(60)
+    rules.close()
+
+
 def test_who_goes_while_his_rule_is_compiled_leaves_his_place(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go, built = Event(), Event(), Rules._built
 
@@ -69,11 +104,12 @@ def test_who_goes_while_his_rule_is_compiled_leaves_his_place(monkeypatch: pytes
     monkeypatch.setattr(Rules, "_built", slowly)
     with serving(tiny_oracle(), requests=1) as server, server.client() as client:
         try:
-            with pytest.raises(openai.APITimeoutError):
-                client.with_options(timeout=0.5).completions.create(
-                    model="tiny", prompt="the", extra_body={"rule": {"regex": "a"}}
-                )
-            assert begun.wait(60)
+            body = json.dumps({"prompt": "the", "rule": {"regex": "a"}})
+            headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+            with closing(HTTPConnection(urlsplit(server.url).netloc, timeout=60)) as going:
+                going.request("POST", "/v1/completions", body, headers)
+                assert begun.wait(60)
+                assert server.worker.unfinished == 1
             assert server.settled()
             assert client.completions.create(model="tiny", prompt="the", max_tokens=2).choices
         finally:

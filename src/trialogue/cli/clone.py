@@ -35,7 +35,7 @@ class Machine:
     device: Annotated[str | None, arg(metavar="DEVICE")] = None
     """cpu, cuda, cuda:1 (the GPU, where there is one)."""
     threads: Annotated[int, arg(metavar="N")] = 1
-    """Threads of torch."""
+    """Threads of torch, in each process that works."""
 
     def __post_init__(self) -> None:
         if self.out is None:
@@ -83,7 +83,12 @@ def clone(arguments: argparse.Namespace) -> None:
     try:
         executor = parsed["workers"].opened()
         for one in make_clones(
-            settings, device=machine.device, executor=executor, progress=True, report=_report
+            settings,
+            device=machine.device,
+            executor=executor,
+            threads=machine.threads,
+            progress=True,
+            report=_report,
         ):
             made.append(one)
     except KeyboardInterrupt as error:

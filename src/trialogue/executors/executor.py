@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
 Item: TypeAlias = Any
-"""What names a piece of work: plain values that can be compared and pickled."""
+"""What names a piece of work: plain values that can be compared, hashed and pickled, and never None."""
 Start: TypeAlias = Callable[[], Callable[[Item], Any]]
 """Called once in each worker: it loads what the worker keeps, a model perhaps, and returns what does an item."""
 

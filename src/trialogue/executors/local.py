@@ -49,10 +49,11 @@ _kept: dict[str, Callable[[Item], Any]] = {}
 
 
 def _lane(token: str, start: Start, lane: Sequence[Item]) -> list[tuple[Item, Any]]:
-    import torch
-
-    torch.set_num_threads(1)
     if token not in _kept:
+        import torch
+
+        # A `start` may ask for more.
+        torch.set_num_threads(1)
         # A process outlives its crew, and works for one at a time.
         _kept.clear()
         _kept[token] = start()

@@ -5,6 +5,7 @@ back by itself, to the process that hired, which alone files it: an item is lost
 """
 
 import importlib
+import math
 import os
 import socket
 import subprocess
@@ -25,7 +26,10 @@ from trialogue.source_code import source_code
 _SECONDS = 30
 """How long a cluster may take to answer."""
 _DEATHS = 4
-"""Workers that may die over the same item, or before they can begin, before it is taken for the reason."""
+"""Workers that may die over the same item before it is taken for the reason.
+
+So many times those that are wanted may die before they can begin: Ray sends them to a node that is dead, all at once,
+until it knows."""
 
 
 class RayCluster(Executor):
@@ -48,7 +52,11 @@ class RayCluster(Executor):
 
     @contextmanager
     def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
-        """Hire actors; raises `InputError` where no cluster answers, or its workers run other code than this one."""
+        """Hire actors; raises `InputError` where no cluster answers, or its workers run other code than this one.
+
+        That is the code of trialogue, changes that are not committed included. What else they import, a study of a
+        user's own package say, is not compared: it has to be the same on all nodes.
+        """
         with self._connected(lanes):
             there = self._ray.cluster_resources()
             gpus = there.get("GPU", 0.0) if accelerated else 0.0
@@ -58,7 +66,8 @@ class RayCluster(Executor):
                     "executor", self._name, "this cluster has no processor: give it a node with some"
                 )
             wanted = min(self.workers or room, lanes)
-            share = min(1.0, gpus / wanted)
+            # A part of one GPU: Ray gives no actor parts of two.
+            share = 1 / max(1, math.ceil(wanted / gpus)) if gpus else 0.0
             crew = _Actors(self._ray, self._name, start, wanted, share)
             try:
                 yield crew
@@ -134,6 +143,7 @@ class _Actors(Crew):
         self._idle: list[Any] = []
         self._hired: list[Any] = []
         self._deaths: Counter[Any] = Counter()
+        self._warned = False
 
     def done(self, lanes: Sequence[Sequence[Item]]) -> Iterator[tuple[Item, Any]]:
         waiting = deque(deque(lane) for lane in lanes if lane)
@@ -143,12 +153,21 @@ class _Actors(Crew):
                 actor, lane = self._idle.pop(), waiting.popleft()
                 doing[actor.do.remote(lane[0])] = actor, lane
             self._hire(len(waiting), len(doing))
-            for known in self._ray.wait([*doing, *self._joining, *self._beginning], num_returns=1)[0]:
+            awaited = [*doing, *self._joining, *self._beginning]
+            there, _ = self._ray.wait(awaited, num_returns=1, timeout=_SECONDS)
+            if not there and not doing:
+                self._warn()
+            for known in there:
                 if known not in doing:
                     self._joined(known)
                     continue
                 actor, lane = doing.pop(known)
-                came, result = self._result(known, lane[0])
+                try:
+                    came, result = self._result(known, lane[0])
+                except Exception:
+                    # The work raised, the actor lives.
+                    self._idle.append(actor)
+                    raise
                 if not came:
                     self._dismiss(actor)
                     waiting.appendleft(lane)
@@ -163,9 +182,16 @@ class _Actors(Crew):
     def end(self) -> None:
         """End all, and those that have nothing to do in such a way that they clear up behind themselves."""
         with suppress(Exception):
-            self._ray.get([actor.end.remote() for actor in self._idle], timeout=_SECONDS)
+            ended = [actor.end.remote() for actor in self._idle]
+            self._ray.wait(ended, num_returns=len(ended), timeout=_SECONDS)
         for actor in list(self._hired):
             self._dismiss(actor)
+
+    def _warn(self) -> None:
+        if not self._warned:
+            told = f"no worker has begun for {_SECONDS} s: the cluster's processors are taken, or gone"
+            warnings.warn(told, RuntimeWarning, stacklevel=2)
+        self._warned = True
 
     def _hire(self, waiting: int, doing: int) -> None:
         """Hire as many as there are lanes for that nobody does or is about to do."""
@@ -207,11 +233,14 @@ class _Actors(Crew):
                 raise
             error.cause.add_note(str(error))
             raise error.cause from None
-        except (errors.RayActorError, errors.ObjectLostError, errors.WorkerCrashedError) as error:
+        except errors.RayError as error:  # a worker, its node or its memory is gone
             self._deaths[item] += 1
-            if self._deaths[item] == _DEATHS:
-                over = "before they could begin" if item is None else f"over {item!r}"
-                mend = f"{_DEATHS} workers died {over}: they may lack memory ({' '.join(str(error).split())[:200]})"
+            most = _DEATHS * (self._wanted if item is None else 1)
+            if self._deaths[item] >= most:
+                over = "before they could begin" if item is None else f"over {repr(item)[:100]}"
+                mend = (
+                    f"{most} workers died {over}: they may lack memory ({' '.join(str(error).split())[:200]})"
+                )
                 raise InputError("executor", self._name, mend) from None
             return False, None
 
@@ -220,11 +249,15 @@ class _Actors(Crew):
         if code is None:
             mend = f"a worker does not have trialogue: install version {trialogue.__version__} on every node"
             raise InputError("executor", self._name, mend)
-        both = [name for name in ("version", "commit") if name in code and name in self._own]
-        if any(code[name] != self._own[name] for name in both):
-            theirs, ours = (" at commit ".join(one[name] for name in both) for one in (code, self._own))
-            mend = f"a worker has trialogue {theirs}, this process {ours}: install one on all nodes"
+        if code != self._own:
+            mend = f"a worker has trialogue {_told(code)}, this process {_told(self._own)}: install one on all nodes"
             raise InputError("executor", self._name, mend)
+
+
+def _told(code: dict[str, str]) -> str:
+    commit = f" at commit {code['commit']}" if "commit" in code else ""
+    changes = f" with changes {code['changes_sha256'][:12]}" if "changes_sha256" in code else ""
+    return code["version"] + commit + changes
 
 
 def _actor(ray: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from trialogue.errors import InputError
 from trialogue.executors import Executor
 from trialogue.generation.drawing import Drawer
 from trialogue.generation.sample_file import Key
@@ -40,9 +41,13 @@ def draw_apart(
     report: Callable[[str], None] | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> int:
-    """Have all samples drawn that `tries` wants, and `take` take their records; returns how many tokens they have."""
+    """Have all samples drawn that `tries` wants, and `take` take their records; returns how many tokens they have.
+
+    Raises `InputError` where the verifiers of a worker are made of other files than this process sees.
+    """
     device = settings.machine.device
     accelerated = device is None or device.startswith("cuda")
+    runs = settings.runs()
     pending, tokens, warned = tries.pending(), 0, set[str]()
     lanes = len(batches(pending, settings))
     with executor.crew(partial(_drawing, settings), lanes, accelerated=accelerated) as crew:
@@ -50,6 +55,10 @@ def draw_apart(
             left = len(pending)
             for _, batch in crew.done([[keys] for keys in batches(pending, settings)]):
                 for key, record in batch.records:
+                    if record["run"] != runs[key[0]]:
+                        verifier = settings.rule_of(settings.prompts[key[0]]).verifier
+                        mend = "a worker reads other files than this process: give all machines the same"
+                        raise InputError("verifier", list(verifier), mend)
                     take(key, record)
                 tokens += batch.tokens
                 left -= len(batch.records)

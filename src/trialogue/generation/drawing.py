@@ -32,6 +32,8 @@ class Drawer:
     def __init__(self, settings: Settings, warn: Callable[[str], None] | None) -> None:
         with uncollected():
             self._oracle, self._prompts, self._built = _loaded(settings, warn)
+        # Files that change later decide nothing any more.
+        self._runs = settings.runs()
         if warn is not None:
             _warn_of_each(warn, settings, self._built, self._oracle.vocab_size)
         self._settings = settings
@@ -73,7 +75,7 @@ class Drawer:
             "on_error": settings.rule.on_error,
             "token_log_probs": sampling.log_probs,
             "progress": progress,
-            "observer": Recorder(settings, oracle, keys, starts, self._built, take, live),
+            "observer": Recorder(settings, self._runs, oracle, keys, starts, self._built, take, live),
         }
         rows = rows_at_once(law, walk, len(keys), machine.batch_size)
         with _named_memory(settings, rows, max(map(len, prompts)) + sampling.longest):

@@ -10,7 +10,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.generation.records import records_of
 from trialogue.generation.sample_file import Key, line_of
-from trialogue.generation.settings import Settings, digest
+from trialogue.generation.settings import Settings
 from trialogue.generation.streaming import LiveText, printable
 from trialogue.generation.verifier_specs import Built
 from trialogue.inference import Samples
@@ -129,13 +129,14 @@ class AsFinished:
 class Recorder:
     """An observer of `generate` that hands samples on as they finish, and shows the first while it grows.
 
-    `pending` names the samples that are drawn, `starts` holds the lengths of their prompts in tokens; `take` takes the
-    record of each.
+    `runs` names the run of each prompt, `pending` the samples that are drawn, `starts` holds the lengths of their
+    prompts in tokens; `take` takes the record of each.
     """
 
     def __init__(
         self,
         settings: Settings,
+        runs: Sequence[str],
         oracle: TextModel,
         pending: Sequence[Key],
         starts: Sequence[int],
@@ -143,10 +144,9 @@ class Recorder:
         take: Callable[[Key, dict[str, Any]], None],
         live: LiveText | None,
     ) -> None:
-        self._settings, self._oracle, self._pending, self._starts = settings, oracle, pending, starts
+        self._settings, self._runs, self._oracle = settings, runs, oracle
+        self._pending, self._starts = pending, starts
         self._built, self._take, self._live = built, take, live
-        identity, own = settings.identity(), settings.own
-        self._runs = [digest(identity, own.get(prompt.id)) for prompt in settings.prompts]
 
     def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
         """Show the text so far."""

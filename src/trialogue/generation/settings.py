@@ -218,6 +218,11 @@ class Settings:
         ruled = [prompt for prompt in self.prompts if prompt.rule]
         return {prompt.id: self.rule_of(prompt).identity(prompt.rule) for prompt in ruled}
 
+    def runs(self) -> list[str]:
+        """Of each prompt, a short name of what decides its samples: the files of its verifiers as they are now."""
+        identity, own = self.identity(), self.own
+        return [digest(identity, own.get(prompt.id)) for prompt in self.prompts]
+
     def _require_choice(self) -> None:
         """Raise `InputError` where a walk would draw the one token that is left for ever."""
         # That it draws again after a rejection is what a walk says that uses verdicts and has no weights.

@@ -16,6 +16,8 @@ from trialogue.inference.verifiers import GrammarVerifier
 from trialogue.inference.walks.walk import Walk
 from trialogue.models.opening import TextModel
 from trialogue.oracles import Verifier
+from trialogue.serving.errors import Refused
+from trialogue.serving.settings import Serving
 
 Field = Literal["rule", "response_format", "tools"]
 
@@ -72,11 +74,19 @@ class Judging:
 class Rules:
     """Verifiers for a `model`, and the `named` rules of the server, which are loaded once; the latest others are kept.
 
-    They are made by threads of their own: nothing else waits for one that takes long. The functions of named rules are
-    asked as `options` say. Raises `InputError` for a named rule that cannot be built.
+    They are made by threads of their own: nothing else waits for one that takes long, and at most `most` are under way
+    or wait, those among them that nobody wants any more. The functions of named rules are asked as `options` say.
+    Raises `InputError` for a named rule that cannot be built.
     """
 
-    def __init__(self, model: TextModel, named: Mapping[str, str], options: Rule = _OPTIONS) -> None:
+    def __init__(
+        self,
+        model: TextModel,
+        named: Mapping[str, str],
+        options: Rule = _OPTIONS,
+        most: int = Serving.requests,
+    ) -> None:
+        self._most, self._unfinished = most, 0
         self._model, self._named, self._options, self._lock = model, dict(named), options, Lock()
         self._kept: OrderedDict[object, Future[Judging]] = OrderedDict()
         self._compilers = ThreadPoolExecutor(_COMPILING, thread_name_prefix="compiler")
@@ -126,7 +136,7 @@ class Rules:
     def judging(self, wishes: Sequence[Wish], walk: Walk[Any], stop: Sequence[str]) -> Future[Judging]:
         """What will judge texts up to the strings `stop` by all of `wishes`, for samples of `walk`.
 
-        The result raises `InputError` for a wish that cannot be built.
+        The result raises `InputError` for a wish that cannot be built. Raises `Refused` where too many are being made.
         """
         if not wishes:
             nothing = Future[Judging]()
@@ -138,20 +148,26 @@ class Rules:
             # Samples under equal terms share what is known only where these hold the same verifier.
             first = key not in self._kept
             if first:
+                if self._unfinished >= self._most:
+                    message = f"{self._most} rules are compiled or wait for it: try again later"
+                    raise Refused(429, message, code="rate_limit_exceeded")
                 self._kept[key] = self._compilers.submit(self._judging, *key)
+                self._unfinished += 1
             judging = self._kept[key]
             self._kept.move_to_end(key)
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         if first:
-            judging.add_done_callback(partial(self._forget_failed, key))
+            judging.add_done_callback(partial(self._made, key))
         return judging
 
-    def _forget_failed(self, key: object, judging: Future[Judging]) -> None:
-        if judging.cancelled() or judging.exception() is not None:
-            with self._lock:
-                if self._kept.get(key) is judging:
-                    del self._kept[key]
+    def _made(self, key: object, judging: Future[Judging]) -> None:
+        """Count one less that is being made, and forget one that failed."""
+        failed = judging.cancelled() or judging.exception() is not None
+        with self._lock:
+            self._unfinished -= 1
+            if failed and self._kept.get(key) is judging:
+                del self._kept[key]
 
     def _judging(self, wishes: tuple[Wish, ...], uses: tuple[bool, bool], stop: tuple[str, ...]) -> Judging:
         built = [one for wish in wishes for one in self._built(wish, uses, stop)]

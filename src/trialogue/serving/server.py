@@ -31,7 +31,9 @@ def application(
 ) -> Application:
     """The application that answers with `model`; raises `InputError` for rules that do not fit it."""
     whole, timeout = serving.verifier_whole, serving.verifier_timeout
-    rules = Rules(model, serving.rules, Rule(verifier_whole=whole, verifier_timeout=timeout))
+    rules = Rules(
+        model, serving.rules, Rule(verifier_whole=whole, verifier_timeout=timeout), serving.requests
+    )
     known = [serving.context] if model.max_length is None else [serving.context, model.max_length]
     worker = Worker(
         model,

@@ -39,7 +39,8 @@ class Serving:
     samples: Annotated[int, arg(metavar="N")] = 64
     """Most samples of one request: its prompts times its n."""
     requests: Annotated[int, arg(metavar="N")] = 128
-    """Requests under way and waiting; what comes beyond them is answered 429."""
+    """Requests under way and waiting, and as many rules that are being compiled; what comes beyond either is answered
+    429."""
     body: Annotated[int, arg(metavar="BYTES")] = 1 << 20
     """Largest body of a request; a larger one is answered 413."""
 

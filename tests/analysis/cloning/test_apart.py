@@ -1,12 +1,15 @@
 """Workers make the clones that one process makes, whether they see its folder or not."""
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 from test_making import STORIES, content, run
 
 from trialogue.data import Clones
@@ -19,16 +22,19 @@ class Elsewhere(Executor):
 
     @contextmanager
     def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
-        yield Alone(pickle.loads(pickle.dumps(start)))
+        del accelerated
+        yield Unshared([pickle.loads(pickle.dumps(start))() for _ in range(min(self.workers or 1, lanes))])
 
 
-class Alone(Crew):
-    def __init__(self, start: Start) -> None:
-        self.do = start()
+class Unshared(Crew):
+    """Workers that take lanes in turn, the last first."""
+
+    def __init__(self, workers: Sequence[Callable[[Any], Any]]) -> None:
+        self.workers = workers
 
     def done(self, lanes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, Any]]:
-        for lane in reversed(lanes):
-            yield from ((item, pickle.loads(pickle.dumps(self.do(item)))) for item in lane)
+        for do, lane in zip(cycle(self.workers), reversed(lanes), strict=False):
+            yield from ((item, pickle.loads(pickle.dumps(do(item)))) for item in lane)
 
 
 @pytest.fixture
@@ -44,6 +50,22 @@ def files(out: Path) -> set[str]:
     return {str(path.relative_to(out)) for path in made}
 
 
+def chains(out: Path) -> dict[str, dict[str, Any]]:
+    """Where the chains of each clone stand."""
+    kept = (out / "making" / "chains").glob("*.safetensors")
+    return {path.name: {name: value.tolist() for name, value in load_file(path).items()} for path in kept}
+
+
+def test_a_worker_has_the_threads_that_are_asked_for(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    monkeypatch.setitem(EXECUTORS, "elsewhere", Elsewhere)
+    monkeypatch.setattr(torch, "set_num_threads", threads.append)
+    assert run(text, tmp_path / "out", layers="1", executor="elsewhere", threads=3) == 0
+    assert threads == [3, 3]
+
+
 def test_processes_make_what_one_does(text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(text, tmp_path / "alone") == 0
     assert run(text, tmp_path / "apart", workers=2) == 0
@@ -53,17 +75,19 @@ def test_processes_make_what_one_does(text: Path, tmp_path: Path, capsys: pytest
     assert table.rindex("text") < table.rindex("layers-1") < table.rindex("layers-2")
 
 
+@pytest.mark.parametrize("workers", [1, 2])
 def test_what_is_made_elsewhere_comes_back_and_goes_on(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workers: int, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SharedFolder, "shared", False)
     monkeypatch.setitem(EXECUTORS, "elsewhere", Elsewhere)
     assert run(text, tmp_path / "alone") == 0
-    assert run(text, tmp_path / "apart", executor="elsewhere") == 0
+    assert run(text, tmp_path / "apart", executor="elsewhere", workers=workers) == 0
     assert content(tmp_path / "apart") == content(tmp_path / "alone")
     assert files(tmp_path / "apart") == files(tmp_path / "alone")
     # More sweeps go on from what came back, here as there.
     assert run(text, tmp_path / "alone", sweeps=10) == 0
-    assert run(text, tmp_path / "apart", sweeps=10, executor="elsewhere") == 0
+    assert run(text, tmp_path / "apart", sweeps=10, executor="elsewhere", workers=workers) == 0
     assert content(tmp_path / "apart") == content(tmp_path / "alone")
+    assert chains(tmp_path / "apart") == chains(tmp_path / "alone") != {}
     assert all(clone.sweeps in (None, 0, 10) for clone in Clones(tmp_path / "apart"))

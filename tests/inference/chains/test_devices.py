@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from contract.test_chains import MODELS, REQUIRED, variants
+from contract.test_chains import MODELS, NAMES, REQUIRED, variants
 from inference.chains.small_models import random_ising
 from inference.simulation.elsewhere import DEVICE, Pretence
 from trialogue.data import Ising
@@ -40,7 +40,7 @@ def test_the_pretended_device_refuses_what_a_real_one_does():
 
 
 @pytest.mark.usefixtures("elsewhere")
-@pytest.mark.parametrize(("name", "options"), [variant for name in CHAINS for variant in variants(name)])
+@pytest.mark.parametrize(("name", "options"), [variant for name in NAMES for variant in variants(name)])
 def test_every_chain_does_there_what_it_does_here(name, options):
     chain = CHAINS[name](**REQUIRED.get(name, {}), **options)
     for model in (MODEL, MODELS["clique"]):

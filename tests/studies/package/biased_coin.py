@@ -30,7 +30,7 @@ class Config(Settings):
     flips: Count = 4000
     seeds: Seeds = (0, 1, 2, 3, 4)
     gate: str = ""
-    """A file that all parts but that of seed 1 wait for, if it is named."""
+    """A file that the parts of seeds above 1 wait for, if it is named."""
     refuse: int | None = None
     """The seed whose coin is bad input."""
 

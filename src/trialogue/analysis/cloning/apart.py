@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+import torch
+
 from trialogue.analysis.cloning.maker import Made, Maker
 from trialogue.data.clones import Clones
 from trialogue.executors import Executor
@@ -41,13 +43,18 @@ def made_apart(
 def _making(maker: Maker, folder: SharedFolder, kept: Files) -> Callable[[int], tuple[Made, Files]]:
     """In a worker: what makes the clone of a depth, with the files that the process that hires cannot see."""
     work = folder.of_worker()
-    if not folder.shared:
+    if work != folder.path:
         for path, content in kept.items():
             atomic_write(work / path, content)
+    torch.set_num_threads(maker.threads)
 
     def make(depth: int) -> tuple[Made, Files]:
+        if work == folder.path:
+            return maker.made(depth, work), {}
+        before = _files(work)
         made = maker.made(depth, work)
-        return made, {} if folder.shared else _files(work)
+        # What others have made since is newer than what is kept here of theirs.
+        return made, {path: content for path, content in _files(work).items() if before.get(path) != content}
 
     return make
 

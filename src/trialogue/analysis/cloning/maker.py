@@ -51,6 +51,8 @@ class Maker:
     """by depth, those of a clone that is there"""
     device: str | None
     """None: the GPU, where there is one"""
+    threads: int = 1
+    """of torch, in a worker"""
 
     def made(
         self,

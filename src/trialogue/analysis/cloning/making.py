@@ -30,6 +30,7 @@ def make_clones(
     *,
     device: torch.device | str | None = None,
     executor: Executor | None = None,
+    threads: int = 1,
     progress: bool = False,
     report: Callable[[str], object] = lambda _: None,
 ) -> Iterator[Made]:
@@ -37,8 +38,9 @@ def make_clones(
 
     What a run that was cut short has trained and drawn is kept in the folder, and the same settings go on with it; so
     does a run of more sweeps, or of other depths beside those that are there. The workers of an `executor` make clones
-    at the same time, which come in the order in which they are ready. Raises `InputError` as `Corpus.open` and `train`
-    do, for fewer held-out sequences than are asked for, and for a folder of other clones.
+    at the same time, each with `threads` threads of torch; they come in the order in which they are ready. Raises
+    `InputError` as `Corpus.open` and `train` do, for fewer held-out sequences than are asked for, and for a folder of
+    other clones.
     """
     executor = executor or Local()
     if device is not None and executor.same_disk:
@@ -80,6 +82,7 @@ def make_clones(
                 if name_of(depth) in clones.names
             },
             device=None if device is None else str(device),
+            threads=threads,
         )
         if executor.alone(len(depths)):
             for depth in depths:
