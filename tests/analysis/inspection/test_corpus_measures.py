@@ -71,6 +71,21 @@ def test_topics_are_those_of_the_command(
         TopicRatios().require(subject, few, Effort())
 
 
+@pytest.mark.parametrize(("field", "told"), [("words", "model"), ("length", "model"), ("folder", "folder")])
+def test_only_what_is_of_the_model_is_put_to_it(
+    field: str, told: str, subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise InputError(field, 1, "mend it")
+
+    monkeypatch.setattr(topics, "measured", fails)
+    material = Material()
+    material.documents = made_up_documents()
+    with pytest.raises(InputError, match="mend it") as raised:
+        TopicRatios().take(subject, material, Effort(), lambda _: None)
+    assert raised.value.field == told
+
+
 def test_losses_on_clones_are_those_of_the_command(subject: Subject, tmp_path: Path) -> None:
     tokenizer = made_up_tokenizer()
     clones = Clones.create(tmp_path / "clones", tokenizer.backend_tokenizer, length=6, vocab_size=42)
