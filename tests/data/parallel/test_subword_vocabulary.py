@@ -61,5 +61,5 @@ def test_a_file_that_is_no_vocabulary_is_told_in_one_line(tmp_path, content):
 def test_a_vocabulary_too_small_or_too_large_is_refused():
     with pytest.raises(InputError, match="use at least 260"):
         SubwordVocabulary.train(TEXTS, 259)
-    with pytest.raises(InputError, match=r"the texts support \d+ tokens"):
+    with pytest.raises(InputError, match=r"the text supports \d+ tokens"):
         SubwordVocabulary.train(TEXTS, 3000)

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer
 from torch import Tensor
 
+from trialogue.data.byte_level_bpe import checked_size, trained_byte_level_bpe
 from trialogue.data.corpus.texts import END, Text
-from trialogue.errors import InputError, whole_number
 from trialogue.storage import atomic_write, writing
 
 SPECIAL = (END,)
@@ -26,37 +26,13 @@ Report = Callable[[int, int], object]
 
 def checked_vocab_size(vocab_size: int) -> int:
     """Return `vocab_size`; raises `InputError` where it has no room for the bytes and the special tokens."""
-    least = 256 + len(SPECIAL)
-    mend = (
-        f"256 bytes and the special tokens ({', '.join(SPECIAL)}) take {least} of them: use at least {least}"
-    )
-    return whole_number("vocab_size", vocab_size, least, mend=mend)
+    return checked_size(vocab_size, SPECIAL, "vocab_size")
 
 
 def trained_tokenizer(text: Text, vocab_size: int) -> Tokenizer:
-    """The byte-level BPE (Sennrich et al. 2016; Radford et al. 2019) of `vocab_size` tokens that is trained on `text`.
-
-    Tokens cross neither words, as GPT-2 cuts them, nor lines. Ids 0 to len(SPECIAL) - 1 are the special tokens. Raises
-    `InputError` where there is nothing left to merge before the vocabulary is full, pairs that occur once apart.
-    """
-    checked_vocab_size(vocab_size)
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        min_frequency=2,
-        show_progress=False,
-        special_tokens=list(SPECIAL),
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    )
+    """The byte-level BPE of `vocab_size` tokens that is trained on `text` (see `trained_byte_level_bpe`)."""
     lines = ("".join(piece for piece in pieces if piece != END) for _, pieces in text.pieces())
-    tokenizer.train_from_iterator(lines, trainer)
-    size = tokenizer.get_vocab_size()
-    if size < vocab_size:
-        mend = f"the text supports {size} tokens: use at most as many, or a longer text"
-        raise InputError("vocab_size", vocab_size, mend)
-    return tokenizer
+    return trained_byte_level_bpe(lines, vocab_size, SPECIAL, prefix_space=False, field="vocab_size")
 
 
 def write_tokens(text: Text, tokenizer: Tokenizer, path: Path, report: Report | None = None) -> None:

@@ -5,15 +5,15 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer
 
+from trialogue.data.byte_level_bpe import trained_byte_level_bpe
 from trialogue.errors import InputError, require_text, whole_number
 from trialogue.storage import atomic_write
 
 PAD, EOS, MASK, BOS = range(4)
 SPECIAL = ("<pad>", "</s>", "<mask>", "<s>")
 """The tokens that no text stands for, by id."""
-_LEAST = len(SPECIAL) + len(pre_tokenizers.ByteLevel.alphabet())
 
 
 class SubwordVocabulary:
@@ -45,24 +45,7 @@ class SubwordVocabulary:
         Pairs that occur once are not merged. Raises `InputError` where `size` has no room for the bytes and the special
         tokens, and where the texts do not support it.
         """
-        mend = f"256 bytes and the special tokens ({', '.join(SPECIAL)}) take {_LEAST} of them: use at least {_LEAST}"
-        whole_number("size", size, _LEAST, mend=mend)
-        tokenizer = Tokenizer(models.BPE())
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=True)
-        tokenizer.decoder = decoders.ByteLevel()
-        trainer = trainers.BpeTrainer(
-            vocab_size=size,
-            min_frequency=2,
-            show_progress=False,
-            special_tokens=list(SPECIAL),
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        )
-        tokenizer.train_from_iterator(texts, trainer)
-        supported = tokenizer.get_vocab_size()
-        if supported < size:
-            mend = f"the texts support {supported} tokens: use at most as many, or longer texts"
-            raise InputError("size", size, mend)
-        return cls(tokenizer)
+        return cls(trained_byte_level_bpe(texts, size, SPECIAL, prefix_space=True, field="size"))
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         """The tokens of each of `texts`, without special ones; an empty text has none."""
