@@ -5,8 +5,6 @@ from trialogue.studies.dyck_copying.quantities import copied, layer, lost, sharp
 
 _FOUR, _ONE, _FORCED = "4 layers", "1 layer", "1 layer, no residual"
 
-_AS_A_DROP = "what is asked for is a drop of less than 2 %, and not that more than 98 % are copied"
-
 PUBLISHED = (
     Claim(
         "four-layers-copy",
@@ -25,7 +23,7 @@ PUBLISHED = (
     Claim(
         "attention-of-four-layers-says-nothing",
         "With uniform attention in place of their own, networks of four layers copy less than 2 % of brackets less.",
-        lost(_FOUR).corrected(_AS_A_DROP) < 0.02,
+        lost(_FOUR) < 0.02,
         "Figure 2.19",
         "none of them are informative",
         grade=True,
@@ -33,7 +31,7 @@ PUBLISHED = (
     Claim(
         "attention-of-one-layer-says-nothing",
         "So do networks of one layer.",
-        lost(_ONE).corrected(_AS_A_DROP) < 0.02,
+        lost(_ONE) < 0.02,
         "Figure 2.20",
         "not informative",
         grade=True,
