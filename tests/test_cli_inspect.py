@@ -247,6 +247,8 @@ def test_a_text_too_short_is_one_line_before_anything_runs(
         (("inspect", "step-1.safetensors", "--out", "new"), "it is a network of a training here"),
         (("inspect", "model", "--effort", "0"), "effort=0.0"),
         (("inspect", "model", "--threads", "0"), "threads=0"),
+        (("inspect", "model", "--workers", "0"), "workers=0"),
+        (("inspect", "model", "--executor", "rya"), "executor='rya': no such executor: did you mean ray?"),
         (("inspect", "model", "--text", "missing.txt"), "missing.txt"),
         (
             ("inspect", "model", "--out", "found", "--effort", "0.2"),

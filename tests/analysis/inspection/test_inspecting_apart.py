@@ -112,6 +112,9 @@ def test_what_is_filed_stays_and_is_not_taken_again(
     assert len(re.findall(r": \d+ s\n", capfd.readouterr().err)) == 4
     assert found(tmp_path) == found(place / "alone")
     assert {path: filed(tmp_path)[path] for path in there} == there
+    # Where nothing is left to do, nobody is hired: `context` waits for its text.
+    monkeypatch.delattr(Elsewhere, "crew")
+    assert inspect(place, tmp_path, "--executor", "elsewhere") == 0
 
 
 class Behind(Elsewhere):

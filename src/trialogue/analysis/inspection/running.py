@@ -84,7 +84,7 @@ def inspected(
         wanted = [name for name in MEASURES if name in measures or not measures]
         pending = run.pending(found, known, wanted, control)
         executor = executor or Local()
-        if executor.alone(len(_lanes(pending))):
+        if not pending or executor.alone(len(_lanes(pending))):
             run.alone(pending)
         else:
             run.apart(pending, executor, threads)
@@ -110,10 +110,10 @@ class _Run:
         Raises `InputError` where the folder has what was measured of other weights.
         """
         pending = []
-        for first, (place, identity) in enumerate(zip(found, known, strict=True)):
+        for number, (place, identity) in enumerate(zip(found, known, strict=True)):
             self._folders[place.place] = folder_of(place)
             self._require_these(self._work / folder_of(place), place, identity.weights)
-            both = (False, True) if control and not first else (False,)
+            both = (False, True) if control and number == 0 else (False,)
             if len(both) > 1:
                 self._require_these(self._work / CONTROL_FOLDER, place, identity.architecture)
             tasks = (Task(place.place, name, of_random) for name in names for of_random in both)
