@@ -4,8 +4,9 @@ A part of the paper preset is taken to cost what the parts of its kind cost in t
 provenance, times the work that its larger settings make: `WORK` names the settings that a part's work grows with, and
 by which power. Parts are of one kind where their names differ in numbers only. This is arithmetic, no measurement, and
 right to an order of magnitude: where nothing but the number of parts grows it is better than that, where settings grow
-a thousandfold it may be worse. What is measured beside it: single-precision products of one core, and the
-cheapest part of the paper presets in which that takes seconds, in seconds of one core.
+a thousandfold it may be worse. What is measured beside it: single-precision products of one core; of the studies of
+translation a training step of as many pairs at both presets; and the cheapest part of the paper presets in which that
+takes seconds, in seconds of one core.
 
     python benchmarks/paper.py
 """
@@ -14,6 +15,7 @@ import math
 import re
 import time
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,8 +26,13 @@ from rich.table import Table
 
 from record import Record
 from trialogue import studies
+from trialogue.data.parallel.vocabulary import SPECIAL
 from trialogue.ledger import Study, ledger
 from trialogue.ledger.runs.results import Result
+from trialogue.models.encoder_decoder.network import ended
+from trialogue.studies.translation.config import REFINER
+from trialogue.studies.translation_dependency.config import TWO_STAGES
+from trialogue.studies.translation_dependency.networks import recipe as dependency_recipe
 
 ROOT = Path(__file__).parents[1]
 WORKERS = 64
@@ -35,9 +42,12 @@ where networks are large."""
 SMOLLM2 = 135e6
 """Parameters of the model that stands in for the published ones."""
 
+STEP, PAIRS, LONGEST = "step", 16, 6
+"""A training step of so many pairs, which have a `LONGEST`-th of the tokens that a translator reads at most."""
+
 Work = dict[str, float]
-"""Powers by setting; a setting of several values counts as their number or, written "sum name", as their sum, and a
-number in place of a setting is a factor by itself."""
+"""Powers by setting; a setting of several values counts as their number or, written "sum name", as their sum, a number
+in place of a setting is a factor by itself, and `STEP` is what a training step was measured to cost."""
 WORK: dict[str, Work] = {
     "clones": {"network_steps": 1, "network_batch": 1, "length": 1, "vocab_size": 1, "rank": 1},
     "clones-gpt": {"network_steps": 1, "network_batch": 1, "length": 1, "vocab_size": 1, "rank": 1},
@@ -60,12 +70,20 @@ WORK: dict[str, Work] = {
     "solution-first": {"puzzles": 1},
     "test-cases": {f"{6.7e9 / SMOLLM2}": 1},
     "topic-pretrained": {"sample": 1, "passes": 1},
-    "translation": {"twin_steps": 1, "batch_size": 1, "width": 2, "layers": 1},
-    "translation-dependency": {"training_steps": 1, "batch_size": 1, "width": 2},
+    "translation": {"small_steps": 1, "batch_size": 1, STEP: 1},
+    "translation-dependency": {"training_steps": 1, "batch_size": 1, STEP: 1},
     "type-signature": {"training_steps": 1, "batch_size": 1, "width": 2},
     "window-coherence": {"training_steps": 1, "batch_tokens": 1},
 }
-OF_A_KIND: dict[str, tuple[str, Work]] = {"interaction-order": ("large", {"large_rank": 1, "large_steps": 1})}
+OF_A_KIND: dict[str, dict[str, Work]] = {
+    "interaction-order": {"large": {"large_rank": 1, "large_steps": 1}},
+    "translation": {
+        "twin": {"twin_steps": 1, "batch_size": 1, STEP: 1},
+        "refiner": {"refiner_steps": 1, "batch_size": 1, STEP: 1},
+        "latency": {"rounds": 1, STEP: 1},
+    },
+    "translation-dependency": {"sentence": {}, "chains": {}},
+}
 """Work of those parts alone whose names have a word in them."""
 NETWORKS = {
     *("clones", "clones-gpt", "constrained-law", "dyck-backtracking", "memorization-text", "test-cases"),
@@ -80,10 +98,12 @@ def size(value: Any) -> float:
     return float(len(value)) if isinstance(value, tuple) else float(value)
 
 
-def grown(work: Work, small: Any, large: Any) -> float:
-    """How many times the work is, with the settings `large` in place of `small`."""
+def grown(work: Work, small: Any, large: Any, step: float) -> float:
+    """How many times the work is, with `large` settings in place of `small`, where a step is `step` times as much."""
 
     def ratio(name: str) -> float:
+        if name == STEP:
+            return step
         if re.fullmatch(r"[\d.]+", name):
             return float(name)
         if name.startswith("sum "):
@@ -98,7 +118,25 @@ def kind(name: str) -> str:
     return re.sub(r"\d+", "#", name)
 
 
-def planned(study: Study[Any], result: Result) -> tuple[dict[str, float], dict[str, float]]:
+def stepped(study: Study[Any], config: Any) -> float:
+    """CPU seconds of a training step of the refiner that a study of translation trains, of `PAIRS` pairs."""
+    if study.name == "translation":
+        tokens = torch.arange(PAIRS)[:, None] + torch.arange(config.max_length // LONGEST) + len(SPECIAL)
+        pairs = ended((tokens % config.vocab_size).tolist())
+        training = replace(config, batch_size=PAIRS).of(REFINER, 0)
+        recipe = training.refiner(config.vocab_size, pairs, pairs)
+    else:
+        recipe = dependency_recipe(replace(config, batch_size=PAIRS, pairs=PAIRS), TWO_STAGES, 0)
+    model = recipe.network(recipe.config)
+    spent = []
+    for step in range(4):
+        began = time.process_time()
+        recipe.loss(model, *recipe.data(step)).backward()
+        spent.append(time.process_time() - began)
+    return min(spent)
+
+
+def planned(study: Study[Any], result: Result, step: float) -> tuple[dict[str, float], dict[str, float]]:
     """Parts, lanes and hours of the paper preset, and seconds of a part as measured; what each part is estimated at."""
     small, large = study.preset(str(result.preset)), study.preset("paper")
     measured: dict[str, list[float]] = defaultdict(list)
@@ -107,12 +145,12 @@ def planned(study: Study[Any], result: Result) -> tuple[dict[str, float], dict[s
     every = [seconds for of_kind in measured.values() for seconds in of_kind]
     lanes: dict[str, float] = defaultdict(float)
     parts = study.parts(large)
-    word, own = OF_A_KIND.get(study.name, ("", {}))
     costs: dict[str, float] = {}
     for part in parts:
         seconds = measured.get(kind(part.name), every)
-        work = own if word and word in part.name else WORK[study.name]
-        costs[part.name] = sum(seconds) / len(seconds) * grown(work, small, large)
+        own = [work for word, work in OF_A_KIND.get(study.name, {}).items() if word in part.name]
+        (work,) = own or [WORK[study.name]]
+        costs[part.name] = sum(seconds) / len(seconds) * grown(work, small, large, step)
         lanes[part.lane or part.name] += costs[part.name]
     plan = {
         "seconds a part": sum(every) / len(every),
@@ -161,7 +199,12 @@ def main() -> None:
         study, result = entry.study, entry.result
         if result is None or result.preset is None or "paper" not in study.presets:
             continue
-        plan, costs = planned(study, result)
+        step = 1.0
+        if STEP in WORK[study.name]:
+            paper, small = (stepped(study, study.preset(one)) for one in ("paper", str(result.preset)))
+            step = paper / small
+            record.add(study.name, float(f"{step:.3g}"), what="step")
+        plan, costs = planned(study, result, step)
         if study.name in NETWORKS:
             plan["GPU hours"] = plan["core hours"] / faster
         for what, value in plan.items():

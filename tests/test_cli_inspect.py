@@ -115,11 +115,11 @@ def test_inspections_are_compared(place: Path, tmp_path: Path, capfd: pytest.Cap
     words = (place / "found" / "inspection.json", tmp_path / "other", "--out", tmp_path / "both.html")
     code, out, _ = run(capfd, "compare", *words)
     assert code == 0
-    assert "copied, at 64 tokens to the source" in out
+    assert "copied, tokens to the source: 64" in out
     assert "checkpoint-5" in " ".join(out.split())
     page = (tmp_path / "both.html").read_text()
     assert "checkpoint-5" in page
-    assert "copied, at 16 tokens to the source" in page
+    assert "copied, tokens to the source: 16" in page
 
 
 def test_a_masked_model_is_asked_what_it_can_be(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -247,6 +247,8 @@ def test_a_text_too_short_is_one_line_before_anything_runs(
         (("inspect", "step-1.safetensors", "--out", "new"), "it is a network of a training here"),
         (("inspect", "model", "--effort", "0"), "effort=0.0"),
         (("inspect", "model", "--threads", "0"), "threads=0"),
+        (("inspect", "model", "--workers", "0"), "workers=0"),
+        (("inspect", "model", "--executor", "rya"), "executor='rya': no such executor: did you mean ray?"),
         (("inspect", "model", "--text", "missing.txt"), "missing.txt"),
         (
             ("inspect", "model", "--out", "found", "--effort", "0.2"),
@@ -333,8 +335,8 @@ def test_curves_are_compared_where_all_models_have_them() -> None:
         return Column(head, [Quantity(name="copied", points=points, along="tokens")])
 
     columns = [column("near", 4, 16), column("far", 4, 16, 64)]
-    assert table(columns, every=False)[1] == [("copied, at 16 tokens", ["16.0", "16.0"])]
-    assert [name for name, _ in table(columns)[1]] == [f"copied, at {place} tokens" for place in (4, 16, 64)]
+    assert table(columns, every=False)[1] == [("copied, tokens: 16", ["16.0", "16.0"])]
+    assert [name for name, _ in table(columns)[1]] == [f"copied, tokens: {place}" for place in (4, 16, 64)]
     assert len(table([column("near", 4), column("far", 64)], every=False)[1]) == 2
 
 

@@ -225,7 +225,7 @@ def test_the_step_of_saturation() -> None:
         saturation_step([1, 2], [1.0])
 
 
-def test_checkpoints_of_a_training_come_in_order(tmp_path: Path) -> None:
+def test_checkpoints_of_a_training_come_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Transformer(TransformerConfig(vocab_size=3, max_length=5))
     assert checkpoints_of("a-hub/id") == [Found("a-hub/id", None)]
     for folder in (tmp_path / "kept", tmp_path / "recipe" / "checkpoints"):
@@ -242,6 +242,10 @@ def test_checkpoints_of_a_training_come_in_order(tmp_path: Path) -> None:
     assert [one.step for one in checkpoints_of(tmp_path / "trainer" / "checkpoint-500")] == [None]
     with pytest.raises(InputError, match="neither a model"):
         checkpoints_of(tmp_path)
+    # What is inspected under a short name may be filed in a folder of that name.
+    monkeypatch.chdir(tmp_path)
+    Path("smollm2").mkdir()
+    assert checkpoints_of("smollm2") == [Found("smollm2", None)]
 
 
 def test_networks_are_asked_as_they_are_measured_in_training(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 import socket
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import torch
@@ -43,6 +45,28 @@ def test_processes_do_every_item_once_and_begin_once(tmp_path: Path) -> None:
         assert len(list(tmp_path.iterdir())) <= 2
         with pytest.raises(InputError, match="item=-1: use another"):
             list(crew.done([[1], [-1]]))
+
+
+def growing(folder: Path) -> Callable[[int], None]:
+    """What loads 350 MB over its second item, and takes longer over it than growth goes unseen."""
+    (folder / f"begun-{uuid4().hex}").touch()
+    kept: list[bytes] = []
+
+    def grow(item: int) -> None:
+        del item
+        if kept:
+            time.sleep(1.2)
+        kept.append(b"." * (350 * 2**20 if len(kept) == 1 else 1))
+
+    return grow
+
+
+# Where loky ends one all the same, it warns in a thread that has to go on.
+@pytest.mark.filterwarnings("ignore:A worker stopped:UserWarning")
+def test_a_process_keeps_what_it_has_loaded(tmp_path: Path) -> None:
+    with executor_of("local", 2).crew(partial(growing, tmp_path), 6) as crew:
+        assert len(list(crew.done([[item] for item in range(6)]))) == 6
+    assert len(list(tmp_path.iterdir())) <= 2
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ def inspect(arguments: argparse.Namespace) -> None:
     from trialogue.analysis.inspection.page import render_inspection
     from trialogue.analysis.inspection.running import RECORD, inspected
     from trialogue.errors import whole_number
+    from trialogue.executors.settings import Execution
     from trialogue.storage import atomic_write
 
     torch.set_num_threads(whole_number("threads", arguments.threads, 1))
@@ -37,6 +38,8 @@ def inspect(arguments: argparse.Namespace) -> None:
             control=arguments.control,
             device=arguments.device,
             dtype=arguments.dtype,
+            executor=Execution(arguments.executor, arguments.workers).opened(),
+            threads=arguments.threads,
             report=lambda line: print(line, file=sys.stderr, flush=True),
         )
     except KeyboardInterrupt as error:
@@ -101,4 +104,24 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--dtype", default="float32", metavar="TYPE", help="type of a model's weights (float32)"
     )
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of torch (1)")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        metavar="N",
+        help="threads of torch, in each process that works (1)",
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="processes that take measures at the same time, each with a model of its own (1; on Ray as many as there "
+        "are GPUs, or else processors)",
+    )
+    parser.add_argument(
+        "--executor",
+        metavar="WHERE",
+        default="local",
+        help="local; ray: a Ray cluster for this run; ray://HOST:PORT or ray:ADDRESS: one that is running. Models, "
+        "text and clones must be on each of its machines",
+    )

@@ -43,5 +43,19 @@ class SharedFolder:
             return self.path
         if self._own is None:
             self._own = Path(mkdtemp(prefix="trialogue-"))
-            finalize(self, shutil.rmtree, self._own, ignore_errors=True)
+            self._delete = finalize(self, shutil.rmtree, self._own, ignore_errors=True)
         return self._own
+
+    @contextmanager
+    def beginning(self) -> Iterator[Path]:
+        """`of_worker` for what a worker begins with; where that raises, one of its own is deleted at once.
+
+        What raised keeps this object alive, and a worker that could not begin is ended without being asked.
+        """
+        try:
+            yield self.of_worker()
+        except BaseException:
+            if self._own is not None:
+                self._delete()
+                self._own = None
+            raise

@@ -1,11 +1,13 @@
 """Processes of this machine."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
 from joblib import Parallel, delayed
+from joblib.externals.loky import process_executor
 
 from trialogue.errors import InputError
 from trialogue.executors.executor import Crew, Executor, Item, Start
@@ -52,6 +54,8 @@ def _lane(token: str, start: Start, lane: Sequence[Item]) -> list[tuple[Item, An
     if token not in _kept:
         import torch
 
+        # Loky ends a process that has grown by 300 MB since its first lane: it may be a model, which is to be kept.
+        process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
         # A `start` may ask for more.
         torch.set_num_threads(1)
         # A process outlives its crew, and works for one at a time.

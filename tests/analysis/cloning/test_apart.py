@@ -1,9 +1,6 @@
 """Workers make the clones that one process makes, whether they see its folder or not."""
 
-import pickle
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import cycle
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,29 +9,12 @@ import torch
 from safetensors.torch import load_file
 from test_making import STORIES, content, run
 
+from executors.elsewhere import Elsewhere
+from trialogue.analysis.cloning.apart import _making
 from trialogue.data import Clones
-from trialogue.executors import EXECUTORS, Crew, Executor, Start
+from trialogue.errors import InputError
+from trialogue.executors import EXECUTORS
 from trialogue.executors.folders import SharedFolder
-
-
-class Elsewhere(Executor):
-    """Does all work here, and handles it as if it went to another machine and came back."""
-
-    @contextmanager
-    def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
-        del accelerated
-        yield Unshared([pickle.loads(pickle.dumps(start))() for _ in range(min(self.workers or 1, lanes))])
-
-
-class Unshared(Crew):
-    """Workers that take lanes in turn, the last first."""
-
-    def __init__(self, workers: Sequence[Callable[[Any], Any]]) -> None:
-        self.workers = workers
-
-    def done(self, lanes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, Any]]:
-        for do, lane in zip(cycle(self.workers), reversed(lanes), strict=False):
-            yield from ((item, pickle.loads(pickle.dumps(do(item)))) for item in lane)
 
 
 @pytest.fixture
@@ -91,3 +71,16 @@ def test_what_is_made_elsewhere_comes_back_and_goes_on(
     assert content(tmp_path / "apart") == content(tmp_path / "alone")
     assert chains(tmp_path / "apart") == chains(tmp_path / "alone") != {}
     assert all(clone.sweeps in (None, 0, 10) for clone in Clones(tmp_path / "apart"))
+
+
+def test_a_worker_that_cannot_begin_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "work").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with SharedFolder(tmp_path / "work").open() as folder:
+        pass
+    maker: Any = None
+    # A file is where the second one's folder is to be. While the error is held, so is all that it went through.
+    with pytest.raises(InputError, match="trialogue-") as error:
+        _making(maker, folder, {"networks": b"", "networks/layers-1": b""})
+    assert error.value.field == "path"
+    assert list(tmp_path.iterdir()) == [tmp_path / "work"]

@@ -42,10 +42,10 @@ def made_apart(
 
 def _making(maker: Maker, folder: SharedFolder, kept: Files) -> Callable[[int], tuple[Made, Files]]:
     """In a worker: what makes the clone of a depth, with the files that the process that hires cannot see."""
-    work = folder.of_worker()
-    if work != folder.path:
-        for path, content in kept.items():
-            atomic_write(work / path, content)
+    with folder.beginning() as work:
+        if work != folder.path:
+            for path, content in kept.items():
+                atomic_write(work / path, content)
     torch.set_num_threads(maker.threads)
 
     def make(depth: int) -> tuple[Made, Files]:

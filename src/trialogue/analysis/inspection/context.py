@@ -72,7 +72,7 @@ class ContextLength(Measure):
         curve = tuple(mean(parted[:, place], edge) for place, edge in enumerate(edges))
         return [
             number(
-                f"context that matters, of {edges[-1]} tokens",
+                f"context that matters, of up to {edges[-1]}",
                 resampled(matters, len(parted), effort.seed),
                 unit="tokens",
             ),

@@ -43,6 +43,7 @@ RULES: dict[str, dict[str, Any]] = {
     f"temperature {TEMPERATURE}, top-p 0.9": {"temperature": TEMPERATURE, "top_p": 0.9},
 }
 """What users commonly set, by name."""
+_UNIT = "total variation"
 _SETTINGS = ("temperature", "top_p", "top_k", "min_p")
 _OF_LENGTH = ("do_sample", "eos_token_id", "max_length", "max_new_tokens")
 """What a publisher says that is no cut of a law"""
@@ -182,11 +183,15 @@ class DecodingRules(Measure):
         )
         lengths = [2**power for power in range(horizon.bit_length()) if 2**power <= horizon]
         along = "tokens of the text"
-        found = [number(f"one token, {name}", mean(values), exact=0.0) for name, values in single.items()]
+        found = [
+            number(f"one token, {name}", mean(values), unit=_UNIT, exact=0.0)
+            for name, values in single.items()
+        ]
         found += [
             Quantity(
                 name=f"text, {name}",
                 points=tuple(share(values[length - 1], 1, length) for length in lengths),
+                unit=_UNIT,
                 along=along,
                 exact=0.0,
             )
@@ -198,7 +203,8 @@ class DecodingRules(Measure):
             if effective_sample_size(torch.from_numpy(logs[length - 1])) >= rows * _EFFECTIVE
         )
         name = f"text, temperature {TEMPERATURE} and p(x)^(1/{TEMPERATURE})"
-        return [*found, Quantity(name=name, points=points, along=along, exact=0.0)] if points else found
+        sharpened = Quantity(name=name, points=points, unit=_UNIT, along=along, exact=0.0)
+        return [*found, sharpened] if points else found
 
 
 def _horizon(subject: Subject) -> int:

@@ -62,6 +62,7 @@ class Material:
     kept: Path | None = None
 
     def __init__(self, text: Path | None = None, clones: Path | None = None) -> None:
+        self.paths = (text, clones)
         self.text: LocalText | None = None if text is None else local_text(text)
         self.clones = None if clones is None else Clones(clones)
 

@@ -47,7 +47,7 @@ def render_inspection(record: Mapping[str, Any]) -> str:
                 "reading": measure["reading"],
                 "cost": f"about {cost['tokens']:,} tokens, {cost['seconds']:.0f} s",
                 "figures": figures,
-                "table": table([*shown, *control]),
+                **_numbers([*shown, *control]),
             }
         )
     facts = {"model": record["model"], "kind": record["kind"], **_facts(record["settings"])}
@@ -61,7 +61,7 @@ def render_comparison(records: Mapping[str, Mapping[str, Any]]) -> str:
         whole = next(record["measures"][name] for record in records.values() if name in record["measures"])
         figures = _curves(name, [Line(*column) for column in columns], whole["logarithmic"])
         told = {key: whole[key] for key in ("question", "reading")}
-        sections.append({"name": name, **told, "cost": "", "figures": figures, "table": table(columns)})
+        sections.append({"name": name, **told, "cost": "", "figures": figures, **_numbers(columns)})
     first = next(iter(records.values()))
     refused = {
         f"{name} of {head}": reason
@@ -108,12 +108,21 @@ def table(columns: Sequence[Column], *, every: bool = True) -> tuple[list[str], 
             common = shared[_curve_of(quantity)]
             last = [point for point in quantity.points if point.at in common or not common][-1:]
             for point in quantity.points if every else last:
-                where = "" if point.at is None else f", at {format_number(point.at)} {quantity.along}"
-                unit = f" ({quantity.unit})" if quantity.unit else ""
-                name = f"{quantity.name}{where}{unit}"
+                name = quantity.told(point) + (f" ({quantity.unit})" if quantity.unit else "")
                 cells.setdefault(name, {})[column.head] = cell(point)
     heads = [column.head for column in columns]
     return heads, [(name, [line.get(head, ABSENT) for head in heads]) for name, line in cells.items()]
+
+
+def _numbers(columns: Sequence[Column]) -> dict[str, Any]:
+    """The table of a measure, and, in a line, the first of its numbers that all `columns` have."""
+    heads, lines = table(columns)
+    of_all = [line for line in lines if ABSENT not in line[1]]
+    first = [
+        f"{label}: {', '.join(f'{head} {value}' for head, value in zip(heads, cells, strict=True))}"
+        for label, cells in (of_all or lines)[:1]
+    ]
+    return {"table": (heads, lines), "first": "".join(first)}
 
 
 def _curve_of(quantity: Quantity) -> tuple[str, str, str]:

@@ -74,7 +74,7 @@ class TextPatterns(Measure):
         ]
         rate = resampled(partial(_hazard, found), rows, effort.seed)
         curve = Quantity(name="still in the pattern", points=tuple(shares), along="bytes written", exact=1.0)
-        left = number("leaves the pattern", rate, unit="a byte", exact=0.0)
+        left = number("leaves the pattern", rate, unit="per byte", exact=0.0)
         return [left, curve] if shares else [left]
 
 

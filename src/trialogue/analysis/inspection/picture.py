@@ -66,7 +66,8 @@ def draw_curves(lines: Sequence[Line], logarithmic: bool) -> matplotlib.figure.F
         panel.set_xticks(sorted(places), [f"{place:g}" for place in sorted(places)])
         panel.set_xticks([], minor=True)
         panel.set_xlabel(along)
-        panel.set_ylabel(unit or (names[0] if len(names) == 1 else ""))
+        alone = names[0] if len(names) == 1 else ""
+        panel.set_ylabel(f"{alone} ({unit})" if alone and unit else alone or unit)
         panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18))
     return drawing
 
@@ -99,9 +100,7 @@ def draw_steps(
 
 
 def _last(quantity: Quantity) -> str:
-    """What the last point of a quantity is."""
-    at = quantity.points[-1].at
-    return quantity.name if at is None else f"{quantity.name}, at {at:g} {quantity.along}"
+    return quantity.told(quantity.points[-1])
 
 
 def _panels(number: int) -> tuple[matplotlib.figure.Figure, list[Axes]]:

@@ -47,6 +47,10 @@ class Quantity:
     along: str = ""
     exact: float | None = None
 
+    def told(self, point: Point) -> str:
+        """What one of its points is: its name, and the place on the curve."""
+        return self.name if point.at is None else f"{self.name}, {self.along}: {point.at:g}"
+
     def record(self) -> dict[str, Any]:
         """As JSON holds it; raises `InputError`, of the model, for what is no finite number."""
         for point in self.points:

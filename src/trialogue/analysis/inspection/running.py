@@ -1,20 +1,18 @@
 """Inspecting a checkpoint, or those of a training: what is filed is not measured again, and all ends in one record.
 
 A folder has `work/`, one JSON file for every measure of every checkpoint and of the control, each written in one step
-when it is finished; and `inspection.json`, what they come to.
+when it is finished; and `inspection.json`, what they come to. Workers bring what they measure to the process that hires
+them, which alone files it.
 """
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from trialogue import __version__
 from trialogue.analysis.inspection.filing import (
@@ -24,20 +22,19 @@ from trialogue.analysis.inspection.filing import (
     gathered,
     require_same,
 )
-from trialogue.analysis.inspection.measure import CONTROL_SHARE, MEASURES, Effort, Material, Measure, Report
-from trialogue.analysis.inspection.subject import Identity, Subject, identity_of
+from trialogue.analysis.inspection.measure import MEASURES, Effort, Material, Report
+from trialogue.analysis.inspection.subject import Identity, Kind, identity_of
+from trialogue.analysis.inspection.taking import KEPT, Asking, Plan, Taker, Task, taking, told_of
 from trialogue.analysis.interaction_order.measure import Found, checkpoints_of
 from trialogue.errors import InputError
+from trialogue.executors import Executor
+from trialogue.executors.folders import SharedFolder
+from trialogue.executors.local import Local
 from trialogue.storage import atomic_write, locked, make_folder
 
 FORMAT = "trialogue inspection 1"
 RECORD = "inspection.json"
-_WORK, _SETTINGS, _KEPT = "work", "settings.json", "kept"
-_TIMED, _PASSES = (2, 64), 4
-"""Rows and tokens of the passes that costs are told from."""
-
-OF_THE_MODEL = ("model", "tokenizer")
-"""Fields of errors that say that a measure cannot be taken of a model; all others are the user's to mend."""
+_WORK, _SETTINGS = "work", "settings.json"
 
 
 def inspected(
@@ -50,19 +47,24 @@ def inspected(
     control: bool = True,
     device: str | None = None,
     dtype: str = "float32",
+    executor: Executor | None = None,
+    threads: int = 1,
     report: Report = lambda _: None,
 ) -> dict[str, Any]:
     """Take `measures`, by default all, of the checkpoint `model`, or of each in a folder that a training left.
 
     The `control` has the architecture of the first checkpoint and random weights, and is asked a quarter as much.
     Finished measures are filed in `folder`; the same call goes on with them, also with further measures. Costs are told
-    to `report` before anything runs. Returns what `inspection.json` holds.
+    to `report` before anything runs. The workers of an `executor` take measures at the same time, each with `threads`
+    threads of torch, and with checkpoints and texts as they find them under the same paths. Returns what
+    `inspection.json` holds.
 
-    Raises `InputError` for an unknown measure, a model that cannot be had, a text or clones that do not suffice, and a
-    folder that another model or other settings were inspected in. What cannot be taken of the model is told and noted.
+    Raises `InputError` for an unknown measure, a model that cannot be had, a text or clones that do not suffice, a
+    folder that another model or other settings were inspected in, and workers that find other files. What cannot be
+    taken of the model is told and noted.
     """
     material, effort = material or Material(), effort or Effort()
-    material.kept = folder / _WORK / _KEPT
+    material.kept = folder / _WORK / KEPT
     for name in measures:
         MEASURES.find(name)
     found = checkpoints_of(model)
@@ -77,10 +79,15 @@ def inspected(
             **material.identity,
         }
         require_same(work / _SETTINGS, settings)
-        run = _Run(work, material, effort, control, device, dtype, report)
+        weights = {place.place: identity.weights for place, identity in zip(found, known, strict=True)}
+        run = _Run(work, material, Asking(weights, effort, device, dtype), report)
         wanted = [name for name in MEASURES if name in measures or not measures]
-        for place, identity in zip(found, known, strict=True):
-            run.take(place, identity, wanted)
+        pending = run.pending(found, known, wanted, control)
+        executor = executor or Local()
+        if not pending or executor.alone(len(_lanes(pending))):
+            run.alone(pending)
+        else:
+            run.apart(pending, executor, threads)
         head = {"format": FORMAT, "version": __version__, "model": str(model), "settings": settings}
         record = {**head, **gathered(work, found)}
         atomic_write(folder / RECORD, json.dumps(record, indent=1, allow_nan=False) + "\n")
@@ -90,102 +97,82 @@ def inspected(
 class _Run:
     """One session in a locked folder `work`."""
 
-    def __init__(
-        self,
-        work: Path,
-        material: Material,
-        effort: Effort,
-        control: bool,
-        device: str | None,
-        dtype: str,
-        report: Report,
-    ) -> None:
-        self._work, self._material, self._effort, self._report = work, material, effort, report
-        self._with_control, self._device, self._dtype = control, device, dtype
+    def __init__(self, work: Path, material: Material, asking: Asking, report: Report) -> None:
+        self._work, self._material, self._asking, self._report = work, material, asking, report
+        self._folders: dict[str, str] = {}
         self._files: dict[Path, str] = {}
 
-    def take(self, found: Found, identity: Identity, names: Sequence[str]) -> None:
-        """Take what is not filed yet of one checkpoint, and, of the first one, of its control."""
-        own, beside = self._work / folder_of(found), self._work / CONTROL_FOLDER
-        first = not self._files
-        self._require_these(own, found, identity.weights)
-        subjects = {own: _once(lambda: self._loaded(found))}
-        if self._with_control and first:
-            subjects[beside] = _once(lambda: subjects[own]().control(self._effort.seed))
-            self._require_these(beside, found, identity.architecture)
-        missing = [
-            (name, folder)
-            for name in names
-            for folder in subjects
-            if not self._filed(folder / f"{name}.json")
-        ]
-        if not missing:
-            return
-        subject = subjects[own]()
-        pace = _seconds_per_token(subject)
-        planned: list[tuple[Measure, str, Path, Effort]] = []
-        for name, folder in missing:
-            measure = MEASURES.find(name)()
-            reason = self._refusal(measure, subject)
-            if reason is not None:
-                self._refuse(folder, name, measure, subject, reason)
-                continue
-            asked = self._effort if folder == own else self._of_control()
-            planned.append((measure, name, folder, asked))
-        for measure, _, _, asked in planned:
-            measure.require(subject, self._material, asked)
-        costs = [measure.tokens(subject, self._material, asked) for measure, _, _, asked in planned]
-        if planned:
-            self._report(
-                f"{found.place}: about {sum(costs):,} tokens, {_clock(pace * sum(costs))} on this machine"
-            )
-        for (measure, name, folder, asked), cost in zip(planned, costs, strict=True):
-            whose = f"{name}{'' if folder == own else ' of random weights'}"
-            self._report(f"{whose}: about {cost:,} tokens, {_clock(pace * cost)}")
-            began = time.perf_counter()
-            try:
-                quantities = measure.take(
-                    subjects[folder](),
-                    self._material,
-                    asked,
-                    partial(self._told, whose),
-                )
-                records = [one.record() for one in quantities]
-            except InputError as error:
-                if error.field not in OF_THE_MODEL:
-                    raise
-                self._refuse(folder, name, measure, subject, error.mend)
-                continue
-            spent = time.perf_counter() - began
-            said = {
-                "quantities": records,
-                "tokens": cost,
-                "seconds": round(spent, 1),
-            }
-            self._file(folder, name, measure, subject, said)
+    def pending(
+        self, found: Sequence[Found], known: Sequence[Identity], names: Sequence[str], control: bool
+    ) -> list[tuple[Task, ...]]:
+        """What is not filed yet of each checkpoint and, with the first, of its `control`; of none nothing.
 
-    def _filed(self, path: Path) -> bool:
+        Raises `InputError` where the folder has what was measured of other weights.
+        """
+        pending = []
+        for number, (place, identity) in enumerate(zip(found, known, strict=True)):
+            self._folders[place.place] = folder_of(place)
+            self._require_these(self._work / folder_of(place), place, identity.weights)
+            both = (False, True) if control and number == 0 else (False,)
+            if len(both) > 1:
+                self._require_these(self._work / CONTROL_FOLDER, place, identity.architecture)
+            tasks = (Task(place.place, name, of_random) for name in names for of_random in both)
+            missing = tuple(task for task in tasks if not self._filed(task))
+            if missing:
+                pending.append(missing)
+        return pending
+
+    def alone(self, pending: Sequence[tuple[Task, ...]]) -> None:
+        """Take everything in this process, checkpoint by checkpoint."""
+        taker = Taker(self._asking, self._material, self._report)
+        for tasks in pending:
+            plan = taker.plan(tasks)
+            self._refuse_what_cannot_be(tasks, plan)
+            self._tell_costs([plan], "on this machine")
+            for task, tokens in plan.tokens.items():
+                self._report(f"{told_of(task)}: about {tokens:,} tokens, {_clock(plan.pace * tokens)}")
+                self._file(task, plan.kind, taker.take(task), tokens)
+
+    def apart(self, pending: Sequence[tuple[Task, ...]], executor: Executor, threads: int) -> None:
+        """Have workers take everything: first what is to be done of all checkpoints, then a lane for each measure."""
+        device, material = self._asking.device, self._material
+        accelerated = device is None or device.startswith("cuda")
+        with SharedFolder(self._work).open() as folder:
+            start = partial(taking, self._asking, *material.paths, material.identity, threads, folder)
+            with executor.crew(start, len(_lanes(pending)), accelerated=accelerated) as crew:
+                plans: dict[str, Plan] = {}
+                for tasks, plan in crew.done([[tasks] for tasks in pending]):
+                    plans[tasks[0].place] = plan
+                    self._refuse_what_cannot_be(tasks, plan)
+                # Workers keep the last checkpoint open: the order is that of checkpoints, not that of plans.
+                planned = {tasks[0].place: tuple(plans[tasks[0].place].tokens) for tasks in pending}
+                self._tell_costs([plans[place] for place in planned], "of one worker")
+                for task, said in crew.done(_lanes([*planned.values()])):
+                    plan = plans[task.place]
+                    self._file(task, plan.kind, said, plan.tokens[task])
+                    if "seconds" in said:
+                        self._report(f"{task.place}: {told_of(task)}: {_clock(said['seconds'])}")
+
+    def _tell_costs(self, plans: Sequence[Plan], where: str) -> None:
+        for plan in plans:
+            tokens = sum(plan.tokens.values())
+            if tokens:
+                place = next(iter(plan.tokens)).place
+                self._report(f"{place}: about {tokens:,} tokens, {_clock(plan.pace * tokens)} {where}")
+
+    def _refuse_what_cannot_be(self, tasks: Sequence[Task], plan: Plan) -> None:
+        for task in tasks:
+            if task.name in plan.refused:
+                self._file(task, plan.kind, {"refused": plan.refused[task.name]})
+
+    def _path(self, task: Task) -> Path:
+        folder = CONTROL_FOLDER if task.control else self._folders[task.place]
+        return self._work / folder / f"{task.name}.json"
+
+    def _filed(self, task: Task) -> bool:
         """Whether there is nothing more to do: what a measure lacked may be there now."""
-        record = filed_measure(path)
+        record = filed_measure(self._path(task))
         return record is not None and not ("refused" in record and self._material.has(record.get("lacks")))
-
-    def _told(self, whose: str, line: str) -> None:
-        self._report(f"{whose}: {line}")
-
-    def _refusal(self, measure: Measure, subject: Subject) -> str | None:
-        try:
-            return measure.refusal(subject, self._material)
-        except InputError as error:
-            if error.field not in OF_THE_MODEL:
-                raise
-            return error.mend
-
-    def _loaded(self, found: Found) -> Subject:
-        self._report(f"loading {found.place}")
-        return Subject.load(found.place, device=self._device, dtype=self._dtype)
-
-    def _of_control(self) -> Effort:
-        return replace(self._effort, factor=self._effort.factor * CONTROL_SHARE)
 
     def _require_these(self, folder: Path, found: Found, files: str) -> None:
         """Raise `InputError` where `folder` has what was measured of other weights than those known by `files`."""
@@ -195,49 +182,28 @@ class _Run:
                 raise InputError("model", found.place, mend)
         self._files[folder] = files
 
-    def _refuse(self, folder: Path, name: str, measure: Measure, subject: Subject, reason: str) -> None:
-        if folder != self._work / CONTROL_FOLDER:
-            self._report(f"{name}: not taken: {reason}")
-        lacks = measure.needs is not None and not self._material.has(measure.needs)
-        said = {"refused": reason, "lacks": measure.needs if lacks else None}
-        self._file(folder, name, measure, subject, said)
-
-    def _file(
-        self, folder: Path, name: str, measure: Measure, subject: Subject, said: dict[str, Any]
-    ) -> None:
+    def _file(self, task: Task, kind: Kind, said: dict[str, Any], tokens: int = 0) -> None:
+        measure, path = MEASURES.find(task.name)(), self._path(task)
+        if "refused" in said:
+            if not task.control:
+                self._report(f"{task.name}: not taken: {said['refused']}")
+            lacks = measure.needs is not None and not self._material.has(measure.needs)
+            said = {**said, "lacks": measure.needs if lacks else None}
+        else:
+            said = {**said, "tokens": tokens}
         described = {
             "version": __version__,
             "question": measure.question,
             "reading": measure.reading,
             "logarithmic": measure.logarithmic,
         }
-        record = {**described, "kind": subject.kind, "files": self._files[folder], **said}
-        atomic_write(folder / f"{name}.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
+        record = {**described, "kind": kind, "files": self._files[path.parent], **said}
+        atomic_write(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
 
 
-def _once(make: Callable[[], Subject]) -> Callable[[], Subject]:
-    made: list[Subject] = []
-
-    def get() -> Subject:
-        if not made:
-            made.append(make())
-        return made[0]
-
-    return get
-
-
-def _seconds_per_token(subject: Subject) -> float:
-    """By the fastest of some passes: the first one takes longer, and so does each on a busy machine."""
-    rows, length = _TIMED
-    length = min(length, subject.longest)
-    tokens = subject.ordinary[torch.arange(rows * length) % len(subject.ordinary)].view(rows, length)
-    spent = []
-    for _ in range(_PASSES):
-        began = time.perf_counter()
-        with torch.inference_mode():
-            subject.model(input_ids=tokens.to(subject.model.device))
-        spent.append(time.perf_counter() - began)
-    return min(spent) / tokens.numel()
+def _lanes(pending: Iterable[Sequence[Task]]) -> list[tuple[Task, ...]]:
+    """A lane for each measure of each checkpoint: its control may go on with what it kept."""
+    return [tuple(group) for tasks in pending for _, group in groupby(tasks, key=lambda task: task.name)]
 
 
 def _clock(seconds: float) -> str:

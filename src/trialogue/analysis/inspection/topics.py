@@ -27,8 +27,8 @@ class TopicRatios(Measure):
     reading = (
         f"{TOPICS} topics of the text by latent Dirichlet allocation in the model's own tokens; the {WORDS} likeliest "
         "words of each. A ratio above 1: pairs of one topic are more alike, or attend to each other more, than pairs "
-        "of different topics; where hardly any are alike it says little, and the difference is to be read. "
-        "Intervals are over words and documents."
+        "of different topics; where those are not surely alike at all no ratio is told, and the difference is to be "
+        "read. Intervals are over words and documents."
     )
     kinds = ("causal", "masked")
     needs = "text"
@@ -69,7 +69,8 @@ class TopicRatios(Measure):
             if error.field not in _OF_WORDS:
                 raise
             raise InputError("model", subject.name, error.mend) from error
-        ratios = [(one.measure, one.ratio) for one in compared if not math.isnan(one.ratio.value)]
+        # Without an interval, pairs of different topics are at zero or below it in some of the draws.
+        ratios = [(one.measure, one.ratio) for one in compared if not math.isnan(one.ratio.low)]
         over = [number(f"{name}, same / different", _point(ratio)) for name, ratio in ratios]
         less = [number(f"{one.measure}, same less different", _point(one.difference)) for one in compared]
         return [*over, *less]

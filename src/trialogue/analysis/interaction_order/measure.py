@@ -13,6 +13,7 @@ import torch
 from trialogue.analysis.interaction_order.askers import asker_of
 from trialogue.data.clones import Clones
 from trialogue.errors import InputError, probability, whole_number
+from trialogue.models.catalogue import CATALOGUE
 from trialogue.training.corpus_losses import Score
 
 
@@ -62,6 +63,9 @@ def checkpoints_of(model: str | Path) -> list[Found]:
     `checkpoint-N` that the trainer of transformers leaves. Raises `InputError` for a folder that holds none of this.
     """
     place = Path(model)
+    # A short name is that of a model also where a folder is called so: the one of its results perhaps.
+    if str(model) in CATALOGUE:
+        return [Found(str(model), None)]
     if not place.is_dir() or (place / "config.json").exists() or (place / "adapter_config.json").exists():
         named = re.fullmatch(r"step-(\d+)\.safetensors", place.name)
         return [Found(str(model), int(named[1]) if named else None)]

@@ -145,8 +145,10 @@ def measured(
         )
     _say(report, f"reading {len(corpus)} passages in tokens of {model.name}")
     words = words_of(placed(model.tokenizer, [passage.text for passage in corpus]), settings.least)
-    named = _named(corpus, words, settings)
-    path = None if folder is None else folder / f"topics-{named}.safetensors"
+    named = _named(corpus, words, asdict(settings))
+    # What is read of the corpus afterwards makes no difference to its topics.
+    fitted = {field: getattr(settings, field) for field in ("topics", "passes", "least", "seed")}
+    path = None if folder is None else folder / f"topics-{_named(corpus, words, fitted)}.safetensors"
     if path is not None and path.exists():
         laws = read_tensors(path, _TOPICS, "delete it to fit anew")[0]["laws"].numpy()
     else:
@@ -154,7 +156,7 @@ def measured(
             words.counts, settings.topics, passes=settings.passes, seed=settings.seed, report=report
         )
         if path is not None:
-            write_tensors(path, _TOPICS, {"laws": torch.from_numpy(laws)}, asdict(settings))
+            write_tensors(path, _TOPICS, {"laws": torch.from_numpy(laws)}, fitted)
     met = together(words.counts, _MET)
     drawn = numpy_generator(settings.seed, "passages read").permutation(len(corpus))[: settings.read]
     lengths = numpy_generator(settings.seed, "lengths read").integers(
@@ -194,9 +196,9 @@ def _as_read(model: AttendingModel, tokens: Tensor) -> Tensor | None:
     return model.read_embeddings(tokens)
 
 
-def _named(corpus: Sequence[Passage], words: Words, settings: TopicSettings) -> str:
-    """What tells the topics of one corpus in one model's words from others."""
-    return _digest([passage.text for passage in corpus], words.names, words.tokens.tolist(), asdict(settings))
+def _named(corpus: Sequence[Passage], words: Words, settings: dict[str, object]) -> str:
+    """What tells what is made of one corpus in one model's words from others."""
+    return _digest([passage.text for passage in corpus], words.names, words.tokens.tolist(), settings)
 
 
 def _digest(*parts: object) -> str:
