@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -33,7 +34,7 @@ class Plain:
         batches: Callable[[int], Tensor],
         config: TrainingConfig,
         loss: Callable[..., Tensor] = next_token_loss,
-        optimizer: Callable[..., torch.optim.Optimizer] = adamw,
+        optimizer: Callable[..., Any] = adamw,
     ) -> None:
         model = copy.deepcopy(model).train()
         parameters = list(model.parameters())

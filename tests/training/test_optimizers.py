@@ -27,7 +27,28 @@ def grouped(
     return optimizer(groups, lr=config.learning_rate, weight_decay=0.0)
 
 
-NAMED: dict[str, tuple[dict[str, Any], Callable[..., torch.optim.Optimizer]]] = {
+class Both:
+    """Torch's Muon for the matrices of blocks and its AdamW for all else, side by side."""
+
+    def __init__(self, parameters: Sequence[Tensor], config: TrainingConfig) -> None:
+        named = list(zip(dict(network().named_parameters()), parameters, strict=True))
+        hidden = [p for name, p in named if name.startswith("blocks.") and p.ndim == 2]
+        others = [p for name, p in named if not (name.startswith("blocks.") and p.ndim == 2)]
+        rate, decay = config.learning_rate, config.weight_decay
+        muon = torch.optim.Muon(hidden, rate, decay, adjust_lr_fn="match_rms_adamw")
+        self._parts = (muon, adamw(others, config))
+        self.param_groups = [group for part in self._parts for group in part.param_groups]
+
+    def step(self) -> None:
+        for part in self._parts:
+            part.step()
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        for part in self._parts:
+            part.zero_grad(set_to_none)
+
+
+NAMED: dict[str, tuple[dict[str, Any], Callable[..., Any]]] = {
     "adamw": ({}, adamw),
     "sgd": ({}, partial(grouped, torch.optim.SGD)),
     "momentum": (
@@ -35,6 +56,7 @@ NAMED: dict[str, tuple[dict[str, Any], Callable[..., torch.optim.Optimizer]]] = 
         partial(grouped, partial(torch.optim.SGD, momentum=0.9)),
     ),
     "adafactor": ({}, partial(grouped, torch.optim.Adafactor)),
+    "muon": ({}, Both),
 }
 
 

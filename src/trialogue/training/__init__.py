@@ -13,9 +13,9 @@ or what BERT reads (`BERT`: mostly the mask, sometimes another token or the righ
 
 Where a law can be listed, `MaskedPopulation` and `population_loss` train on all of it, without sampling error.
 
-The optimizer is the one that `TrainingConfig` names (AdamW, SGD, Adafactor), or one of your own. An `Observer` is told
-of updates while a training runs: `Scheduled` tells a function, `Displacement` measures how far each layer has moved,
-`Checkpoints` keeps networks on the way:
+The optimizer is the one that `TrainingConfig` names (AdamW, Muon, SGD, Adafactor), or one of your own. An `Observer` is
+told of updates while a training runs: `Scheduled` tells a function, `Displacement` measures how far each layer has
+moved, `Checkpoints` keeps networks on the way:
 
     kept = Checkpoints("kept", log_steps(500, 10))
     told = Scheduled(range(0, 501, 100), lambda update: print(update.step, float(update.loss)))

@@ -16,7 +16,7 @@ from trialogue.errors import (
 
 Schedule = Literal["cosine", "linear", "constant"]
 Average = Literal["none", "constant", "power"]
-OptimizerName = Literal["adamw", "sgd", "adafactor"]
+OptimizerName = Literal["adamw", "muon", "sgd", "adafactor"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +24,10 @@ class TrainingConfig:
     """How a network is trained. Raises `InputError` where a field is out of range.
 
     The learning rate rises linearly over `warmup_steps`, then follows `schedule` down to zero at `steps`. `beta_1` and
-    `beta_2` are those of AdamW, `momentum` is that of SGD. Adafactor is that of Shazeer and Stern (2018): an update is
-    relative to the weights' root mean square, at a rate of at most 1 / sqrt(step). Weight decay is on matrices only:
-    decoupled with AdamW and Adafactor, part of the gradient with SGD. `gradient_clip` bounds the norm of the whole
+    `beta_2` are those of AdamW, `momentum` is that of SGD. Muon (Jordan et al. 2024) moves the matrices of hidden
+    layers, and AdamW all else, at the same rate. Adafactor is that of Shazeer and Stern (2018): an update is relative
+    to the weights' root mean square, at a rate of at most 1 / sqrt(step). Weight decay is on matrices only: decoupled
+    with AdamW, Muon and Adafactor, part of the gradient with SGD. `gradient_clip` bounds the norm of the whole
     gradient; None does not. `ema`: "constant" averages the weights with `ema_decay`; "power" with `ema_decay` during
     the warm-up and 1 - max((step + 1) ** -ema_power, ema_floor) after it (Block et al. 2024). `bf16` None means where
     the GPU can.

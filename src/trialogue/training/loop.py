@@ -80,7 +80,7 @@ def train(
     parameters: list[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
     averages = [parameter.detach().clone() for parameter in parameters] if config.ema != "none" else []
     losses = torch.zeros(config.steps, device=device)
-    torch_optimizer = optimizer_of(parameters, config, optimizer)
+    torch_optimizer = optimizer_of(model, parameters, config, optimizer)
     peaks = [float(group["lr"]) for group in torch_optimizer.param_groups]
     state = TrainingState(model, averages, torch_optimizer, losses)
     path = Path(checkpoint_dir) / "training.safetensors" if checkpoint_dir is not None else None

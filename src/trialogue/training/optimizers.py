@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from trialogue.errors import InputError
 from trialogue.training.config import TrainingConfig
@@ -16,15 +16,51 @@ OptimizerFactory = Callable[[list[Tensor]], torch.optim.Optimizer]
 """Makes an optimizer of the parameters that are to be trained, such as `partial(torch.optim.NAdam, lr=1e-3)`."""
 
 
+class MuonWithAdamW(torch.optim.Optimizer):
+    """Muon (Jordan et al. 2024) for the matrices `hidden`, AdamW for the `others`, as one optimizer.
+
+    Muon orthogonalises the momentum of a matrix by torch's Newton-Schulz steps, in bfloat16, and its updates are scaled
+    to be as large as AdamW's are (Liu et al. 2025), so that both take the same learning rate and weight decay.
+    """
+
+    def __init__(
+        self,
+        hidden: list[Tensor],
+        others: list[dict[str, Any]],
+        lr: float,
+        betas: tuple[float, float],
+        weight_decay: float,
+    ) -> None:
+        self._muon = torch.optim.Muon(hidden, lr, weight_decay, adjust_lr_fn="match_rms_adamw")
+        self._adamw = torch.optim.AdamW(others, lr, betas, fused=True)
+        super().__init__([*self._muon.param_groups, *self._adamw.param_groups], {})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> Any:
+        """One update of all."""
+        del closure  # the loop has no use for it
+        first = len(self._muon.param_groups)
+        for part, groups in (
+            (self._muon, self.param_groups[:first]),
+            (self._adamw, self.param_groups[first:]),
+        ):
+            # Loading a state makes other groups and another state than the parts were made with.
+            part.param_groups, part.state = groups, self.state
+            part.step()
+
+
 def optimizer_of(
-    parameters: list[Tensor], config: TrainingConfig, factory: OptimizerFactory | None = None
+    model: nn.Module,
+    parameters: list[Tensor],
+    config: TrainingConfig,
+    factory: OptimizerFactory | None = None,
 ) -> torch.optim.Optimizer:
-    """The optimizer that `config` names, or what `factory` makes of `parameters`.
+    """The optimizer that `config` names, or what `factory` makes of `parameters`, those of `model` to be trained.
 
     Raises `InputError` where that is no optimizer, moves other parameters, or has no learning rates.
     """
     if factory is None:
-        return _named(parameters, config)
+        return _named(model, parameters, config)
     optimizer = factory(parameters)
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise InputError("optimizer", optimizer, "it must make a torch.optim.Optimizer of parameters")
@@ -36,7 +72,7 @@ def optimizer_of(
     return optimizer
 
 
-def _named(parameters: list[Tensor], config: TrainingConfig) -> torch.optim.Optimizer:
+def _named(model: nn.Module, parameters: list[Tensor], config: TrainingConfig) -> torch.optim.Optimizer:
     groups: list[dict[str, Any]] = [
         {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": config.weight_decay},
         {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
@@ -46,7 +82,21 @@ def _named(parameters: list[Tensor], config: TrainingConfig) -> torch.optim.Opti
         return torch.optim.SGD(groups, rate, config.momentum)
     if config.optimizer == "adafactor":
         return torch.optim.Adafactor(groups, rate)
-    return torch.optim.AdamW(groups, rate, (config.beta_1, config.beta_2), fused=True)
+    betas = (config.beta_1, config.beta_2)
+    hidden = _hidden(model, parameters) if config.optimizer == "muon" else []
+    if not hidden:  # which torch's Muon refuses
+        return torch.optim.AdamW(groups, rate, betas, fused=True)
+    taken = {id(parameter) for parameter in hidden}
+    for group in groups:
+        group["params"] = [parameter for parameter in group["params"] if id(parameter) not in taken]
+    return MuonWithAdamW(hidden, groups, rate, betas, config.weight_decay)
+
+
+def _hidden(model: nn.Module, parameters: list[Tensor]) -> list[Tensor]:
+    """Those of `parameters` that are matrices between hidden states: no embeddings and no heads."""
+    outer = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
+    outer |= {id(each) for name, each in model.named_parameters() if name.endswith("head.weight")}
+    return [each for each in parameters if each.ndim == 2 and id(each) not in outer]
 
 
 def optimized(optimizer: torch.optim.Optimizer) -> list[Tensor]:
