@@ -44,7 +44,7 @@ class AdjacentAttention(NamedTuple):
 
     def where(self, chosen: NDArray[np.bool_]) -> AdjacentAttention:
         """The pairs that are `chosen` (pairs,)."""
-        return AdjacentAttention(*(part[chosen] for part in self))
+        return self._make(part[chosen] for part in self)
 
 
 def refined_attention(
@@ -105,8 +105,8 @@ def adjacent_attention(
     for start in range(0, len(kept), _AT_ONCE):
         places = kept[start : start + _AT_ONCE]
         read = source_rows([sources[place] for place in places], model.config.max_length)
-        both = (ended([rows[place] for place in places]) for rows in (targets, said))
-        parts.append(_pairs(model, read, *both, np.array(places)))
+        tokens, written_there = (ended([rows[place] for place in places]) for rows in (targets, said))
+        parts.append(_pairs(model, read, tokens, written_there, np.array(places)))
     return AdjacentAttention(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 

@@ -1,6 +1,6 @@
 """Tables 4.4 and 4.5 of the thesis for any translator: rows of adjacent positions, the claims on them, the tables."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -141,7 +141,7 @@ def _cells(heads: dict[str, str], translators: Translators, rows: Rows) -> Cells
 
 
 def _labelled(
-    printed: str, heads: dict[str, str], numbers: dict[bool, tuple[float, ...]]
+    printed: str, heads: dict[str, str], numbers: Mapping[bool, Sequence[float]]
 ) -> dict[str, dict[str, float]]:
     return {
         f"{printed}, stutter: {said}": dict(zip(heads, numbers[stutter], strict=True))
