@@ -44,7 +44,7 @@ class AdjacentAttention(NamedTuple):
 
     def where(self, chosen: NDArray[np.bool_]) -> AdjacentAttention:
         """The pairs that are `chosen` (pairs,)."""
-        return self._make(part[chosen] for part in self)
+        return AdjacentAttention._make(part[chosen] for part in self)
 
 
 def refined_attention(
