@@ -80,6 +80,7 @@ OF_A_KIND: dict[str, dict[str, Work]] = {
     "translation": {
         "twin": {"twin_steps": 1, "batch_size": 1, STEP: 1},
         "refiner": {"refiner_steps": 1, "batch_size": 1, STEP: 1},
+        "adjacent-attention": {"test": 1, STEP: 1},
         "latency": {"rounds": 1, STEP: 1},
     },
     "translation-dependency": {"sentence": {}, "chains": {}},

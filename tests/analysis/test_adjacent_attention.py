@@ -2,10 +2,14 @@ import numpy as np
 import pytest
 import torch
 
-from trialogue.analysis.adjacent_attention import adjacent_attention
+from trialogue.analysis.adjacent_attention import adjacent_attention, refined_attention
 from trialogue.errors import InputError
+from trialogue.inference.chains.refinement import Refinement
+from trialogue.inference.translation.refining import likeliest_lengths, random_targets
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
 from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
+from trialogue.models.encoder_decoder.refiner import Refiner
+from trialogue.randomness import Streams
 
 
 def _network(**settings):
@@ -45,6 +49,7 @@ def test_pairs_are_those_of_the_words_and_say_what_the_weights_say():
     network = _network()
     found = adjacent_attention(network, SOURCES, TARGETS)
     assert found.stutter.tolist() == [True, False, False]
+    assert found.target.tolist() == [0, 0, 1]
     with torch.no_grad():
         own, source = network.last_attention(ended(TARGETS), network.encode(ended(SOURCES)))
     own, source = own.double().numpy(), source.double().numpy()
@@ -72,6 +77,36 @@ def test_equal_positions_attend_alike():
     assert found.source_overlap[0].tolist() == [1, 1]
 
 
+@pytest.mark.parametrize("at_once", [1, 256])
+def test_refinement_is_looked_at_as_it_reads_and_writes(monkeypatch, at_once):
+    """Against the chain itself, taken step by step on one source after another."""
+    network, chain, sources = _network(), Refinement(keep="nothing"), [[5, 6, 7], [], [8, 9]]
+    refiner, stages = Refiner(network), []
+    for place, source in enumerate(sources):
+        if not source:
+            stages.append([[]] * 4)
+            continue
+        model, laws = refiner.condition_each([source])
+        targets = random_targets(likeliest_lengths(laws, 1)[0], 20, Streams(10, torch.tensor([place])))
+        state = chain.init(model, targets)
+        stages.append([targets.tolist()[0]])
+        for _ in range(3):
+            state = chain.step(model, state, None)
+            stages[-1].append(state.tokens.tolist()[0])
+    monkeypatch.setattr("trialogue.analysis.adjacent_attention._AT_ONCE", at_once)
+    found = {passes: refined_attention(refiner, sources, passes, seed=10) for passes in (2, 3)}
+    for passes in (2, 3):
+        read, written = ([of[passes - before] for of in stages] for before in (1, 0))
+        wanted = adjacent_attention(network, sources, read, written)
+        assert all(
+            np.allclose(one, other, atol=1e-5) for one, other in zip(found[passes], wanted, strict=True)
+        )
+    assert not np.allclose(found[2].variation, found[3].variation, atol=1e-3)
+    second = found[3].where(found[3].target == 2)
+    assert set(found[3].target) == {0, 2}
+    assert len(second.stutter) == len(second.own) == len(stages[2][0]) - 1
+
+
 def test_what_has_no_pairs_is_refused():
     network = _network()
     with pytest.raises(InputError, match="at least two tokens"):
@@ -79,5 +114,7 @@ def test_what_has_no_pairs_is_refused():
     with pytest.raises(InputError, match="1 sources and 0 targets"):
         adjacent_attention(network, [[5]], [])
     causal = _network(causal=True, positional_attention=False)
+    with pytest.raises(InputError, match="passes"):
+        refined_attention(Refiner(network), SOURCES, 1)
     with pytest.raises(InputError, match="reads a whole target"):
         adjacent_attention(causal, SOURCES, TARGETS)

@@ -10,7 +10,16 @@ from trialogue.studies.translation import STUDY
 from trialogue.studies.translation.config import PLAIN, PRESETS, REFINER, SMALL, TWIN
 from trialogue.studies.translation.material import HeldOut
 from trialogue.studies.translation.measure import _once, _strata
-from trialogue.studies.translation.quantities import corpus, greedy, latency, length, refined, small
+from trialogue.studies.translation.quantities import (
+    attention,
+    corpus,
+    greedy,
+    latency,
+    length,
+    refined,
+    small,
+)
+from trialogue.studies.translation_dependency import STUDY as dependency
 
 DEFAULT = PRESETS["default"]
 
@@ -24,7 +33,7 @@ def test_small_refiners_differ_in_one_respect():
     assert replace(twin, steps=refiner.steps) == refiner
     names = [part.name for part in STUDY.parts(DEFAULT)]
     assert names[:2] == ["twin-1", "refiner-1"]
-    assert len(names) == 3 + len(SMALL)
+    assert len(names) == 4 + len(SMALL)
 
 
 def test_strata_are_parts_of_the_test_sentences():
@@ -76,6 +85,83 @@ def test_quantities_are_those_of_the_rows():
     assert ratio(found).tolist() == [2.0, 2.5]
     assert ratio(rows(median=5.0)).tolist() == [0.8, 1.0]
     assert refined(10, 5)(found).empty
+
+
+def attended(stuttering: dict[int, list[tuple[int, int, float]]], sets: int) -> Rows:
+    """Rows of attention: of each training the set, the pairs and the number where it stutters; 0.5 elsewhere."""
+    records: list[dict[str, object]] = []
+    for seed, found in stuttering.items():
+        rows = [(number, 10, 0.5, False) for number in range(sets)] + [(*each, True) for each in found]
+        records += [
+            {
+                "kind": "attention",
+                "seed": seed,
+                "set": place,
+                "pairs": pairs,
+                "own_mean": mean,
+                "stutter": said,
+            }
+            for place, pairs, mean, said in rows
+        ]
+    return Rows(records, "kind", {"sets": sets})
+
+
+def test_a_set_where_nothing_stutters_is_a_set_among_others():
+    difference = attention("own_mean", True) - attention("own_mean", False)
+    alike = difference(attended({1: [(number, 2, 0.5 + 0.1 * number) for number in range(4)]}, 4))
+    assert alike.tolist() == pytest.approx([0.0, 0.1, 0.2, 0.3])
+    found = attended({1: [(0, 1, 0.3), (1, 3, 0.7)]}, 4)
+    numbers = attention("own_mean", True)(found)
+    pooled = (1 * 0.3 + 3 * 0.7) / 4
+    assert numbers.index.tolist() == [0, 1, 2, 3]
+    assert numbers.tolist() == pytest.approx([4 * pooled - 3 * 0.7, 4 * pooled - 3 * 0.3, pooled, pooled])
+    assert attention("own_mean", False)(found).tolist() == pytest.approx([0.5] * 4)
+    assert difference(found).tolist() == pytest.approx((numbers - 0.5).tolist())
+
+
+@pytest.mark.parametrize(
+    ("stuttering", "sets", "lacking"),
+    [
+        ({1: [(0, 2, 0.4), (1, 2, 0.4)]}, 6, "in 2 of 6 sets"),
+        ({1: [(0, 2, 0.4)]}, 2, "in 1 of 2 sets"),
+        ({1: [(0, 2, 0.4), (1, 2, 0.4)], 2: []}, 2, "in 0 of 2 sets"),
+    ],
+)
+def test_where_next_to_nothing_stutters_nothing_is_said(stuttering, sets, lacking):
+    quantity, found = attention("own_mean", True), attended(stuttering, sets)
+    assert quantity(found).empty
+    assert lacking in quantity.absence(found)
+    assert not attention("own_mean", False)(found).empty
+
+
+def test_trainings_count_alike():
+    found = attended({1: [(0, 1, 0.2), (1, 1, 0.2)], 2: [(0, 90, 0.8), (1, 90, 0.8)]}, 2)
+    assert attention("own_mean", True)(found).tolist() == pytest.approx([0.5, 0.5])
+
+
+def test_tables_of_attention_have_the_cells_in_print():
+    found = attended({1: [(0, 1, 0.2), (1, 1, 0.2)]}, 2)
+    records = [{**record, "arm": REFINER} for record in found.records]
+    tables = {table.source: table for table in STUDY.tables if table.source in ("Table 4.4", "Table 4.5")}
+    for table in tables.values():
+        printed = {(label, head) for label, line in table.published.items() for head in line}
+        assert set(table.filled(Rows(records, "kind", found.config))) == printed
+        assert not table.filled(rows())
+    cells = tables["Table 4.4"].filled(Rows(records, "kind", found.config))
+    assert cells["refiner, stutter: yes", "avg"].value == pytest.approx(0.2)
+    assert cells["refiner, stutter: no", "avg"].value == pytest.approx(0.5)
+
+
+def test_what_is_said_of_attention_is_what_is_said_of_the_made_up_language():
+    theirs = {claim.id: claim for claim in dependency.claims if "Table 4." in claim.source}
+    ours = {claim.id: claim for claim in STUDY.claims if claim.id in theirs}
+    said = [claim.id for claim in dependency.claims if claim.origin == "published"]
+    assert list(ours) == said
+    for name, claim in ours.items():
+        assert claim.statement.startswith("On held-out sentences of Tatoeba, at a reduced scale, ")
+        assert claim.statement.split("scale, ")[1] == theirs[name].statement.split("scale, ")[1]
+        assert claim.criterion.region == theirs[name].criterion.region
+        assert (claim.published, claim.grade) == (theirs[name].published, theirs[name].grade)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from trialogue.errors import InputError
 from trialogue.inference.laws.parallel_steps import refinement_laws
 from trialogue.ledger import Rows
 from trialogue.oracles import whole_sequences
+from trialogue.studies.translation_dependency.attention import attention_rows
 from trialogue.studies.translation_dependency.config import (
     CONDITIONALS,
     DENOISER,
@@ -28,7 +29,6 @@ from trialogue.studies.translation_dependency.config import (
 from trialogue.studies.translation_dependency.exact import Truth, chain_rows, sentence_rows
 from trialogue.studies.translation_dependency.networks import (
     _without_last,
-    attention_rows,
     listed_sources,
     network_rows,
     perfect_laws,
@@ -171,13 +171,15 @@ def test_quantities_are_one_number_per_training():
 def test_attention_rows_part_the_pairs():
     stutter = np.array([True, False, False])
     heads = np.array([[0.1, 0.3], [0.2, 0.2], [0.4, 0.6]])
-    pairs = AdjacentAttention(stutter, heads, heads, heads, heads, heads)
+    pairs = AdjacentAttention(stutter, heads, heads, heads, heads, heads, np.array([0, 0, 1]))
     yes, no = attention_rows(pairs)
     assert (yes["pairs"], no["pairs"]) == (1, 2)
     assert yes["variation_least"] == pytest.approx(0.1)
     assert no["variation_most"] == pytest.approx(0.4)
     assert no["own_overlap_2"] == pytest.approx(0.4)
     assert [row["stutter"] for row in attention_rows(pairs._replace(stutter=~stutter | True))] == [True]
+    assert [row["stutter"] for row in attention_rows(pairs.where(pairs.target == 1))] == [False]
+    assert not list(attention_rows(pairs.where(pairs.target == 2)))
 
 
 def test_the_last_token_is_left_out_of_a_law():

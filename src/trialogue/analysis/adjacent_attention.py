@@ -4,6 +4,8 @@ Tables 4.4 and 4.5 of the thesis: hypothesis 1 is that a decoder stutters where 
 hypothesis 2 that it does where they attend to the source alike.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,8 +14,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, whole_number
+from trialogue.inference.chains.refinement import Refinement
+from trialogue.inference.translation.refining import LengthBeam
 from trialogue.models.encoder_decoder.network import EncoderDecoder, ended, source_rows
+from trialogue.models.encoder_decoder.refiner import Refiner
 
 Array = NDArray[np.float64]
 _AT_ONCE = 256
@@ -34,6 +39,43 @@ class AdjacentAttention(NamedTuple):
     """(pairs, heads): 1 less the cosine of the angle between the two"""
     source_overlap: Array
     """(pairs, 2), k = 1 and 2: the share of heads whose k most attended source positions of both have one in common"""
+    target: NDArray[np.int64]
+    """(pairs,): the place of the target that the pair is in"""
+
+    def where(self, chosen: NDArray[np.bool_]) -> AdjacentAttention:
+        """The pairs that are `chosen` (pairs,)."""
+        return AdjacentAttention._make(part[chosen] for part in self)
+
+
+def refined_attention(
+    refiner: Refiner, sources: Sequence[Sequence[int]], passes: int, seed: int = 0
+) -> AdjacentAttention:
+    """What the decoder does in the last of so many `passes` of refinement, by argmax from random tokens.
+
+    It reads what the pass before wrote, which is what it reads again where no pass changes it any more; pairs stutter
+    where it writes the same token twice. The likeliest length is refined, and repeats are neither kept back nor
+    dropped. Random tokens are those of the place of a source under `seed`. Raises `InputError` for fewer than two
+    passes, for sources too long for the model, and where no target has two tokens.
+    """
+    whole_number("passes", passes, 2)
+    read, written = (_translated(refiner, sources, passes - before, seed) for before in (1, 0))
+    return adjacent_attention(refiner.model, sources, read, written)
+
+
+def _translated(
+    refiner: Refiner, sources: Sequence[Sequence[int]], passes: int, seed: int
+) -> list[list[int]]:
+    beam = LengthBeam(steps=passes, hypotheses=1, chain=Refinement(keep="nothing"), drop_repeats=False)
+    return [
+        found.best
+        for start in range(0, len(sources), _AT_ONCE)
+        for found in beam.translate(
+            refiner,
+            sources[start : start + _AT_ONCE],
+            seed=seed,
+            numbers=range(start, min(start + _AT_ONCE, len(sources))),
+        )
+    ]
 
 
 def adjacent_attention(
@@ -63,13 +105,15 @@ def adjacent_attention(
     for start in range(0, len(kept), _AT_ONCE):
         places = kept[start : start + _AT_ONCE]
         read = source_rows([sources[place] for place in places], model.config.max_length)
-        both = (ended([rows[place] for place in places]) for rows in (targets, said))
-        parts.append(_pairs(model, read, *both))
+        tokens, written_there = (ended([rows[place] for place in places]) for rows in (targets, said))
+        parts.append(_pairs(model, read, tokens, written_there, np.array(places)))
     return AdjacentAttention(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 @torch.no_grad()
-def _pairs(model: EncoderDecoder, sources: Tensor, tokens: Tensor, written: Tensor) -> AdjacentAttention:
+def _pairs(
+    model: EncoderDecoder, sources: Tensor, tokens: Tensor, written: Tensor, places: NDArray[np.int64]
+) -> AdjacentAttention:
     device = model.head.weight.device
     own, source = model.last_attention(tokens.to(device), model.encode(sources.to(device)))
     own, source, tokens = own.double().cpu(), source.double().cpu(), tokens.cpu()
@@ -89,6 +133,7 @@ def _pairs(model: EncoderDecoder, sources: Tensor, tokens: Tensor, written: Tens
         ((first - second).abs().sum(-1) / 2).numpy(),
         cosine.numpy(),
         torch.stack([_in_common(first, second, k) for k in (1, 2)], 1).numpy(),
+        places[row.numpy()],
     )
 
 

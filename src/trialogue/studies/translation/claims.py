@@ -11,6 +11,7 @@ from trialogue.studies.translation.config import (
     TWIN,
 )
 from trialogue.studies.translation.quantities import (
+    attention,
     corpus,
     greedy,
     latency,
@@ -19,6 +20,7 @@ from trialogue.studies.translation.quantities import (
     refined,
     small,
 )
+from trialogue.studies.translation_dependency.attention import attention_claims
 
 _BEAM = 5
 _FAST = "4 steps, 5"
@@ -108,6 +110,7 @@ PUBLISHED = (
         "Section 4.2.2, S = 2",
         "S = 2 stages",
     ),
+    *attention_claims("On held-out sentences of Tatoeba, at a reduced scale,", attention),
 )
 
 
@@ -160,6 +163,10 @@ NUMBERS = {
     "median of one hypothesis": latency(_SINGLE, "median"),
     "p99 of the twin": latency(TWIN, "p99"),
     "p99 of the refiner": latency(_FAST, "p99"),
+    "self-attention where it stutters": attention("own_mean", True),
+    "self-attention elsewhere": attention("own_mean", False),
+    "cross-attention where it stutters": attention("variation_mean", True),
+    "cross-attention elsewhere": attention("variation_mean", False),
     "length, first guess": length("first"),
     "length, among five": length("among_five"),
     "parameters": parameters(TWIN),

@@ -1,4 +1,4 @@
-"""The parts of a run: each network trained and its translations scored, and latencies of the two in turns."""
+"""The parts of a run: each network trained and its translations scored, attention, and latencies in turns."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from trialogue.analysis.adjacent_attention import refined_attention
 from trialogue.analysis.translation import bleu_interval, quality, stutter
 from trialogue.inference.chains.refinement import Refinement
 from trialogue.inference.translation.hypotheses import Translation
@@ -28,18 +29,21 @@ from trialogue.studies.translation.material import (
     refiner_of,
     twin_of,
 )
+from trialogue.studies.translation_dependency.attention import attention_rows
 
 Rows = Iterator[dict[str, Any]]
 Translate = Callable[[Sequence[Sequence[int]]], list[Translation]]
 _AT_ONCE = 64
+_ATTENDED_PASS = 4
 _STRATA = {"familiar": (True, 0), "new": (False, 0), "new, 12 tokens or more": (False, 12)}
 """What a stratum's sentences are: whether a training sentence has the target but for one word, and tokens at least."""
 
 
 def parts(config: Config) -> list[Part]:
-    """For each seed: the twin, the refiner, the small refiners, and what takes how long."""
+    """For each seed: the twin, the refiner, the small refiners, how the refiner attends, and what takes how long."""
     measures: dict[str, Callable[[Config, int, Path], Rows]] = {TWIN: _twin, REFINER: _refiner}
     measures |= {arm: partial(_small, arm) for arm in SMALL}
+    measures["adjacent attention"] = _adjacent_attention
     measures["latency"] = _latency
     return [
         Part(f"{name.replace(' ', '-')}-{seed}", partial(measure, config, seed), columns={"seed": seed})
@@ -78,6 +82,15 @@ def _small(arm: str, config: Config, seed: int, artifacts: Path) -> Rows:
         setting = {"arm": arm, "steps": steps, "hypotheses": 1}
         translate = _refining(config, refiner, seed, steps, 1, "mask" if arm == MASKS else "random")
         yield from _scored(config, held, translate, setting, seed, config.small_sets)
+
+
+def _adjacent_attention(config: Config, seed: int, artifacts: Path) -> Rows:
+    """Of every set of test sentences, how the refiner attends at positions side by side, in the last of its passes."""
+    sources = material(config, seed, artifacts).tested.sources
+    found = refined_attention(refiner_of(config, REFINER, seed, artifacts), sources, _ATTENDED_PASS, seed)
+    for number in range(config.sets):
+        for row in attention_rows(found.where(found.target % config.sets == number)):
+            yield {**row, "arm": REFINER, "set": number}
 
 
 def _refining(

@@ -1,12 +1,14 @@
 """Tables and figure of the study."""
 
 from matplotlib.figure import Figure as Drawing
+from pandas import DataFrame
 
 from trialogue.ledger import Cells, Figure, ResultTable, Rows
 from trialogue.ledger.claims.quantities import Quantity
 from trialogue.ledger.pages.figures import panels
 from trialogue.studies.translation.config import REFINER, SMALL, TWIN
-from trialogue.studies.translation.quantities import corpus, latency, refined, score, small
+from trialogue.studies.translation.quantities import attention, corpus, latency, refined, score, small
+from trialogue.studies.translation_dependency.attention import Attention, attention_tables
 
 _STEPS, _HYPOTHESES, _MOST = (1, 2, 4, 10), (1, 3, 5), 5
 _SETTINGS = [(steps, _MOST) for steps in _STEPS] + [(4, count) for count in _HYPOTHESES[:-1]]
@@ -55,6 +57,10 @@ def _latencies() -> Cells:
         }
         for contender in contenders
     }
+
+
+def _attending(table: DataFrame) -> dict[str, Attention]:
+    return dict.fromkeys(table.arm.unique(), attention)
 
 
 def _draw(rows: Rows) -> Drawing:
@@ -113,4 +119,5 @@ TABLES = (
         rows_are="translator",
         note="in turns, on one thread; long: references of 20 tokens and more. Of refiners: steps, hypotheses",
     ),
+    *attention_tables(_attending, REFINER, "sets of test sentences"),
 )

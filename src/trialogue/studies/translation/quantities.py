@@ -2,7 +2,8 @@
 
 from pandas import DataFrame, Series
 
-from trialogue.ledger import Replication, Rows
+from trialogue.ledger import NoRows, Replication, Rows
+from trialogue.ledger.claims.jackknife import pseudo_values
 from trialogue.ledger.claims.quantities import Quantity, exact
 from trialogue.studies.translation.config import REFINER, TWIN
 
@@ -22,6 +23,27 @@ def score(rows: Rows, arm: str, steps: int, hypotheses: int, column: str = "bleu
 def small(rows: Rows, arm: str, steps: int = 4, column: str = "bleu") -> "Series[float]":
     """That of a refiner that is trained for less."""
     return _score(rows, arm, steps, 1, column)
+
+
+@test_sets
+def attention(rows: Rows, number: str, stutter: bool) -> "Series[float]":
+    """A number of the pairs of adjacent positions that stutter, or of the others: pseudo-values of each set.
+
+    The statistic is the mean over pairs of a training, then over trainings, so that a set where nothing stutters is a
+    set among others. There is none where fewer than half of the sets of a training have such pairs, or fewer than two.
+    """
+    table = rows["attention"]
+    chosen, sets = table[table.stutter == stutter], rows.config["sets"]
+    having = chosen.groupby("seed")["set"].nunique().reindex(table.seed.unique(), fill_value=0).min()
+    if having < max(2, sets / 2):
+        raise NoRows(f"pairs that {'stutter' if stutter else 'do not'} in {having} of {sets} sets")
+
+    def mean(numbers: list[int]) -> float:
+        part = chosen[chosen["set"].isin(numbers)]
+        sums = (part[number] * part.pairs).groupby(part.seed).sum()
+        return float((sums / part.pairs.groupby(part.seed).sum()).mean())
+
+    return pseudo_values(range(sets), mean, 2)
 
 
 @rounds

@@ -2,6 +2,7 @@
 
 from trialogue.ledger import Claim
 from trialogue.ledger.claims.extremes import largest
+from trialogue.studies.translation_dependency.attention import attention_claims
 from trialogue.studies.translation_dependency.config import (
     CONDITIONALS,
     DENOISER,
@@ -27,40 +28,7 @@ _NOTHING = "not in the thesis"
 _ON = "On the made-up language, at a reduced scale,"
 _LISTED = "On listed sources, which are not held out of training,"
 
-
-PUBLISHED = (
-    Claim(
-        "self-attention-is-not-larger",
-        f"{_ON} adjacent positions that stutter attend to each other at most 0.02 more than others (mean over heads).",
-        attention("own_mean", True) - attention("own_mean", False) < 0.02,
-        "Thesis section 4.2.4, Table 4.4: hypothesis 1",
-        ".032 against .033",
-        grade=True,
-    ),
-    *(
-        Claim(id, f"{_ON} {said}", criterion, "Thesis section 4.2.4, Table 4.5: hypothesis 2", published)
-        for id, said, criterion, published in (
-            (
-                "cross-attention-is-closer",
-                "adjacent positions that stutter attend to the source more alike than others (mean TV over heads).",
-                attention("variation_mean", True) - attention("variation_mean", False) < 0,
-                ".13 against .23",
-            ),
-            (
-                "cross-attention-is-closer-in-angle",
-                "they do so by cosine distance too.",
-                attention("cosine_mean", True) - attention("cosine_mean", False) < 0,
-                ".10 against .20",
-            ),
-            (
-                "cross-attention-has-one-most",
-                "they agree more often on the most attended source position.",
-                attention("source_overlap_1", True) - attention("source_overlap_1", False) > 0,
-                ".57 against .40",
-            ),
-        )
-    ),
-)
+PUBLISHED = attention_claims(_ON, attention)
 
 EXACT = (
     Claim(

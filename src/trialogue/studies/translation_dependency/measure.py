@@ -5,15 +5,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trialogue.analysis.adjacent_attention import adjacent_attention
+from trialogue.analysis.adjacent_attention import refined_attention
 from trialogue.data.parallel import ParallelText
 from trialogue.generation.translation.model import TranslationModel
-from trialogue.inference.chains.refinement import Refinement
-from trialogue.inference.translation.refining import LengthBeam
 from trialogue.ledger import Part
+from trialogue.studies.translation_dependency.attention import attention_rows
 from trialogue.studies.translation_dependency.config import ARMS, REAL_TEXT, Config
 from trialogue.studies.translation_dependency.exact import chain_rows, sentence_rows
-from trialogue.studies.translation_dependency.networks import attention_rows, network_rows
+from trialogue.studies.translation_dependency.networks import network_rows
 
 
 def parts(config: Config) -> list[Part]:
@@ -52,17 +51,4 @@ def _real_text(config: Config, _: Path) -> Iterator[dict[str, Any]]:
         ParallelText.read(config.text, config.columns).sources[: config.sources]
     )
     sources = [source for source in sources if len(source) <= model.max_length]
-    refiner = model.refiner()
-    read, written = (
-        [
-            found.best
-            for found in LengthBeam(
-                steps=config.attended_pass - before,
-                hypotheses=1,
-                chain=Refinement(keep="nothing"),
-                drop_repeats=False,
-            ).translate(refiner, sources)
-        ]
-        for before in (1, 0)
-    )
-    yield from attention_rows(adjacent_attention(refiner.model, sources, read, written))
+    yield from attention_rows(refined_attention(model.refiner(), sources, config.attended_pass))

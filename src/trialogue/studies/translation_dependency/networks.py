@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.analysis.adjacent_attention import AdjacentAttention, adjacent_attention
+from trialogue.analysis.adjacent_attention import refined_attention
 from trialogue.analysis.translation import quality, stutter_rate
 from trialogue.data.hidden_markov import Denoiser
 from trialogue.data.parallel.vocabulary import BOS, MASK, PAD
@@ -22,6 +22,7 @@ from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
+from trialogue.studies.translation_dependency.attention import attention_rows
 from trialogue.studies.translation_dependency.config import (
     DETERMINISTIC,
     ONE_STAGE,
@@ -74,10 +75,8 @@ def network_rows(config: Config, arm: str, seed: int, artifacts: Path) -> Rows:
             outputs = _refined(config, refiner, seed, passes, keep)
             yield {"kind": "quality", "keep": keep, "passes": passes, **_judged(config, seed, outputs)}
     yield from _listed(config, network, seed, _refiner_laws)
-    read, written = (
-        _refined(config, refiner, seed, config.attended_pass - before, KEPT[0]) for before in (1, 0)
-    )
-    yield from attention_rows(adjacent_attention(network, _tested(config, seed)[0], read, written))
+    sources, *_ = _tested(config, seed)
+    yield from attention_rows(refined_attention(refiner, sources, config.attended_pass, seed))
 
 
 def _refined(config: Config, refiner: Refiner, seed: int, passes: int, keep: str) -> Tokens:
@@ -216,24 +215,3 @@ def _twin_laws(
         scores = logits.double().log_softmax(-1).gather(2, tokens[:, :, None])[:, :, 0]
         laws[length] = scores.sum(1).exp()
     yield 0, laws
-
-
-def attention_rows(found: AdjacentAttention) -> Rows:
-    """Means and deviations over pairs that stutter, and over others, of the least, mean and most over heads."""
-    for stutter in (True, False):
-        chosen = found.stutter == stutter
-        if not chosen.any():
-            continue
-        row: dict[str, Any] = {"kind": "attention", "stutter": stutter, "pairs": int(chosen.sum())}
-        for name in ("own", "variation", "cosine"):
-            numbers = getattr(found, name)[chosen]
-            for said, over in (
-                ("least", numbers.min(1)),
-                ("mean", numbers.mean(1)),
-                ("most", numbers.max(1)),
-            ):
-                row[f"{name}_{said}"], row[f"{name}_{said}_deviation"] = float(over.mean()), float(over.std())
-        for name in ("own_overlap", "source_overlap"):
-            for k in (1, 2):
-                row[f"{name}_{k}"] = float(getattr(found, name)[chosen, k - 1].mean())
-        yield row

@@ -1,9 +1,11 @@
 """Tables and figures of the study: exact gaps by pass and coupling, networks beside them, and Tables 4.4 and 4.5."""
 
-from collections.abc import Sequence
 from functools import partial
 
+from pandas import DataFrame
+
 from trialogue.ledger import Cells, Quantity, ResultTable, Rows
+from trialogue.studies.translation_dependency.attention import Attention, attention_tables
 from trialogue.studies.translation_dependency.config import (
     ARMS,
     CONDITIONALS,
@@ -15,25 +17,6 @@ from trialogue.studies.translation_dependency.config import (
     TWO_STAGES,
 )
 from trialogue.studies.translation_dependency.quantities import attention, listed, translated
-
-_STUTTER = {True: "yes", False: "no"}
-_OWN = {
-    "min": "own_least",
-    "avg": "own_mean",
-    "max": "own_most",
-    "k=1": "own_overlap_1",
-    "k=2": "own_overlap_2",
-}
-_CROSS = {
-    "TV min": "variation_least",
-    "TV avg": "variation_mean",
-    "TV max": "variation_most",
-    "cos min": "cosine_least",
-    "cos avg": "cosine_mean",
-    "cos max": "cosine_most",
-    "k=1": "source_overlap_1",
-    "k=2": "source_overlap_2",
-}
 
 
 def _gaps(rows: Rows) -> Cells:
@@ -99,22 +82,12 @@ def _laws() -> Cells:
     return lines
 
 
-def _attended(heads: dict[str, str], rows: Rows) -> Cells:
-    measured = set(rows["attention"].arm)
+def _attending(table: DataFrame) -> dict[str, Attention]:
+    measured = set(table.arm)
     return {
-        f"{arm}, stutter: {said}": {head: attention(column, stutter, arm) for head, column in heads.items()}
+        arm: partial(attention, arm=arm)
         for arm in (TWO_STAGES, ONE_STAGE, DETERMINISTIC, REAL_TEXT)
         if arm in measured
-        for stutter, said in _STUTTER.items()
-    }
-
-
-def _in_print(
-    yes: Sequence[float], no: Sequence[float], heads: dict[str, str]
-) -> dict[str, dict[str, float]]:
-    lines = zip((True, False), (yes, no), strict=True)
-    return {
-        f"{TWO_STAGES}, stutter: {_STUTTER[key]}": dict(zip(heads, line, strict=True)) for key, line in lines
     }
 
 
@@ -151,26 +124,5 @@ TABLES = (
         "perfect answers; KL in nats from the truth; outside: mass on other tokens, or other "
         "lengths, than the source's translations can have; ± over trainings",
     ),
-    ResultTable(
-        title="Self-attention between adjacent positions",
-        source="Table 4.4",
-        cells=partial(_attended, _OWN),
-        published=_in_print((0.0004, 0.032, 0.16, 0.20, 0.39), (0.0005, 0.033, 0.17, 0.17, 0.37), _OWN),
-        rows_are="network and pairs",
-        note="last layer, least, mean and most over heads and both directions, mean over pairs; k: the other position "
-        "is among the k most attended; ± over trainings; in print: WMT",
-    ),
-    ResultTable(
-        title="Cross-attention of adjacent positions",
-        source="Table 4.5",
-        cells=partial(_attended, _CROSS),
-        published=_in_print(
-            (0.06, 0.13, 0.23, 0.01, 0.10, 0.25, 0.57, 0.89),
-            (0.11, 0.23, 0.35, 0.04, 0.20, 0.38, 0.40, 0.81),
-            _CROSS,
-        ),
-        rows_are="network and pairs",
-        note="last layer, between the laws of attention to the source; k: the k most attended have one in common; ± "
-        "over trainings; in print: WMT",
-    ),
+    *attention_tables(_attending, TWO_STAGES, "trainings"),
 )
