@@ -88,6 +88,7 @@ class Config(Settings):
             steps=self.refiner_steps,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
+            optimizer="adamw",
             bf16=self.bf16 or None,
             seed=seed,
         )

@@ -54,6 +54,8 @@ def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
         correct=config.correct,
         steps=config.training_steps,
         batch_size=config.batch_size,
+        learning_rate=2e-3,
+        optimizer="adamw",
         bf16=False,
         seed=seed,
     )

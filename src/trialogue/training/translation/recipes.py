@@ -37,11 +37,11 @@ class TranslationTraining:
     correct: float | None = 0.15
     masked: float = 0.0
     steps: int = 2000
-    batch_size: int = 256
-    learning_rate: float = 2e-3
+    batch_size: int = 128
+    learning_rate: float = 3e-3
     warmup_share: float = 0.1
     smoothing: float = 0.0
-    optimizer: OptimizerName = "adamw"
+    optimizer: OptimizerName = "muon"
     bf16: bool | None = None
     seed: int = 0
 
