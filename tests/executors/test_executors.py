@@ -1,5 +1,6 @@
 """An executor is named by a word, and what is wrong with the word is said in one line."""
 
+import os
 import socket
 import sys
 import time
@@ -45,6 +46,26 @@ def test_processes_do_every_item_once_and_begin_once(tmp_path: Path) -> None:
         assert len(list(tmp_path.iterdir())) <= 2
         with pytest.raises(InputError, match="item=-1: use another"):
             list(crew.done([[1], [-1]]))
+
+
+def placed() -> Callable[[int], tuple[int, str]]:
+    """What says which process it is in, and where that is."""
+    return lambda _: (os.getpid(), str(Path.cwd()))
+
+
+def test_processes_that_are_hired_again_work_where_they_are_hired(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes: list[set[int]] = []
+    for name in ("first", "second"):
+        folder = tmp_path / name
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        with executor_of("local", 2).crew(placed, 2) as crew:
+            found = [said for _, said in crew.done([[1], [2]])]
+        assert {place for _, place in found} == {str(folder)}
+        processes.append({process for process, _ in found})
+    assert processes[0] & processes[1]
 
 
 def growing(folder: Path) -> Callable[[int], None]:

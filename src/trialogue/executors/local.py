@@ -1,8 +1,10 @@
 """Processes of this machine."""
 
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -39,9 +41,10 @@ class Local(Executor):
 class _Processes(Crew):
     def __init__(self, parallel: Parallel, start: Start) -> None:
         self._parallel, self._start, self._token = parallel, start, uuid4().hex
+        self._folder = Path.cwd()
 
     def done(self, lanes: Sequence[Sequence[Item]]) -> Iterator[tuple[Item, Any]]:
-        tasks = [delayed(_lane)(self._token, self._start, lane) for lane in lanes]
+        tasks = [delayed(_lane)(self._token, self._folder, self._start, lane) for lane in lanes]
         for lane in self._parallel(tasks):
             yield from lane
 
@@ -50,7 +53,7 @@ _kept: dict[str, Callable[[Item], Any]] = {}
 """What this process keeps of the crew that it belongs to, by the crew's token."""
 
 
-def _lane(token: str, start: Start, lane: Sequence[Item]) -> list[tuple[Item, Any]]:
+def _lane(token: str, folder: Path, start: Start, lane: Sequence[Item]) -> list[tuple[Item, Any]]:
     if token not in _kept:
         import torch
 
@@ -58,7 +61,8 @@ def _lane(token: str, start: Start, lane: Sequence[Item]) -> list[tuple[Item, An
         process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
         # A `start` may ask for more.
         torch.set_num_threads(1)
-        # A process outlives its crew, and works for one at a time.
+        # A process outlives its crew, and works for one at a time: paths are those of the process that hires it now.
+        os.chdir(folder)
         _kept.clear()
         _kept[token] = start()
     return [(item, _kept[token](item)) for item in lane]
