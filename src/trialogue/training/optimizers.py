@@ -31,8 +31,10 @@ class MuonWithAdamW(torch.optim.Optimizer):
         betas: tuple[float, float],
         weight_decay: float,
     ) -> None:
-        self._muon = torch.optim.Muon(hidden, lr, weight_decay, adjust_lr_fn="match_rms_adamw")
-        self._adamw = torch.optim.AdamW(others, lr, betas, fused=True)
+        self._muon: torch.optim.Optimizer = torch.optim.Muon(
+            hidden, lr, weight_decay, adjust_lr_fn="match_rms_adamw"
+        )
+        self._adamw: torch.optim.Optimizer = torch.optim.AdamW(others, lr, betas, fused=True)
         super().__init__([*self._muon.param_groups, *self._adamw.param_groups], {})
 
     @torch.no_grad()
