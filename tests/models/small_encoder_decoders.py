@@ -9,7 +9,9 @@ from trialogue.randomness import generator
 VOCAB, LONGEST = 9, 6
 
 
-def small_network(*, causal: bool, seed: int = 1, layers: int = 2, vocab: int = VOCAB) -> EncoderDecoder:
+def small_network(
+    *, causal: bool, seed: int = 1, layers: int = 2, vocab: int = VOCAB, relu: bool = False
+) -> EncoderDecoder:
     config = EncoderDecoderConfig(
         vocab_size=vocab,
         encoder_layers=layers,
@@ -20,6 +22,7 @@ def small_network(*, causal: bool, seed: int = 1, layers: int = 2, vocab: int = 
         max_length=LONGEST,
         causal=causal,
         positional_attention=not causal,
+        activation="relu" if relu else "gelu",
     )
     network = EncoderDecoder(config, seed).eval()
     with torch.no_grad():

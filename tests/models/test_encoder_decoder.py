@@ -20,32 +20,39 @@ from trialogue.testing.oracles import check_oracle
 from trialogue.training import load_model, save_model
 
 TWIN, REFINER = small_network(causal=True), small_network(causal=False)
+RELU = small_network(causal=True, relu=True)
 SOURCES = ([4, 5, 6], [7, 4, 8, 5, 5, 6], [8])
 
 
-def whole_pass(source, tokens, length):
-    """The twin's law after the first `length` of `tokens`, by one pass over all of them."""
+def whole_pass(twin, source, tokens, length):
+    """The law of `twin` after the first `length` of `tokens`, by one pass over all of them."""
     inputs = torch.tensor([[BOS, *tokens[:length].tolist()]])
-    logits = TWIN(ended([source]), inputs)[0, -1]
+    logits = twin(ended([source]), inputs)[0, -1]
     logits[[PAD, MASK, BOS]] = -torch.inf
     return logits.log_softmax(-1)
 
 
 @torch.no_grad()
-def cache_error(asked, told) -> float:
-    """How far answers about the source `asked` are from whole passes on the source `told`, at most."""
-    oracle = CausalTranslator(TWIN).condition(asked)
+def cache_error(asked, told, twin=TWIN, told_by=None) -> float:
+    """How far answers of `twin` about the source `asked` are from whole passes on the source `told`, at most."""
+    told_by = twin if told_by is None else told_by
+    oracle = CausalTranslator(twin).condition(asked)
     tokens = torch.randint(4, VOCAB, (8, LONGEST), generator=generator(0, "tokens"))
     lengths = torch.tensor([0, 1, 2, 3, 4, 5, 6, 3])
     laws = next_log_probs(oracle, tokens, lengths)
     rows = zip(laws, tokens, lengths.tolist(), strict=True)
-    return max(float((law.exp() - whole_pass(told, row, n).exp()).abs().max()) for law, row, n in rows)
+    return max(
+        float((law.exp() - whole_pass(told_by, told, row, n).exp()).abs().max()) for law, row, n in rows
+    )
 
 
 def test_decoding_by_the_cache_equals_whole_passes():
     for source in SOURCES:
-        assert cache_error(source, source) < 1e-5
-    assert cache_error(SOURCES[0], SOURCES[1]) > 1e-2  # that of another source would be noticed
+        for twin in (TWIN, RELU):
+            assert cache_error(source, source, twin) < 1e-5
+    # That of another source would be noticed, and another activation.
+    assert cache_error(SOURCES[0], SOURCES[1]) > 1e-2
+    assert cache_error(SOURCES[0], SOURCES[0], RELU, TWIN) > 1e-2
 
 
 def test_the_twin_keeps_the_contract_of_oracles():
@@ -60,12 +67,12 @@ def test_rows_of_many_sources_answer_as_each_alone():
         stop = torch.full((3,), length)
         laws = together.log_probs(together.features(tokens, stop, stop, rows))
         for source, law in zip(SOURCES, laws, strict=True):
-            assert law.exp() == pytest.approx(whole_pass(source, tokens[0], length).exp(), abs=1e-5)
+            assert law.exp() == pytest.approx(whole_pass(TWIN, source, tokens[0], length).exp(), abs=1e-5)
     forked = together.fork(torch.tensor([2, 0]), 4)
     stop = torch.full((2,), 2)
     laws = forked.log_probs(forked.features(tokens[:2], stop, stop, rows[:2]))
     for source, law in zip((SOURCES[2], SOURCES[0]), laws, strict=True):
-        assert law.exp() == pytest.approx(whole_pass(source, tokens[0], 2).exp(), abs=1e-5)
+        assert law.exp() == pytest.approx(whole_pass(TWIN, source, tokens[0], 2).exp(), abs=1e-5)
 
 
 def test_walks_and_verifiers_run_on_the_twin():
@@ -149,6 +156,7 @@ def test_gradients_reach_every_parameter():
         (lambda: EncoderDecoderConfig(vocab_size=4), "vocab_size"),
         (lambda: EncoderDecoderConfig(vocab_size=9, width=10, heads=4), "width"),
         (lambda: EncoderDecoderConfig(vocab_size=9, causal=True), "positional_attention"),
+        (lambda: EncoderDecoderConfig(vocab_size=9, activation="tanh"), "activation"),
         (lambda: CausalTranslator(REFINER), "model"),
         (lambda: Refiner(TWIN), "model"),
         (lambda: Refiner(REFINER).condition([4] * 7), "source"),

@@ -118,12 +118,27 @@ def test_a_training_that_was_killed_resumes(tmp_path: Path, monkeypatch: pytest.
         {"checkpoints": (1, 2, 20)},
         {"until": AfterSteps(5)},
         {"until": AfterSteps(6)},
+        {"initial": {"head.weight": torch.zeros(3, 16)}},
+        {"initial": {"head.weight": torch.ones(3, 16)}},
     ],
 )
 def test_a_recipe_is_known_by_all_that_it_says(fields: dict[str, Any]) -> None:
     assert recipe().hash == recipe().hash == recipe(seed=RECIPE.seed, checkpoints=[20, 1]).hash
     assert recipe(**fields).hash == recipe(**fields).hash
     assert recipe(**fields).hash != recipe().hash
+
+
+def test_a_network_begins_as_it_is_told_and_elsewhere_as_it_is_drawn(tmp_path: Path) -> None:
+    name, drawn = "blocks.0.up.weight", network().state_dict()
+    given = {name: drawn[name] + 1}
+    begun = recipe(initial=given).begun().state_dict()
+    assert torch.equal(begun.pop(name), given[name])
+    assert all(torch.equal(weights, drawn[each]) for each, weights in begun.items())
+    other = trained(recipe(initial=given), tmp_path).network
+    assert not equal(other, trained(recipe(), tmp_path).network)
+    for wrong in ({"nothing.weight": drawn[name]}, {name: drawn[name][:1]}):
+        with pytest.raises(InputError, match="initial"):
+            trained(recipe(initial=wrong), tmp_path)
 
 
 def test_a_recipe_is_known_by_its_configs() -> None:

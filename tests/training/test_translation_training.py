@@ -113,6 +113,10 @@ def test_both_networks_learn_to_reverse(tmp_path):
     assert sum(each == wanted for each, wanted in zip(found, rows_of(PAIRS[1]), strict=True)) > 30
     assert distilled(twin, TEXTS) == found
     refiner = Refiner(trained(SMALL.refiner(VOCAB, *PAIRS), tmp_path).network)
+    pupil = SMALL.refiner(VOCAB, *PAIRS, twin.model).begun().state_dict()
+    known = twin.model.state_dict()
+    assert all(torch.equal(pupil[name], weights) for name, weights in known.items())
+    assert {name.split(".")[-2].split("_")[0] for name in set(pupil) - set(known)} == {"position", "length"}
     right = LengthBeam(4, 1, drop_repeats=False).translate(refiner, TEXTS)
     assert sum(each.best == wanted for each, wanted in zip(right, rows_of(PAIRS[1]), strict=True)) > 20
 

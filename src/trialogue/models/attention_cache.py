@@ -49,6 +49,8 @@ class _Weights(NamedTuple):
     mlp_norm: tuple[Tensor, Tensor]
     up: tuple[Tensor, Tensor]
     down: tuple[Tensor, Tensor]
+    relu: bool
+    """The MLP's activation is ReLU, not GELU"""
 
 
 def _weights(block: nn.Module) -> _Weights:
@@ -66,6 +68,7 @@ def _weights(block: nn.Module) -> _Weights:
         parameters["mlp_norm"],
         maps["up"],
         maps["down"],
+        block.activation == "relu",
     )
 
 
@@ -297,7 +300,8 @@ def _attended(weights: _Weights, x: Tensor, attended: Tensor) -> Tensor:
 
 def _fed(weights: _Weights, x: Tensor) -> Tensor:
     """The residual stream (n, width) after the MLP."""
-    inner = _gelu(linear(normed(x, weights.mlp_norm), weights.up))
+    hidden = linear(normed(x, weights.mlp_norm), weights.up)
+    inner = hidden.relu_() if weights.relu else _gelu(hidden)
     return linear(inner, weights.down).add_(x)
 
 

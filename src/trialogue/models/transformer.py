@@ -25,6 +25,7 @@ from trialogue.oracles import Autoregressive
 from trialogue.randomness import generator
 
 Positions = Literal["learned", "linear", "none"]
+Activation = Literal["gelu", "relu"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +105,8 @@ class BlockShape(Protocol):
 class TransformerBlock(nn.Module):
     """Pre-norm attention and MLP, each added to the residual stream."""
 
+    activation: Activation = "gelu"
+
     def __init__(self, config: BlockShape) -> None:
         super().__init__()
         self.heads, self.scale = config.heads, None if config.scaled_attention else 1.0
@@ -146,7 +149,10 @@ class TransformerBlock(nn.Module):
 
     def _fed(self, x: Tensor) -> Tensor:
         """The residual stream after the MLP."""
-        fed: Tensor = self.down(F.gelu(self.up(self.mlp_norm(x)), approximate="tanh"))
+        hidden = self.up(self.mlp_norm(x))
+        fed: Tensor = self.down(
+            F.relu(hidden) if self.activation == "relu" else F.gelu(hidden, approximate="tanh")
+        )
         return x + fed
 
 

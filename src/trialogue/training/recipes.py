@@ -8,8 +8,8 @@ A second call reads the network from the folder, and one that follows a training
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -41,11 +41,13 @@ class Recipe(Generic[NetworkT]):
 
     `network` is a registered class and `config` its config; `data(step)` gives the batches of `train`. `seed` names
     the initial weights, by default by the seed of `training`. The networks after the steps `checkpoints` are kept;
-    `until` may end the training before its last step.
+    `until` may end the training before its last step. Parameters that `initial` names begin as it says, such as those
+    of another network's layers, and the others as they are drawn.
 
     Functions are described by their names and by the arguments that `functools.partial`, or the dataclass whose method
     they are, gives them: what a function does is not seen. Raises `InputError` for a network that is not registered, a
-    config of another one, and a function or an argument that cannot be described, such as a lambda.
+    config of another one, and a function or an argument that cannot be described, such as a lambda; `trained` does for
+    parameters in `initial` that the network does not have.
     """
 
     network: type[NetworkT]
@@ -57,6 +59,7 @@ class Recipe(Generic[NetworkT]):
     seed: int | None = None
     checkpoints: tuple[int, ...] = ()
     until: StoppingRule | None = None
+    initial: Mapping[str, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         wanted = registration_of(self.network).config
@@ -82,12 +85,24 @@ class Recipe(Generic[NetworkT]):
             "seed": self.initial_seed,
             "checkpoints": sorted(self.checkpoints),
             **({} if self.until is None else {"until": describe("until", self.until)}),
+            **({"initial": describe("initial", self.initial)} if self.initial else {}),
         }
 
     @cached_property
     def hash(self) -> str:
         """Sixteen hexadecimal digits that name the recipe."""
         return hashlib.sha256(json.dumps(self.description(), sort_keys=True).encode()).hexdigest()[:16]
+
+    def begun(self) -> NetworkT:
+        """The network before its first update. Raises `InputError` where `initial` does not fit it."""
+        network = self.network(self.config, self.initial_seed)
+        try:
+            unknown = network.load_state_dict(self.initial, strict=False).unexpected_keys
+        except RuntimeError as error:
+            raise InputError("initial", type(network).__name__, "give tensors of its shapes") from error
+        if unknown:
+            raise InputError("initial", unknown[0], f"{type(network).__name__} has no such parameter")
+        return network
 
     def folder(self, artifacts: str | PathLike[str]) -> Path:
         """Where `trained` keeps what comes of the recipe."""
@@ -122,7 +137,7 @@ def trained(
         if together.is_main_process:
             atomic_write(folder / "recipe.json", json.dumps(recipe.description(), indent=1))
         result = train(
-            recipe.network(recipe.config, recipe.initial_seed),
+            recipe.begun(),
             recipe.data,
             recipe.training,
             checkpoint_dir=folder,

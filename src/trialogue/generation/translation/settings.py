@@ -97,7 +97,7 @@ class Pairs:
     networks: Annotated[Literal["both", "refiner", "twin"], arg(metavar="WHICH")] = "both"
     """refiner, twin, or both."""
     distil: bool = False
-    """Train the refiner on what the twin makes of the sources."""
+    """Let the refiner begin with the weights of the twin, and learn what that makes of the sources."""
     vocab: Annotated[int, arg(metavar="N")] = 4000
     """Subwords of both languages together."""
     test: Annotated[int, arg(metavar="N")] = 1000

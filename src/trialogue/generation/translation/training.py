@@ -63,7 +63,8 @@ def train_translation(
         targets = ended(distilled(CausalTranslator(networks["twin"]), rows_of(sources), progress=True))
     if pairs.networks != "twin":
         report("training the refiner")
-        recipe = training.refiner(len(vocabulary), sources, targets)
+        teacher = networks["twin"] if pairs.distil else None
+        recipe = training.refiner(len(vocabulary), sources, targets, teacher)
         networks["refiner"] = trained(recipe, folder / _UNFINISHED, progress=True).network
     model = TranslationModel(vocabulary, networks)
     card = {"text": pairs.text.name, "pairs": len(sources), "training": asdict(training)}

@@ -1,9 +1,11 @@
 """The shape of an encoder-decoder."""
 
 from dataclasses import dataclass
+from typing import get_args
 
 from trialogue.data.parallel.vocabulary import SPECIAL
-from trialogue.errors import InputError, truth_value, whole_number
+from trialogue.errors import InputError, one_of, truth_value, whole_number
+from trialogue.models.transformer import Activation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,7 +15,8 @@ class EncoderDecoderConfig:
     `vocab_size` counts the pieces of both languages and the four tokens that are none. `max_length` is that of the
     longest source and of the longest target, without the EOS at their ends. A `causal` decoder writes from left to
     right; another one reads a whole target, and with `positional_attention` each of its layers also attends by
-    position alone (Gu et al. 2018, section 3.2): queries and keys are positions, values are states.
+    position alone (Gu et al. 2018, section 3.2): queries and keys are positions, values are states. `activation` is that
+    of the MLPs: ReLU in the thesis (T5's), GELU in the project's other transformers.
     """
 
     vocab_size: int
@@ -25,6 +28,7 @@ class EncoderDecoderConfig:
     max_length: int = 64
     causal: bool = False
     positional_attention: bool = True
+    activation: Activation = "gelu"
 
     def __post_init__(self) -> None:
         for field in ("encoder_layers", "decoder_layers", "heads", "width", "mlp_width", "max_length"):
@@ -33,6 +37,7 @@ class EncoderDecoderConfig:
         object.__setattr__(self, "vocab_size", vocab)
         for field in ("causal", "positional_attention"):
             truth_value(field, getattr(self, field))
+        one_of("activation", self.activation, get_args(Activation))
         if self.width % self.heads:
             raise InputError("width", self.width, f"must be a multiple of heads={self.heads}")
         if self.causal and self.positional_attention:

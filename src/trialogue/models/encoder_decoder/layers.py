@@ -12,6 +12,10 @@ from trialogue.models.transformer import TransformerBlock
 class EncoderBlock(TransformerBlock):
     """A block of `Transformer`; attention is plain products, whose backward pass a processor computes faster."""
 
+    def __init__(self, config: EncoderDecoderConfig) -> None:
+        super().__init__(config)
+        self.activation = config.activation
+
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         del causal  # `mask` says it
         return attend(q, k, v, mask)

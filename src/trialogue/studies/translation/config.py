@@ -44,13 +44,11 @@ class Config(Settings):
     max_length: Annotated[int, Ge(8)] = 64
     batch_size: Count = 128
     optimizer: OptimizerName = "muon"
-    learning_rate: Positive = 3e-3
+    learning_rate: Positive = 5e-3
     bf16: bool = True
     """Multiply in bfloat16 while training; translations are computed in float32."""
-    twin_steps: Count = 5000
+    twin_steps: Count = 6000
     refiner_steps: Count = 5000
-    stages: Count = 1
-    """Of the refiner that is trained for long; small ones have two, but for the one that differs in it."""
     small_steps: Count = 400
     small_pairs: Count = 51_200
     small_sets: Count = 10
@@ -87,7 +85,6 @@ class Config(Settings):
             width=self.width,
             mlp_width=4 * self.width,
             max_length=self.max_length,
-            stages=self.stages,
             steps=self.refiner_steps,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
@@ -99,7 +96,7 @@ class Config(Settings):
             return replace(common, steps=self.twin_steps)
         if arm == REFINER:
             return common
-        small = replace(common, steps=self.small_steps, stages=2)
+        small = replace(common, steps=self.small_steps)
         differing: dict[str, dict[str, Any]] = {
             ONE_STAGE: {"stages": 1},
             LITTLE_NOISE: {"correct": 0.5},
@@ -140,10 +137,10 @@ PRESETS = {
     ),
     "pilot": Config(
         seeds=(100,),
-        twin_steps=600,
-        refiner_steps=600,
-        small_steps=60,
-        small_pairs=7680,
+        twin_steps=300,
+        refiner_steps=300,
+        small_steps=120,
+        small_pairs=15_360,
         test=400,
         validation=200,
         sets=10,
@@ -158,7 +155,6 @@ PRESETS = {
         seeds=(2, 3),
         twin_steps=16_000,
         refiner_steps=14_000,
-        stages=2,
         small_steps=1200,
         small_pairs=160_000,
         small_sets=20,
@@ -175,7 +171,7 @@ PRESETS = {
         max_length=128,
         batch_size=2048,
         optimizer="adamw",
-        stages=2,
+        learning_rate=3e-3,
         twin_steps=500_000,
         refiner_steps=500_000,
         small_steps=100_000,

@@ -80,14 +80,15 @@ def twin_of(config: Config, seed: int, artifacts: Path) -> CausalTranslator:
 
 
 def refiner_of(config: Config, arm: str, seed: int, artifacts: Path) -> Refiner:
-    """The refiner `arm`: the one that is trained for long, or a small one."""
+    """The refiner `arm`: the one that is trained for long, as the twin's pupil, or a small one."""
     held = material(config, seed, artifacts)
     sources, targets = held.train
-    if arm != REFINER:
-        sources, targets = (tokens[: config.small_pairs] for tokens in _shuffled(held.train, seed))
-    if arm == DISTILLED:
+    if arm in (REFINER, DISTILLED):
         targets = _distilled(config, seed, sources, artifacts)
-    recipe = config.of(arm, seed).refiner(len(held.vocabulary), sources, targets)
+    if arm != REFINER:
+        sources, targets = (tokens[: config.small_pairs] for tokens in _shuffled((sources, targets), seed))
+    teacher = twin_of(config, seed, artifacts).model if arm == REFINER else None
+    recipe = config.of(arm, seed).refiner(len(held.vocabulary), sources, targets, teacher)
     with _alone(artifacts, f"{arm}-{seed}"):
         return Refiner(trained(recipe, artifacts).network)
 

@@ -50,6 +50,7 @@ def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
         width=config.width,
         mlp_width=4 * config.width,
         max_length=config.longest,
+        activation="gelu",
         stages=1 if arm == ONE_STAGE else 2,
         correct=config.correct,
         steps=config.training_steps,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from torch import Tensor
@@ -12,6 +12,7 @@ from trialogue.data.parallel.vocabulary import PAD, SPECIAL
 from trialogue.errors import InputError, non_negative_number, probability, whole_number
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
 from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
+from trialogue.models.transformer import Activation
 from trialogue.training.config import OptimizerName, TrainingConfig
 from trialogue.training.recipes import Recipe
 from trialogue.training.translation.batches import TranslationBatches
@@ -33,12 +34,13 @@ class TranslationTraining:
     mlp_width: int = 1024
     max_length: int = 64
     positional_attention: bool = True
+    activation: Activation = "relu"
     stages: int = 2
     correct: float | None = 0.15
     masked: float = 0.0
     steps: int = 2000
     batch_size: int = 128
-    learning_rate: float = 3e-3
+    learning_rate: float = 5e-3
     warmup_share: float = 0.1
     smoothing: float = 0.0
     optimizer: OptimizerName = "muon"
@@ -71,6 +73,7 @@ class TranslationTraining:
             max_length=self.max_length,
             causal=causal,
             positional_attention=self.positional_attention and not causal,
+            activation=self.activation,
         )
 
     def training(self) -> TrainingConfig:
@@ -92,9 +95,15 @@ class TranslationTraining:
         """The recipe of the twin on encoded pairs, `sources` (n, S) and `targets` (n, T) with EOS and PAD."""
         return self._recipe(vocab_size, sources, targets, causal=True)
 
-    def refiner(self, vocab_size: int, sources: Tensor, targets: Tensor) -> Recipe[EncoderDecoder]:
-        """The recipe of the refiner on encoded pairs, `sources` (n, S) and `targets` (n, T) with EOS and PAD."""
-        return self._recipe(vocab_size, sources, targets, causal=False)
+    def refiner(
+        self, vocab_size: int, sources: Tensor, targets: Tensor, teacher: EncoderDecoder | None = None
+    ) -> Recipe[EncoderDecoder]:
+        """The recipe of the refiner on encoded pairs, `sources` (n, S) and `targets` (n, T) with EOS and PAD.
+
+        It begins with the weights of `teacher`, where one is given: a twin of its shape.
+        """
+        recipe = self._recipe(vocab_size, sources, targets, causal=False)
+        return recipe if teacher is None else replace(recipe, initial=teacher.state_dict())
 
     def _recipe(
         self, vocab_size: int, sources: Tensor, targets: Tensor, *, causal: bool
