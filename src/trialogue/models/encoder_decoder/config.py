@@ -15,8 +15,8 @@ class EncoderDecoderConfig:
     `vocab_size` counts the pieces of both languages and the four tokens that are none. `max_length` is that of the
     longest source and of the longest target, without the EOS at their ends. A `causal` decoder writes from left to
     right; another one reads a whole target, and with `positional_attention` each of its layers also attends by
-    position alone (Gu et al. 2018, section 3.2): queries and keys are positions, values are states. `activation` is that
-    of the MLPs: ReLU in the thesis (T5's), GELU in the project's other transformers.
+    position alone (Gu et al. 2018, section 3.2): queries and keys are positions, values are states. `activation` is
+    that of the MLPs: ReLU in the thesis (T5's), GELU in the project's other transformers.
     """
 
     vocab_size: int

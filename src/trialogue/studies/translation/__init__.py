@@ -9,9 +9,9 @@ random tokens of the likeliest length, and holds no repeats back.
 
 Deviations: German to English of Tatoeba in place of three corpora of WMT, networks of a few million parameters, and
 BLEU and chrF in place of BLEURT. Sentences that share a normalised source or target, by whatever chain of pairs, are in
-one part of the split. The refiner begins with the weights of the study's own twin, and learns what that, greedily, makes of
-the sources it learned from. Small refiners are trained for less, from weights that are drawn, and each differs in one
-respect from the first of them, which learns the references.
+one part of the split. The refiner begins with the weights of the study's own twin, and learns what that, greedily,
+makes of the sources it learned from. Small refiners are trained for less, from weights that are drawn, and each differs
+in one respect from the first of them, which learns the references.
 
 The setting `text` names a table of pairs, looked for where the run begins; the provenance of a result names the sum of
 what was read.

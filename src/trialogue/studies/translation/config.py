@@ -44,7 +44,7 @@ class Config(Settings):
     max_length: Annotated[int, Ge(8)] = 64
     batch_size: Count = 128
     optimizer: OptimizerName = "muon"
-    learning_rate: Positive = 5e-3
+    learning_rate: Positive = 4e-3
     bf16: bool = True
     """Multiply in bfloat16 while training; translations are computed in float32."""
     twin_steps: Count = 6000

@@ -40,7 +40,7 @@ class TranslationTraining:
     masked: float = 0.0
     steps: int = 2000
     batch_size: int = 128
-    learning_rate: float = 5e-3
+    learning_rate: float = 4e-3
     warmup_share: float = 0.1
     smoothing: float = 0.0
     optimizer: OptimizerName = "muon"
