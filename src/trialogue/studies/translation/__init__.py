@@ -1,7 +1,7 @@
 """What does a translation in a handful of parallel passes cost in quality, and what does it save in time?
 
 Sections 4.2.2 to 4.2.4 of the thesis, Tables 4.1 to 4.3: a refiner, whose decoder predicts all tokens of a target at
-once from a guess of them, beside an autoregressive twin of the same shape, trained on the same pairs. Quality, stutter,
+once from a guess of them, beside an autoregressive twin of the same shape, trained on the same text. Quality, stutter,
 passes and latency are measured against steps, hypotheses of the target's length, stages of training, noise and
 distillation. Tables 4.4 and 4.5 are taken on the same refiner: on the test sentences, how the last layer attends in the
 fourth pass, which reads what the third wrote, where it writes a token twice and elsewhere. Refinement starts from
@@ -10,8 +10,9 @@ random tokens of the likeliest length, and holds no repeats back.
 Deviations: German to English of Tatoeba in place of three corpora of WMT, networks of a few million parameters, and
 BLEU and chrF in place of BLEURT. Sentences that share a normalised source or target, by whatever chain of pairs, are in
 one part of the split. The refiner begins with the weights of the study's own twin, and learns what that, greedily,
-makes of the sources it learned from. Small refiners are trained for less, from weights that are drawn, and each differs
-in one respect from the first of them, which learns the references.
+makes of the sources it learned from; beside it a second pupil learns to fill masks, any share of them, and translates
+by the schedule of mask-predict (Ghazvininejad et al. 2019). Small refiners are trained for less, from weights that are
+drawn, and each differs in one respect from the first of them, which learns the references.
 
 The setting `text` names a table of pairs, looked for where the run begins; the provenance of a result names the sum of
 what was read.

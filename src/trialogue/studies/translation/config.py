@@ -10,7 +10,7 @@ from trialogue.ledger.settings import Count, Increasing, Positive, Seeds, Settin
 from trialogue.training.config import OptimizerName
 from trialogue.training.translation.recipes import TranslationTraining
 
-TWIN, REFINER = "twin", "refiner"
+TWIN, REFINER, MASK_PREDICT = "twin", "refiner", "mask-predict"
 PLAIN, ONE_STAGE, LITTLE_NOISE, MASKS, NO_POSITIONS, DISTILLED = (
     "two stages",
     "one stage",
@@ -96,6 +96,8 @@ class Config(Settings):
             return replace(common, steps=self.twin_steps)
         if arm == REFINER:
             return common
+        if arm == MASK_PREDICT:
+            return replace(common, stages=1, correct=None, masked=1.0)
         small = replace(common, steps=self.small_steps)
         differing: dict[str, dict[str, Any]] = {
             ONE_STAGE: {"stages": 1},

@@ -27,7 +27,7 @@ from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.randomness import generator
 from trialogue.storage import atomic_write
-from trialogue.studies.translation.config import DISTILLED, REFINER, TWIN, Config
+from trialogue.studies.translation.config import DISTILLED, MASK_PREDICT, REFINER, TWIN, Config
 from trialogue.tensor_files import read_tensors, write_tensors
 from trialogue.training import trained
 from trialogue.training.translation.distillation import distilled
@@ -80,14 +80,14 @@ def twin_of(config: Config, seed: int, artifacts: Path) -> CausalTranslator:
 
 
 def refiner_of(config: Config, arm: str, seed: int, artifacts: Path) -> Refiner:
-    """The refiner `arm`: the one that is trained for long, as the twin's pupil, or a small one."""
-    held = material(config, seed, artifacts)
+    """The refiner `arm`: one that is trained for long, as the twin's pupil, or a small one."""
+    held, pupil = material(config, seed, artifacts), arm in (REFINER, MASK_PREDICT)
     sources, targets = held.train
-    if arm in (REFINER, DISTILLED):
+    if pupil or arm == DISTILLED:
         targets = _distilled(config, seed, sources, artifacts)
-    if arm != REFINER:
+    if not pupil:
         sources, targets = (tokens[: config.small_pairs] for tokens in _shuffled((sources, targets), seed))
-    teacher = twin_of(config, seed, artifacts).model if arm == REFINER else None
+    teacher = twin_of(config, seed, artifacts).model if pupil else None
     recipe = config.of(arm, seed).refiner(len(held.vocabulary), sources, targets, teacher)
     with _alone(artifacts, f"{arm}-{seed}"):
         return Refiner(trained(recipe, artifacts).network)

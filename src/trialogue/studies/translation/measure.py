@@ -20,7 +20,7 @@ from trialogue.inference.translation.refining import LengthBeam
 from trialogue.inference.translation.writing import BeamSearch
 from trialogue.ledger import Part
 from trialogue.models.encoder_decoder.refiner import Refiner
-from trialogue.studies.translation.config import MASKS, REFINER, SMALL, TWIN, Config
+from trialogue.studies.translation.config import MASK_PREDICT, MASKS, REFINER, SMALL, TWIN, Config
 from trialogue.studies.translation.material import (
     HeldOut,
     Material,
@@ -40,11 +40,11 @@ _STRATA = {"familiar": (True, 0), "new": (False, 0), "new, 12 tokens or more": (
 
 
 def parts(config: Config) -> list[Part]:
-    """For each seed: the twin, the refiner, the small refiners, how the refiner attends, and what takes how long."""
+    """For each seed: the twin, its pupils, the small refiners, how the refiner attends, and what takes how long."""
     measures: dict[str, Callable[[Config, int, Path], Rows]] = {TWIN: _twin}
-    # Before the refiner, which waits for the twin.
+    # Before the pupils, which wait for the twin.
     measures |= {arm: partial(_small, arm) for arm in SMALL}
-    measures[REFINER] = _refiner
+    measures |= {REFINER: _refiner, MASK_PREDICT: _mask_predict}
     measures["adjacent attention"] = _adjacent_attention
     measures["latency"] = _latency
     return [
@@ -73,7 +73,16 @@ def _refiner(config: Config, seed: int, artifacts: Path) -> Rows:
     asked = {(steps, most) for steps in config.steps} | {(4, count) for count in config.hypotheses}
     for steps, count in sorted(asked):
         setting = {"arm": REFINER, "steps": steps, "hypotheses": count}
-        translate = _refining(config, refiner, seed, steps, count)
+        translate = _refining(config, refiner, REFINER, seed, steps, count)
+        yield from _scored(config, held, translate, setting, seed)
+
+
+def _mask_predict(config: Config, seed: int, artifacts: Path) -> Rows:
+    held, most = material(config, seed, artifacts), config.hypotheses[-1]
+    refiner = refiner_of(config, MASK_PREDICT, seed, artifacts)
+    for steps in config.steps:
+        setting = {"arm": MASK_PREDICT, "steps": steps, "hypotheses": most}
+        translate = _refining(config, refiner, MASK_PREDICT, seed, steps, most)
         yield from _scored(config, held, translate, setting, seed)
 
 
@@ -82,7 +91,7 @@ def _small(arm: str, config: Config, seed: int, artifacts: Path) -> Rows:
     refiner = refiner_of(config, arm, seed, artifacts)
     for steps in (1, 4):
         setting = {"arm": arm, "steps": steps, "hypotheses": 1}
-        translate = _refining(config, refiner, seed, steps, 1, "mask" if arm == MASKS else "random")
+        translate = _refining(config, refiner, arm, seed, steps, 1)
         yield from _scored(config, held, translate, setting, seed, config.small_sets)
 
 
@@ -95,10 +104,11 @@ def _adjacent_attention(config: Config, seed: int, artifacts: Path) -> Rows:
             yield {**row, "arm": REFINER, "set": number}
 
 
-def _refining(
-    config: Config, refiner: Refiner, seed: int, steps: int, count: int, start: str = "random"
-) -> Translate:
-    chain = Refinement(start="mask" if start == "mask" else "random", steps=steps)
+def _refining(config: Config, refiner: Refiner, arm: str, seed: int, steps: int, count: int) -> Translate:
+    if arm == MASK_PREDICT:
+        chain = Refinement(start="mask", keep="confident", steps=steps)
+    else:
+        chain = Refinement(start="mask" if arm == MASKS else "random", steps=steps)
     return partial(LengthBeam(steps, count, chain, config.alpha, False).translate, refiner, seed=seed)
 
 
@@ -206,7 +216,7 @@ def _latency(config: Config, seed: int, artifacts: Path) -> Rows:
     twin, refiner = twin_of(config, seed, artifacts), refiner_of(config, REFINER, seed, artifacts)
     contenders: dict[str, Translate] = {TWIN: partial(BeamSearch().translate, twin)}
     for steps, count in product((4, config.steps[-1]), (1, config.hypotheses[-1])):
-        contenders[f"{steps} steps, {count}"] = _refining(config, refiner, seed, steps, count)
+        contenders[f"{steps} steps, {count}"] = _refining(config, refiner, REFINER, seed, steps, count)
     every = list(range(config.test))
     chosen = {
         "all": every[:: max(1, len(every) // config.timed)][: config.timed],

@@ -6,8 +6,8 @@ from pandas import DataFrame
 from trialogue.ledger import Cells, Figure, ResultTable, Rows
 from trialogue.ledger.claims.quantities import Quantity
 from trialogue.ledger.pages.figures import panels
-from trialogue.studies.translation.config import REFINER, SMALL, TWIN
-from trialogue.studies.translation.quantities import attention, corpus, latency, refined, score, small
+from trialogue.studies.translation.config import MASK_PREDICT, REFINER, SMALL, TWIN
+from trialogue.studies.translation.quantities import attention, corpus, latency, score, small
 from trialogue.studies.translation_dependency.attention import Attention, attention_tables
 
 _STEPS, _HYPOTHESES, _MOST = (1, 2, 4, 10), (1, 3, 5), 5
@@ -21,6 +21,8 @@ def _quality() -> Cells:
     }
     for steps, count in _SETTINGS:
         cells[f"refiner, {steps} steps, {count} hypotheses"] = _cells(REFINER, steps, count)
+    for steps in _STEPS:
+        cells[f"mask-predict, {steps} steps, {_MOST} hypotheses"] = _cells(MASK_PREDICT, steps, _MOST)
     return cells
 
 
@@ -65,13 +67,15 @@ def _attending(table: DataFrame) -> dict[str, Attention]:
 
 def _draw(rows: Rows) -> Drawing:
     drawing, axes = panels(2, width=3.4, height=2.9)
-    table = rows.where("set", arm=REFINER)
-    most = int(table.hypotheses.max())
-    steps = sorted(table[table.hypotheses == most].steps.unique())
+    table = rows.where("set", arm=MASK_PREDICT)
+    most, steps = int(table.hypotheses.max()), sorted(table.steps.unique())
     for ax, column, label in zip(axes, ("bleu", "stutter"), ("BLEU", "stutter, share of pairs"), strict=True):
-        numbers = [refined(step, most, column)(rows) for step in steps]
-        means, errors = zip(*((each.mean(), each.std() / len(each) ** 0.5) for each in numbers), strict=True)
-        ax.errorbar(steps, means, errors, marker="o", label="refiner")
+        for arm in (REFINER, MASK_PREDICT):
+            numbers = [score(arm, step, most, column)(rows) for step in steps]
+            means, errors = zip(
+                *((each.mean(), each.std() / len(each) ** 0.5) for each in numbers), strict=True
+            )
+            ax.errorbar(steps, means, errors, marker="o", label=arm)
         ax.axhline(score(TWIN, 0, 1, column)(rows).mean(), color="0.5", linestyle="--", label="twin, greedy")
         ax.set_xscale("log")
         ax.set_xticks(steps, [str(step) for step in steps])
