@@ -67,7 +67,9 @@ def _draw_balance(rows: Rows) -> Drawing:
         words.scatter(
             table.balance, table.outside, s=22, marker=marker, edgecolors=color, facecolors=face, label=arm
         )
-    words.set(xlabel="balance violation", xscale="log")
+    words.set(xlabel="balance violation", xscale="log", xticks=(0.03, 0.1, 0.3))
+    words.set_xticklabels(["0.03", "0.1", "0.3"])
+    words.minorticks_off()
     words.set_title("Right at lengths 400 to 500")
     words.legend(fontsize=7)
     names = [*MINIMAL_ARMS, *STANDARD_ARMS]

@@ -79,6 +79,7 @@ def _draw(rows: Rows) -> Drawing:
         ax.axhline(score(TWIN, 0, 1, column)(rows).mean(), color="0.5", linestyle="--", label="twin, greedy")
         ax.set_xscale("log")
         ax.set_xticks(steps, [str(step) for step in steps])
+        ax.minorticks_off()
         ax.set_xlabel("steps")
         ax.set_ylabel(label)
         ax.legend(fontsize=7)
