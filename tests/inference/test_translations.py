@@ -85,6 +85,20 @@ def test_a_translation_does_not_depend_on_what_it_is_beside(name):
     assert name.startswith("mask") or other != together
 
 
+@pytest.mark.parametrize("hypotheses", [1, 3])
+def test_what_the_twin_writes_does_not_depend_on_what_is_beside_it(hypotheses):
+    network = small_network(causal=True, seed=4, longest=30)
+    with torch.no_grad():
+        network.token_embedding.weight[EOS] = 0  # it hardly ever ends a text by itself
+    twin, search = CausalTranslator(network), BeamSearch(hypotheses, ratio=1.0)
+    sources = [[4], [5, 6, 7] * 8, [], [8, 4]]
+    for source, found in zip(sources, search.translate(twin, sources), strict=True):
+        alone = search.translate(twin, [source])[0]
+        assert [each.tokens for each in found.hypotheses] == [each.tokens for each in alone.hypotheses]
+        assert found.passes == alone.passes <= len(source) + 11
+    assert search.translate(twin, [sources[1]])[0].passes > 20  # more room than the shorter ones have
+
+
 def test_mask_predict_takes_as_many_passes_as_it_is_told():
     found = LengthBeam(3, 1, CHAINS["mask-predict"], drop_repeats=False).translate(REFINER, [SOURCES[1]])[0]
     length = len(found.best)

@@ -10,7 +10,13 @@ VOCAB, LONGEST = 9, 6
 
 
 def small_network(
-    *, causal: bool, seed: int = 1, layers: int = 2, vocab: int = VOCAB, relu: bool = False
+    *,
+    causal: bool,
+    seed: int = 1,
+    layers: int = 2,
+    vocab: int = VOCAB,
+    longest: int = LONGEST,
+    relu: bool = False,
 ) -> EncoderDecoder:
     config = EncoderDecoderConfig(
         vocab_size=vocab,
@@ -19,7 +25,7 @@ def small_network(
         heads=2,
         width=8,
         mlp_width=16,
-        max_length=LONGEST,
+        max_length=longest,
         causal=causal,
         positional_attention=not causal,
         activation="relu" if relu else "gelu",

@@ -107,6 +107,16 @@ def test_lengths_are_predicted_by_cross_entropy():
     assert float(loss) == pytest.approx(expected, abs=1e-4)
 
 
+def test_where_no_target_has_a_token_only_lengths_are_learned():
+    network = small_network(causal=False)
+    sources = ended([[4, 5], [6]])
+    loss = refinement_loss(network, sources, ended([[], []]), stages=2)
+    loss.backward()
+    logits = network.length_logits(sources, network.encode(sources))
+    expected = 0.1 * F.cross_entropy(logits, torch.zeros(2).long())
+    assert loss.item() == pytest.approx(expected.item(), abs=1e-6)
+
+
 def test_both_networks_learn_to_reverse(tmp_path):
     twin = CausalTranslator(trained(SMALL.twin(VOCAB, *PAIRS), tmp_path).network)
     found = [each.best for each in BeamSearch().translate(twin, TEXTS)]

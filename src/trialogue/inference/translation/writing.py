@@ -42,18 +42,17 @@ class BeamSearch:
         answers = [NOTHING] * len(sources)
         if not told:
             return answers
-        longest = max(len(sources[place]) for place in told)
-        capacity = min(int(self.ratio * longest) + 10, twin.model.config.max_length) + 1
+        most = twin.model.config.max_length
+        rooms = [min(int(self.ratio * len(sources[place])) + 10, most) + 1 for place in told]
         with torch.inference_mode():
             oracle = twin.condition_each([sources[place] for place in told])
-            context = oracle.open(len(told) * self.hypotheses, capacity)
+            context = oracle.open(len(told) * self.hypotheses, max(rooms))
             write = _greedy if self.hypotheses == 1 else _beams
-            tokens, sums = write(context, self.hypotheses, len(told), capacity)
-        for place, rows, log_probs in zip(told, tokens.tolist(), sums.tolist(), strict=True):
-            texts = [_until_end(row) for row in rows]
+            tokens, sums = write(context, self.hypotheses, torch.tensor(rooms))
+        for place, rows, log_probs, room in zip(told, tokens.tolist(), sums.tolist(), rooms, strict=True):
+            texts = [_until_end(row[:room]) for row in rows]
             best = ranked(zip(texts, log_probs, strict=True), self.alpha, drop_repeats=False)
-            passes = max(min(len(text) + 1, capacity) for text in texts)
-            answers[place] = Translation(best, passes)
+            answers[place] = Translation(best, max(min(len(text) + 1, room) for text in texts))
         return answers
 
 
@@ -62,8 +61,12 @@ def _until_end(row: list[int]) -> list[int]:
     return [token for token in row[: row.index(EOS) if EOS in row else -1] if token != PAD]
 
 
-def _greedy(context: Context, beams: int, sources: int, capacity: int) -> tuple[Tensor, Tensor]:
-    """Tokens (sources, 1, capacity) of the likeliest next tokens, and their log-probabilities (sources, 1)."""
+def _greedy(context: Context, beams: int, rooms: Tensor) -> tuple[Tensor, Tensor]:
+    """Tokens (sources, 1, most) of the likeliest next tokens, and their log-probabilities (sources, 1).
+
+    Of each source at most as many as `rooms` (sources,) says, EOS with them; PAD is in what is left.
+    """
+    sources, capacity = len(rooms), int(rooms.max())
     tokens = torch.full((sources, capacity), PAD)
     sums = torch.zeros(sources, dtype=torch.float64)
     rows = torch.arange(sources)
@@ -73,17 +76,18 @@ def _greedy(context: Context, beams: int, sources: int, capacity: int) -> tuple[
         best, token = context.log_probs(context.features(asked, stop, stop, rows)).cpu().max(1)
         tokens[rows, length] = token
         sums[rows] += best
-        rows = rows[token != EOS]
+        rows = rows[(token != EOS) & (length + 1 < rooms[rows])]
         if not len(rows):
             break
     return tokens.view(sources, beams, capacity), sums[:, None]
 
 
-def _beams(context: Context, beams: int, sources: int, capacity: int) -> tuple[Tensor, Tensor]:
-    """Tokens (sources, beams, capacity) of the best continuations, and their log-probabilities (sources, beams).
+def _beams(context: Context, beams: int, rooms: Tensor) -> tuple[Tensor, Tensor]:
+    """Tokens (sources, beams, most) of the best continuations, and their log-probabilities (sources, beams).
 
-    Storage row i is of source i modulo their number: the beams of a source are as many rows apart.
+    Of each source at most as many as `rooms` (sources,) says, as in `_greedy`. Storage row i is of source i modulo their number: the beams of a source are as many rows apart.
     """
+    sources, capacity = len(rooms), int(rooms.max())
     tokens = torch.full((beams * sources, capacity), PAD)
     sums = torch.full((sources, beams), -torch.inf, dtype=torch.float64)
     sums[:, 0] = 0
@@ -99,7 +103,7 @@ def _beams(context: Context, beams: int, sources: int, capacity: int) -> tuple[T
         parent, token = index // laws.shape[1], (index % laws.shape[1]).T.flatten()
         source = (parent * sources + number).T.flatten()
         context.copy(source, rows, 0, length)
-        tokens, ended = tokens[source], ended[source] | (token == EOS)
+        tokens, ended = tokens[source], ended[source] | (token == EOS) | (length + 1 >= rooms.repeat(beams))
         tokens[:, length] = token
         if bool(ended.all()):
             break

@@ -120,13 +120,17 @@ def _scored(
     seed: int,
     sets: int | None = None,
 ) -> Rows:
-    """Rows of every set of test sentences, and of all of them by stratum; repeats are dropped for the scores."""
+    """Rows of every set of test sentences, and of all of them by stratum; refiners' repeats are dropped for scores."""
     sets = config.sets if sets is None else sets
     tested = held.tested
     places = [place for place in range(config.test) if place % config.sets < sets]
     answers = dict(zip(places, _in_order_of_length(translate, tested, places), strict=True))
     spoken = {place: held.vocabulary.decode([answer.best])[0] for place, answer in answers.items()}
-    dropped = {place: held.vocabulary.decode([_once(answer.best)])[0] for place, answer in answers.items()}
+    dropped = spoken
+    if setting["arm"] != TWIN:
+        dropped = {
+            place: held.vocabulary.decode([_once(answer.best)])[0] for place, answer in answers.items()
+        }
 
     def of(texts: dict[int, str], chosen: list[int]) -> tuple[list[str], list[str]]:
         return [texts[place] for place in chosen], [tested.references[place] for place in chosen]

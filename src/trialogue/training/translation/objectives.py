@@ -89,4 +89,6 @@ def refinement_loss(
 
 
 def _cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+    if not len(targets):  # where no target has a token, only their length is learned
+        return logits.float().sum()
     return F.cross_entropy(logits.float(), targets, label_smoothing=smoothing)
