@@ -85,7 +85,8 @@ def _greedy(context: Context, beams: int, rooms: Tensor) -> tuple[Tensor, Tensor
 def _beams(context: Context, beams: int, rooms: Tensor) -> tuple[Tensor, Tensor]:
     """Tokens (sources, beams, most) of the best continuations, and their log-probabilities (sources, beams).
 
-    Of each source at most as many as `rooms` (sources,) says, as in `_greedy`. Storage row i is of source i modulo their number: the beams of a source are as many rows apart.
+    Of each source at most as many as `rooms` (sources,) says, as in `_greedy`. Storage row i is of source i modulo their
+    number: the beams of a source are as many rows apart.
     """
     sources, capacity = len(rooms), int(rooms.max())
     tokens = torch.full((beams * sources, capacity), PAD)
