@@ -59,7 +59,18 @@ def test_a_model_is_trained_and_translates(say, folder):
     code, out, err = say("translate", "--model", "model", "--truncate", "--out", "out.txt", lines="a " * 40)
     assert (code, out) == (0, "")
     assert (folder / "out.txt").read_text().count("\n") == 1
+    (folder / "mixed.txt").write_bytes(b"a e k\nb \xff f\nc g m\n")
+    code, out, err = say("translate", "--model", "model", "--input", "mixed.txt")
+    assert (code, out.count("\n")) == (2, 3)
+    assert "line 2: character 3 is no UTF-8" in err
+    assert out.splitlines()[1] == ""
+    (folder / "empty").mkdir()
+    (folder / "empty" / "translation.json").write_text('{"networks": [], "vocabulary": "x"}')
     for words, field in (
+        (("--input", "mixed.txt", "--out", "mixed.txt"), "out='mixed.txt'"),
+        (("--device", "nowhere"), "device='nowhere'"),
+        (("--alpha", "1e6"), "alpha=1000000.0"),
+        (("--model", "empty"), "model='empty'"),
         (("--steps", "0"), "steps=0"),
         (("--hypotheses", "0"), "hypotheses=0"),
         (("--keep", "confident"), "start='random'"),
@@ -68,6 +79,17 @@ def test_a_model_is_trained_and_translates(say, folder):
         code, _, err = say("translate", "--model", "model", *words)
         assert (code, err.count("\n")) == (2, 1), words
         assert field in err
+    assert (folder / "mixed.txt").read_bytes().count(b"\n") == 3
+    code, _, err = say("train-translation", "--text", "pairs.tsv", "--out", "model", *TINY)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "out='model': it holds a model already" in err
+
+
+def test_what_else_lies_in_the_folder_stays(say, folder):
+    (folder / "mine" / "training").mkdir(parents=True)
+    (folder / "mine" / "training" / "notes.txt").write_text("kept")
+    assert say("train-translation", "--text", "pairs.tsv", "--out", "mine", *TINY)[0] == 0
+    assert (folder / "mine" / "training" / "notes.txt").read_text() == "kept"
 
 
 @pytest.mark.parametrize(
@@ -82,6 +104,7 @@ def test_a_model_is_trained_and_translates(say, folder):
         (("train-translation", "--text", "pairs.tsv", "--out", "m", "--columns", "1", "3"), "columns=(1, 3)"),
         (("train-translation", "--text", "pairs.tsv", "--out", "m", "--steps", "0"), "steps=0"),
         (("train-translation", "--text", "pairs.tsv", "--out", "m", "--test", "64"), "test=64"),
+        (("train-translation", "--text", "pairs.tsv", "--out", "m", *TINY, "--vocab", "9"), "vocab=9"),
         (
             ("train-translation", "--text", "pairs.tsv", "--out", "m", "--distil", "--networks", "twin"),
             "distil",
@@ -89,6 +112,10 @@ def test_a_model_is_trained_and_translates(say, folder):
         (
             ("train-translation", "--text", "sources.txt", "--targets", "targets.txt", "--out", "m"),
             "has 1 lines and sources.txt has 2",
+        ),
+        (
+            ("train-translation", "--text", "a", "--targets", "b", "--out", "m", "--columns", "1", "5"),
+            "columns=(1, 5)",
         ),
     ],
 )

@@ -95,6 +95,10 @@ def test_a_process_keeps_what_it_has_loaded(tmp_path: Path) -> None:
     [
         ("rya", "executor='rya': no such executor: did you mean ray?"),
         ("local:8", "executor='local:8': local has no address: leave it out"),
+        ("local://a", "executor='local://a': local has no address: leave it out"),
+        ("local:", "executor='local:': no address follows: name one, or write local alone"),
+        ("ray:", "executor='ray:': no address follows: name one, or write ray alone"),
+        ("ray://", "executor='ray://': no address follows: name one, or write ray alone"),
     ],
 )
 def test_a_wrong_word_is_named(word: str, line: str) -> None:
@@ -125,6 +129,15 @@ def test_an_address_where_no_cluster_answers_is_named(
     complaint = capsys.readouterr().err
     assert complaint.startswith(f"trialogue: error: executor='{word}': no cluster answers (")
     assert complaint.count("\n") == 1
+
+
+def test_an_address_without_a_port_is_named() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'trialogue[ray]'")
+    with (
+        pytest.raises(InputError, match="executor='ray://head': write ray://HOST:PORT"),
+        executor_of("ray://head").crew(lambda: lambda item: item, 1),
+    ):
+        pass
 
 
 def test_a_folder_is_shared_only_with_those_who_see_it(tmp_path: Path) -> None:

@@ -106,16 +106,11 @@ def _training(tokens: Sequence[str]) -> "tuple[Pairs, TranslationTraining]":
 
 @contextmanager
 def _reading(lines: "Lines") -> Iterator[Iterator[str]]:
-    """The lines to translate, one after another as they come; each is read as UTF-8."""
+    """The lines to translate, one after another as they come; bytes that are no UTF-8 are lone surrogates in them."""
     from trialogue.errors import InputError
 
     def decoded(stream: "Iterator[bytes]") -> Iterator[str]:
-        for number, line in enumerate(stream, 1):
-            try:
-                yield line.decode().removesuffix("\n")
-            except UnicodeDecodeError as error:
-                mend = f"byte {error.start} of line {number} is no UTF-8: convert the text to UTF-8"
-                raise InputError("input", str(lines.input or "standard input"), mend) from error
+        return (line.decode(errors="surrogateescape").removesuffix("\n") for line in stream)
 
     if lines.input is None:
         yield decoded(iter(sys.stdin.buffer.readline, b""))

@@ -22,7 +22,11 @@ class Local(Executor):
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         if address is not None:
-            raise InputError("executor", f"local:{address}", "local has no address: leave it out")
+            raise InputError(
+                "executor",
+                address if "://" in address else f"local:{address}",
+                "local has no address: leave it out",
+            )
         super().__init__(address, workers)
 
     def alone(self, lanes: int) -> bool:

@@ -110,10 +110,15 @@ class RayCluster(Executor):
         address = str(self.address)
         place = urlsplit(address if "://" in address else f"//{address}")
         try:
-            if place.hostname and place.port:
-                socket.create_connection((place.hostname, place.port), timeout=_SECONDS).close()
+            host, port = place.hostname, place.port
+            if host and port:
+                socket.create_connection((host, port), timeout=_SECONDS).close()
         except (OSError, ValueError) as error:
             raise self._silent(getattr(error, "strerror", None) or str(error)) from None
+        if "://" in address and not (host and port):
+            raise InputError(
+                "executor", address, "write ray://HOST:PORT: Ray's client server listens at 10001"
+            )
         if "://" in address:
             return
         asking = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]

@@ -1,6 +1,6 @@
 """Executors by name: those of the package, and those that installed packages register."""
 
-from trialogue.errors import whole_number
+from trialogue.errors import InputError, whole_number
 from trialogue.executors.executor import Executor
 from trialogue.registry import Registry
 
@@ -22,6 +22,8 @@ def executor_of(text: str, workers: int | None = None) -> Executor:
     """
     if workers is not None:
         whole_number("workers", workers, 1)
-    name, _, rest = text.partition(":")
+    name, colon, rest = text.partition(":")
+    if colon and not rest.strip("/"):
+        raise InputError("executor", text, f"no address follows: name one, or write {name} alone")
     address = text if rest.startswith("//") else rest or None
     return EXECUTORS.find(name)(address, workers)

@@ -66,7 +66,7 @@ class Checkpoint:
         remote_code: bool = False,
     ) -> None:
         self.kind, self.name = kind, str(name)
-        self.dtype, self.device = _dtype(dtype), usable_device(device)
+        self.dtype, self.device = checked_dtype(dtype), usable_device(device)
         known = folder_of(self.name)
         source = Path(name) if known is None else known
         self._place = str(name if known is None else known)
@@ -235,7 +235,8 @@ def _require_all_weights(loading: dict[str, Any], kind: Kind, name: str) -> None
         raise InputError("model", name, f"it is no {_KINDS[kind]}: its checkpoint lacks {some}")
 
 
-def _dtype(dtype: str | torch.dtype) -> Any:
+def checked_dtype(dtype: str | torch.dtype) -> Any:
+    """`dtype` as transformers takes it; raises `InputError` for a word that names no type of floating point."""
     if isinstance(dtype, torch.dtype) or dtype == "auto":
         return dtype
     named = getattr(torch, dtype, None)

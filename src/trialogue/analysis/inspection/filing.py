@@ -27,19 +27,22 @@ def gathered(work: Path, found: Sequence[Found]) -> dict[str, Any]:
     kind = None
     for name in MEASURES:
         series, whole = [], None
+        lacking: dict[str, str] = {}
         for place in found:
             record = filed_measure(work / folder_of(place) / f"{name}.json")
             if record is None:
                 continue
             kind = record["kind"]
             if "refused" in record:
-                refused[name] = record["refused"]
+                lacking[folder_of(place)] = record["refused"]
                 continue
             whole = record
             kept = {key: record[key] for key in ("version", "files", "quantities", "tokens", "seconds")}
             series.append({"place": place.place, "step": place.step, **kept})
+        if whole is None and lacking:
+            refused[name] = lacking.popitem()[1]
         if whole is not None:
-            refused.pop(name, None)
+            refused |= {f"{name} of {place}": reason for place, reason in lacking.items()}
             beside = filed_measure(work / CONTROL_FOLDER / f"{name}.json") or {}
             told = {key: whole[key] for key in ("question", "reading", "logarithmic")}
             measures[name] = {**told, "checkpoints": series, "control": beside.get("quantities")}
@@ -76,9 +79,12 @@ def _damaged(path: Path) -> InputError:
     return InputError("out", str(path), "it is damaged: delete it, and it is made anew")
 
 
-def require_same(path: Path, settings: dict[str, Any]) -> None:
-    """Keep what was inspected alike together; raises `InputError` where the folder has something else."""
-    there = _read(path)
+def require_same(path: Path, settings: dict[str, Any], begun: bool) -> None:
+    """Keep what was inspected alike together; raises `InputError` where the folder has something else.
+
+    Where no measure is filed yet, nothing is `begun`, and settings are those that are given last.
+    """
+    there = _read(path) if begun else None
     wanted = json.loads(json.dumps(settings))
     if there is None:
         atomic_write(path, json.dumps(wanted, indent=1) + "\n")

@@ -30,6 +30,7 @@ from trialogue.errors import InputError
 from trialogue.executors import Executor
 from trialogue.executors.folders import SharedFolder
 from trialogue.executors.local import Local
+from trialogue.models.checkpoint_loading import checked_dtype
 from trialogue.storage import atomic_write, locked, make_folder
 
 FORMAT = "trialogue inspection 1"
@@ -67,6 +68,7 @@ def inspected(
     material.kept = folder / _WORK / KEPT
     for name in measures:
         MEASURES.find(name)
+    checked_dtype(dtype)
     found = checkpoints_of(model)
     known = [identity_of(place.place) for place in found]
     work = make_folder(folder / _WORK)
@@ -78,7 +80,8 @@ def inspected(
             "dtype": dtype,
             **material.identity,
         }
-        require_same(work / _SETTINGS, settings)
+        begun = any(path.parent.name != KEPT for path in work.glob("*/*.json"))
+        require_same(work / _SETTINGS, settings, begun)
         weights = {place.place: identity.weights for place, identity in zip(found, known, strict=True)}
         run = _Run(work, material, Asking(weights, effort, device, dtype), report)
         wanted = [name for name in MEASURES if name in measures or not measures]

@@ -39,13 +39,13 @@ class SubwordVocabulary:
         return hashlib.sha256(self._tokenizer.to_str().encode()).hexdigest()
 
     @classmethod
-    def train(cls, texts: Iterable[str], size: int) -> "SubwordVocabulary":
+    def train(cls, texts: Iterable[str], size: int, field: str = "size") -> "SubwordVocabulary":
         """The vocabulary of `size` tokens that is trained on `texts`, the sentences of both languages.
 
-        Pairs that occur once are not merged. Raises `InputError` where `size` has no room for the bytes and the special
-        tokens, and where the texts do not support it.
+        Pairs that occur once are not merged. Raises `InputError`, which names `field`, where `size` has no room for the
+        bytes and the special tokens, and where the texts do not support it.
         """
-        return cls(trained_byte_level_bpe(texts, size, SPECIAL, prefix_space=True, field="size"))
+        return cls(trained_byte_level_bpe(texts, size, SPECIAL, prefix_space=True, field=field))
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         """The tokens of each of `texts`, without special ones; an empty text has none."""

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from trialogue.errors import whole_number
+from trialogue.errors import InputError, whole_number
 from trialogue.generation.translation.model import TranslationModel
 from trialogue.generation.translation.settings import Translating
-from trialogue.inference.translation.hypotheses import NOTHING, Translation
+from trialogue.inference.translation.hypotheses import Translation
 
 _POOL = 16
 """Batches that are read ahead, so that lines of a like length go together."""
@@ -51,11 +51,20 @@ class Answer(NamedTuple):
         }
 
 
+class _Line(NamedTuple):
+    number: int
+    text: str
+    tokens: list[int]
+    """None where the line is refused, or blank"""
+    refused: str
+
+
 class LineTranslator:
     """Translates lines as `settings` say, with one network of `model`.
 
     A blank line has an empty translation. One of more tokens than the model reads is refused, or cut where `truncate`
-    is set. Raises `InputError` for a network that the model lacks.
+    is set, and one with lone surrogates, as undecoded bytes leave them, is refused. Raises `InputError` for a network
+    that the model lacks.
     """
 
     def __init__(self, model: TranslationModel, settings: Translating, *, truncate: bool = False) -> None:
@@ -79,30 +88,33 @@ class LineTranslator:
         numbered = enumerate(lines, 1)
         ahead = 1 if batch == 1 else _POOL * batch
         while pool := list(islice(numbered, ahead)):
-            encoded = [self._vocabulary.encode([line.strip()])[0] for _, line in pool]
-            order = sorted(range(len(pool)), key=lambda place: len(encoded[place]))
+            read = [self._read(number, line) for number, line in pool]
+            order = sorted(range(len(pool)), key=lambda place: len(read[place].tokens))
             found: dict[int, Answer] = {}
             for start in range(0, len(order), batch):
                 chosen = order[start : start + batch]
-                asked = [(*pool[place], encoded[place]) for place in chosen]
-                found.update(zip(chosen, self._answered(asked), strict=True))
+                found.update(zip(chosen, self._answered([read[place] for place in chosen]), strict=True))
             yield from (found[place] for place in range(len(pool)))
 
-    def _answered(self, asked: list[tuple[int, str, list[int]]]) -> list[Answer]:
+    def _read(self, number: int, line: str) -> _Line:
+        text = line.rstrip("\r\n")
+        try:
+            tokens = self._vocabulary.encode([line.strip()])[0]
+        except InputError:
+            place = next(place for place, letter in enumerate(text) if "\ud800" <= letter <= "\udfff")
+            return _Line(number, text, [], f"character {place + 1} is no UTF-8: convert the text to UTF-8")
+        if len(tokens) <= self._longest or self._truncate:
+            return _Line(number, text, tokens[: self._longest], "")
+        mend = f"{len(tokens)} tokens, and the model reads {self._longest}: shorten it, or use --truncate"
+        return _Line(number, text, [], mend)
+
+    def _answered(self, lines: list[_Line]) -> list[Answer]:
         begun = time.perf_counter()
-        sources = [tokens[: self._longest] if self._truncate else tokens for _, _, tokens in asked]
-        fits = [len(tokens) <= self._longest for tokens in sources]
-        read = [place for place, fit in enumerate(fits) if fit]
-        told = iter(self._translate([sources[place] for place in read], [asked[place][0] for place in read]))
-        translations = [next(told) if fit else NOTHING for fit in fits]
+        told = self._translate([line.tokens for line in lines], [line.number for line in lines])
         seconds = time.perf_counter() - begun
         answers = []
-        for (number, line, tokens), fit, translation in zip(asked, fits, translations, strict=True):
-            refused = (
-                f"{len(tokens)} tokens, and the model reads {self._longest}: shorten it, or use --truncate"
-            )
-            texts = self._vocabulary.decode([each.tokens for each in translation.hypotheses]) if fit else []
-            answers.append(
-                Answer(number, line.rstrip("\r\n"), texts, translation, "" if fit else refused, seconds)
-            )
+        for line, translation in zip(lines, told, strict=True):
+            tokens = [] if line.refused else [each.tokens for each in translation.hypotheses]
+            texts = self._vocabulary.decode(tokens)
+            answers.append(Answer(line.number, line.text, texts, translation, line.refused, seconds))
         return answers

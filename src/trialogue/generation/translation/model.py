@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from trialogue.data.parallel.vocabulary import SubwordVocabulary
 from trialogue.errors import InputError
+from trialogue.models.checkpoint_loading import usable_device
 from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
@@ -61,9 +62,12 @@ class TranslationModel:
             card = json.loads((path / CARD).read_text())
             names = [name for name in NETWORKS if name in card["networks"]]
             identity = card["vocabulary"]
+            if not names:
+                raise KeyError("networks")
         except (OSError, ValueError, KeyError, TypeError) as error:
             mend = f"it holds no {CARD} that `trialogue train-translation` wrote: name such a folder"
             raise InputError("model", str(folder), mend) from error
+        usable_device(device)
         vocabulary = SubwordVocabulary.open(path / VOCABULARY, identity)
         networks = {name: load_model(_weights(path, name), EncoderDecoder, device=device) for name in names}
         for name, network in networks.items():

@@ -78,6 +78,8 @@ class Lines:
     """Threads of torch."""
 
     def __post_init__(self) -> None:
+        if self.input is not None and self.out is not None and self.input.resolve() == self.out.resolve():
+            raise InputError("out", str(self.out), "it is the file that is read: name another one")
         whole_number("batch", self.batch, 1)
         whole_number("threads", self.threads, 1)
 
@@ -110,6 +112,10 @@ class Pairs:
             raise InputError("text", None, "name a table of pairs (`trialogue train-translation --help`)")
         if self.out is None:
             raise InputError("out", None, "name the folder that the model goes to")
+        if self.targets is not None and self.columns != (1, 2):
+            raise InputError(
+                "columns", self.columns, "a file of its own for each language has none: leave it out"
+            )
         whole_number("test", self.test, 1)
         whole_number("threads", self.threads, 1)
         if self.distil and self.networks == "refiner":

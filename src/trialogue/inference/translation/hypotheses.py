@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import NamedTuple
 
+from trialogue.errors import InputError, non_negative_number
+
 
 class Hypothesis(NamedTuple):
     """A candidate: its tokens, without EOS, the sum of their log-probabilities, and what it is ranked by."""
@@ -31,6 +33,16 @@ class Translation(NamedTuple):
 
 NOTHING = Translation([Hypothesis([], 0.0, 0.0)], 0)
 """The translation of an empty source."""
+
+
+_MOST = 100.0
+
+
+def checked_alpha(alpha: float) -> float:
+    """`alpha` of `brevity`; raises `InputError` where it is no number from 0 to 100."""
+    if non_negative_number("alpha", alpha) > _MOST:
+        raise InputError("alpha", alpha, f"it is an exponent: use at most {_MOST:.0f}")
+    return alpha
 
 
 def brevity(length: int, alpha: float) -> float:

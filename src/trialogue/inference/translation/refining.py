@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from trialogue.data.parallel.vocabulary import PAD, SPECIAL
-from trialogue.errors import non_negative_number, truth_value, whole_number
+from trialogue.errors import truth_value, whole_number
 from trialogue.inference.chains.refinement import Refined, Refinement
-from trialogue.inference.translation.hypotheses import NOTHING, Translation, ranked
+from trialogue.inference.translation.hypotheses import NOTHING, Translation, checked_alpha, ranked
 from trialogue.models.encoder_decoder.refiner import RefinedRows, Refiner
 from trialogue.randomness import Streams, numbers_of_64_bits
 
@@ -34,7 +34,7 @@ class LengthBeam:
     def __post_init__(self) -> None:
         for name in ("steps", "hypotheses"):
             whole_number(name, getattr(self, name), 1)
-        non_negative_number("alpha", self.alpha)
+        checked_alpha(self.alpha)
         truth_value("drop_repeats", self.drop_repeats)
 
     def translate(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trialogue.data.parallel.vocabulary import EOS, PAD
 from trialogue.errors import non_negative_number, whole_number
-from trialogue.inference.translation.hypotheses import NOTHING, Translation, ranked
+from trialogue.inference.translation.hypotheses import NOTHING, Translation, checked_alpha, ranked
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.oracles import Context
 
@@ -30,8 +30,8 @@ class BeamSearch:
 
     def __post_init__(self) -> None:
         whole_number("hypotheses", self.hypotheses, 1)
-        for name in ("alpha", "ratio"):
-            non_negative_number(name, getattr(self, name))
+        checked_alpha(self.alpha)
+        non_negative_number("ratio", self.ratio)
 
     def translate(self, twin: CausalTranslator, sources: Sequence[Sequence[int]]) -> list[Translation]:
         """Translations of `sources`, tokens without EOS, evaluated side by side; empty ones of empty sources.
@@ -85,8 +85,8 @@ def _greedy(context: Context, beams: int, rooms: Tensor) -> tuple[Tensor, Tensor
 def _beams(context: Context, beams: int, rooms: Tensor) -> tuple[Tensor, Tensor]:
     """Tokens (sources, beams, most) of the best continuations, and their log-probabilities (sources, beams).
 
-    Of each source at most as many as `rooms` (sources,) says, as in `_greedy`. Storage row i is of source i modulo their
-    number: the beams of a source are as many rows apart.
+    Of each source at most as many as `rooms` (sources,) says, as in `_greedy`. Storage row i is of source i modulo
+    their number: the beams of a source are as many rows apart.
     """
     sources, capacity = len(rooms), int(rooms.max())
     tokens = torch.full((beams * sources, capacity), PAD)

@@ -7,12 +7,13 @@ distillation. Tables 4.4 and 4.5 are taken on the same refiner: on the test sent
 fourth pass, which reads what the third wrote, where it writes a token twice and elsewhere. Refinement starts from
 random tokens of the likeliest length, and holds no repeats back.
 
-Deviations: German to English of Tatoeba in place of three corpora of WMT, networks of a few million parameters, and
-BLEU and chrF in place of BLEURT. Sentences that share a normalised source or target, by whatever chain of pairs, are in
-one part of the split. The refiner begins with the weights of the study's own twin, and learns what that, greedily,
-makes of the sources it learned from; beside it a second pupil learns to fill masks, any share of them, and translates
-by the schedule of mask-predict (Ghazvininejad et al. 2019). Small refiners are trained for less, from weights that are
-drawn, and each differs in one respect from the first of them, which learns the references.
+Deviations: German to English of Tatoeba (tatoeba.org, CC BY 2.0 FR) in place of three corpora of WMT, networks of a few
+million parameters, Muon (in `paper` AdamW) in place of Adafactor, and BLEU and chrF in place of BLEURT. Sentences that
+share a normalised source or target, by whatever chain of pairs, are in one part of the split. The refiner begins with
+the weights of the study's own twin, and learns what that, greedily, makes of the sources it learned from; beside it a
+second pupil learns to fill masks, any share of them, and translates by the schedule of mask-predict (Ghazvininejad et
+al. 2019). Small refiners are trained for less, from weights that are drawn, and each differs in one respect from the
+first of them, which learns the references.
 
 The setting `text` names a table of pairs, looked for where the run begins; the provenance of a result names the sum of
 what was read.

@@ -22,7 +22,7 @@ from trialogue.data.parallel.splitting import Split, split
 from trialogue.data.parallel.text import ParallelText
 from trialogue.data.parallel.vocabulary import SubwordVocabulary
 from trialogue.ledger import note_model
-from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
+from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.randomness import generator
@@ -30,8 +30,8 @@ from trialogue.storage import atomic_write
 from trialogue.studies.translation.config import DISTILLED, MASK_PREDICT, REFINER, TWIN, Config
 from trialogue.tensor_files import read_tensors, write_tensors
 from trialogue.training import trained
-from trialogue.training.translation.distillation import distilled
-from trialogue.training.translation.recipes import encoded_pairs, rows_of
+from trialogue.training.translation.distillation import kept_translations
+from trialogue.training.translation.recipes import encoded_pairs
 
 _KIND = "trialogue translation pairs 1"
 _DAMAGED = "delete the folder of artifacts, so that it is made again"
@@ -99,14 +99,10 @@ def parameters(network: EncoderDecoder) -> int:
 
 
 def _distilled(config: Config, seed: int, sources: Tensor, artifacts: Path) -> Tensor:
-    """What the twin makes of the sources, in place of their targets; an empty answer stays the EOS alone."""
-    path = artifacts / f"distilled-{seed}.safetensors"
+    """What the twin makes of the sources, in place of their targets."""
     twin = twin_of(config, seed, artifacts)
     with _alone(artifacts, f"distilled-{seed}"):
-        if not path.exists():
-            answers = distilled(twin, rows_of(sources))
-            write_tensors(path, _KIND, {"targets": ended(answers)}, {})
-    return read_tensors(path, _KIND, _DAMAGED)[0]["targets"]
+        return kept_translations(twin, sources, artifacts / f"distilled-{seed}.safetensors")
 
 
 def _shuffled(pairs: tuple[Tensor, Tensor], seed: int) -> tuple[Tensor, Tensor]:

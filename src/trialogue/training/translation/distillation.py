@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from torch import Tensor
 from tqdm import tqdm
 
 from trialogue.inference.translation.writing import BeamSearch
+from trialogue.models.encoder_decoder.network import ended
 from trialogue.models.encoder_decoder.twin import CausalTranslator
+from trialogue.tensor_files import read_tensors, write_tensors
+from trialogue.training.translation.recipes import rows_of
 
 _AT_ONCE = 256
+_KIND = "trialogue distilled targets 1"
 
 
 def distilled(
@@ -32,3 +38,17 @@ def distilled(
         for place, answer in zip(places, answers, strict=True):
             found[place] = answer.best
     return found
+
+
+def kept_translations(
+    twin: CausalTranslator, sources: Tensor, path: Path, *, progress: bool = False
+) -> Tensor:
+    """What `distilled` makes of encoded `sources` (n, S), as targets (n, T) with EOS and PAD, kept in the file `path`.
+
+    A training that goes on does not translate again. An empty answer is the EOS alone. Raises `InputError` for a
+    damaged file.
+    """
+    if not path.exists():
+        targets = ended(distilled(twin, rows_of(sources), progress=progress))
+        write_tensors(path, _KIND, {"targets": targets}, {})
+    return read_tensors(path, _KIND, f"delete {path}, so that it is made again")[0]["targets"]
