@@ -108,6 +108,27 @@ def test_checkpoints_of_a_training_are_followed(
     page = (tmp_path / "found" / "inspection.html").read_text()
     assert 'id="copying-steps-' in page
     assert "step 5" in page
+    filed = tmp_path / "found" / "work" / "step-10" / "copying.json"
+    gone = json.loads(filed.read_text())
+    for key in ("quantities", "tokens", "seconds"):
+        del gone[key]
+    filed.write_text(json.dumps({**gone, "refused": "it gives no finite number", "lacks": None}))
+    assert run(capfd, "inspect", place / "training", "--out", tmp_path / "found", *QUICK)[0] == 0
+    record = json.loads((tmp_path / "found" / "inspection.json").read_text())
+    assert [one["step"] for one in record["measures"]["copying"]["checkpoints"]] == [5]
+    assert record["refused"] == {"copying of step-10": "it gives no finite number"}
+    assert "copying of step-10" in (tmp_path / "found" / "inspection.html").read_text()
+
+
+def test_an_inspection_that_never_began_binds_nobody(
+    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ("inspect", place / "model", "--out", tmp_path / "found")
+    assert "dtype='int3': use auto" in run(capfd, *words, *QUICK, "--dtype", "int3")[2]
+    code, _, err = run(capfd, *words, "--effort", 7, "--measures", "copying", "--executor", "ray://head")
+    assert code == 2
+    assert "executor=" in err
+    assert run(capfd, *words, *QUICK)[0] == 0
 
 
 def test_inspections_are_compared(place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
