@@ -88,7 +88,9 @@ def test_a_model_is_trained_and_translates(say, folder):
 def test_what_else_lies_in_the_folder_stays(say, folder):
     (folder / "mine" / "training").mkdir(parents=True)
     (folder / "mine" / "training" / "notes.txt").write_text("kept")
-    assert say("train-translation", "--text", "pairs.tsv", "--out", "mine", *TINY)[0] == 0
+    assert (
+        say("train-translation", "--text", "pairs.tsv", "--out", "mine", "--tokenize", "char", *TINY)[0] == 0
+    )
     assert (folder / "mine" / "training" / "notes.txt").read_text() == "kept"
 
 

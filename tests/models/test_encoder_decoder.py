@@ -6,9 +6,17 @@ import pytest
 import torch
 
 from models.small_encoder_decoders import LONGEST, VOCAB, small_network
+from trialogue import exact_law, target_law, total_variation
 from trialogue.data.parallel.vocabulary import BOS, EOS, MASK, PAD
 from trialogue.errors import InputError
-from trialogue.inference import Backtracking, generate
+from trialogue.inference import (
+    Backtracking,
+    Rejection,
+    SequentialMonteCarlo,
+    TokenwiseRejection,
+    ValueGuided,
+    generate,
+)
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
 from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
 from trialogue.models.encoder_decoder.refiner import Refiner
@@ -75,15 +83,28 @@ def test_rows_of_many_sources_answer_as_each_alone():
         assert law.exp() == pytest.approx(whole_pass(TWIN, source, tokens[0], 2).exp(), abs=1e-5)
 
 
-def test_walks_and_verifiers_run_on_the_twin():
-    def no_five(tokens):
-        return 5 not in tokens
+def no_five(tokens):
+    return 5 not in tokens
 
+
+@pytest.mark.parametrize(
+    "walk", [Backtracking(), Rejection(), TokenwiseRejection("mask"), SequentialMonteCarlo(4), ValueGuided()]
+)
+def test_walks_run_on_the_twin(walk):
     oracle = CausalTranslator(TWIN).condition(SOURCES[0])
-    drawn = generate(oracle, walk=Backtracking(), verifier=no_five, num_samples=20, max_new_tokens=5, seed=3)
+    drawn = generate(oracle, walk=walk, verifier=no_five, num_samples=20, max_new_tokens=5, seed=3)
     written = [token for each in drawn for token in each.tokens]
     assert written
     assert not set(written) & {5, PAD, MASK, BOS}
+
+
+def test_exact_laws_are_computed_on_the_twin():
+    oracle = CausalTranslator(TWIN).condition(SOURCES[0])
+    target = target_law(oracle, no_five, max_new_tokens=2)
+    exact = exact_law(Rejection(), oracle, no_five, max_new_tokens=2)
+    assert total_variation(exact.probabilities, target) < 1e-9
+    masked = exact_law(TokenwiseRejection("mask"), oracle, no_five, max_new_tokens=2)
+    assert total_variation(masked.probabilities, target) > 1e-3
 
 
 def test_the_refiner_keeps_the_contract_of_masked_oracles():

@@ -72,7 +72,8 @@ def train(arguments: argparse.Namespace) -> None:
         settings = Translating(pairs.out, network=network)
         translator = LineTranslator(made.model, settings, truncate=True)
         outputs = [answer.text for answer in translator.answers(tested.sources, 32)]
-        scores, stutter = quality(outputs, tested.targets), stutter_rate(outputs, tested.targets)
+        scores = quality(outputs, tested.targets, pairs.tokenize)
+        stutter = stutter_rate(outputs, tested.targets)
         print(
             f"{network}: BLEU {scores.bleu:.1f}, chrF {scores.chrf:.1f}, repeated words {stutter:.2%} "
             f"on {len(tested)} held-out pairs"

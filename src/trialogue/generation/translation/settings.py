@@ -104,6 +104,8 @@ class Pairs:
     """Subwords of both languages together."""
     test: Annotated[int, arg(metavar="N")] = 1000
     """Pairs that are held out and scored; those that share a sentence stay on one side."""
+    tokenize: Annotated[Literal["13a", "intl", "zh", "char"], arg(metavar="HOW")] = "13a"
+    """How sacreBLEU parts the targets into words: 13a or intl where spaces do, zh for Chinese, char by characters."""
     threads: Annotated[int, arg(metavar="N")] = 1
     """Threads of torch."""
 
