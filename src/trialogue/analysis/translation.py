@@ -54,8 +54,8 @@ class Stutter(NamedTuple):
 def quality(outputs: Sequence[str], references: Sequence[str], tokenize: str = "13a") -> Quality:
     """BLEU and chrF of `outputs` beside one reference each, both detokenised, by sacreBLEU (Post 2018).
 
-    `tokenize` is a tokenizer of sacreBLEU's: "13a" or "intl" for languages with spaces, "zh" for Chinese, "char". Raises
-    `InputError` where the two have unequal lengths, or none.
+    `tokenize` is a tokenizer of sacreBLEU's: "13a" or "intl" for languages with spaces, "zh" for Chinese, "char".
+    Raises `InputError` where the two have unequal lengths, or none.
     """
     _require_aligned(outputs, references)
     bleu, chrf = BLEU(tokenize=tokenize), CHRF()
