@@ -75,7 +75,12 @@ def train_translation(
         recipe = training.refiner(len(vocabulary), sources, targets, teacher)
         networks["refiner"] = trained(recipe, work, progress=True).network
     model = TranslationModel(vocabulary, networks)
-    card = {"text": pairs.text.name, "pairs": len(sources), "training": asdict(training)}
+    card = {
+        "text": pairs.text.name,
+        "pairs": len(sources),
+        "distil": pairs.distil,
+        "training": asdict(training),
+    }
     model.save(folder, card)
     shutil.rmtree(work, ignore_errors=True)
     return TrainedModel(model, parts, len(encoded[0]) - len(sources))
