@@ -17,7 +17,7 @@ from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.training import TrainingConfig, train, trained
 from trialogue.training.translation.batches import TranslationBatches
-from trialogue.training.translation.distillation import distilled
+from trialogue.training.translation.distillation import distilled, kept_translations
 from trialogue.training.translation.objectives import Noise, refinement_loss, translation_loss
 from trialogue.training.translation.recipes import TranslationTraining, encoded_pairs, rows_of
 
@@ -122,6 +122,9 @@ def test_both_networks_learn_to_reverse(tmp_path):
     found = [each.best for each in BeamSearch().translate(twin, TEXTS)]
     assert sum(each == wanted for each, wanted in zip(found, rows_of(PAIRS[1]), strict=True)) > 30
     assert distilled(twin, TEXTS) == found
+    kept = tmp_path / "kept.safetensors"
+    assert torch.equal(kept_translations(twin, PAIRS[0], kept), ended(found))
+    assert torch.equal(kept_translations(None, PAIRS[0], kept), ended(found))  # nobody is asked again
     refiner = Refiner(trained(SMALL.refiner(VOCAB, *PAIRS), tmp_path).network)
     pupil = SMALL.refiner(VOCAB, *PAIRS, twin.model).begun().state_dict()
     known = twin.model.state_dict()
