@@ -73,7 +73,7 @@ BAD = {
     "unknown command": (("rnu",), "invalid choice: 'rnu'"),
     "no command": ((), "COMMAND"),
     "unknown option": (("ledger", "--jsn"), "unrecognized arguments: --jsn"),
-    "unknown result": (("compare", "a", "b"), "no finished result"),
+    "unknown result": (("compare", "nothing", "b"), "no finished result"),
     "a file in the way": ((*SMOKE, "--results", "file/below"), "a parent of this path is a file"),
     "a page in no folder": (
         ("report", "--out", "none/page.html"),
