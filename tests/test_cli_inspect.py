@@ -129,6 +129,8 @@ def test_an_inspection_that_never_began_binds_nobody(
     assert code == 2
     assert "executor=" in err
     assert run(capfd, *words, *QUICK)[0] == 0
+    # What no type has is told as that, not as another type than the one that was inspected.
+    assert "dtype='int3': use auto" in run(capfd, *words, *QUICK, "--dtype", "int3")[2]
 
 
 def test_inspections_are_compared(place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

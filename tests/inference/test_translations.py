@@ -95,6 +95,9 @@ def test_what_the_twin_writes_does_not_depend_on_what_is_beside_it(hypotheses):
     for source, found in zip(sources, search.translate(twin, sources), strict=True):
         alone = search.translate(twin, [source])[0]
         assert [each.tokens for each in found.hypotheses] == [each.tokens for each in alone.hypotheses]
+        assert [each.log_prob for each in found.hypotheses] == pytest.approx(
+            [each.log_prob for each in alone.hypotheses], abs=1e-4
+        )
         assert found.passes == alone.passes <= len(source) + 11
     assert search.translate(twin, [sources[1]])[0].passes > 20  # more room than the shorter ones have
 

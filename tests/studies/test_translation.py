@@ -1,15 +1,18 @@
 """The study of translation: what its networks differ in, what its sets hold, and quantities of rows written down."""
 
 from dataclasses import asdict, replace
+from typing import Any, cast
 
 import pytest
+import torch
 
 from trialogue.errors import InputError
+from trialogue.inference.translation.hypotheses import Hypothesis, Translation
 from trialogue.ledger import Rows
 from trialogue.studies.translation import STUDY
 from trialogue.studies.translation.config import PLAIN, PRESETS, REFINER, SMALL, TWIN
-from trialogue.studies.translation.material import HeldOut
-from trialogue.studies.translation.measure import _once, _strata
+from trialogue.studies.translation.material import HeldOut, Material
+from trialogue.studies.translation.measure import _once, _scored, _strata
 from trialogue.studies.translation.quantities import (
     attention,
     corpus,
@@ -46,6 +49,30 @@ def test_strata_are_parts_of_the_test_sentences():
         "new, 12 tokens or more": [1, 2],
     }
     assert _once([4, 4, 5, 4, 4, 4]) == [4, 5, 4]
+
+
+class Words:
+    """A vocabulary in which token 5 is the word 5."""
+
+    def decode(self, rows: list[list[int]]) -> list[str]:
+        return [" ".join(map(str, row)) for row in rows]
+
+
+def test_repeats_of_refiners_are_dropped_and_those_of_the_twin_are_its_own():
+    written = [4, 4, 5, 6, 7, 8]
+    config = replace(PRESETS["smoke"], test=2, sets=2, small_sets=2)
+    tested = HeldOut([[4], [5]], ["a", "b"], ["4 4 5 6 7 8"] * 2, [7, 7], [True, True])
+    held = Material((torch.empty(0), torch.empty(0)), tested, cast(Any, Words()))
+
+    def translate(sources):
+        return [Translation([Hypothesis(written, 0.0, 0.0)], 1) for _ in sources]
+
+    def bleus(arm):
+        setting = {"arm": arm, "steps": 4, "hypotheses": 1}
+        return [row["bleu"] for row in _scored(config, held, translate, setting, 0) if row["kind"] == "set"]
+
+    assert bleus(TWIN) == pytest.approx([100, 100])
+    assert max(bleus(REFINER)) < 90
 
 
 def rows(**changed: float) -> Rows:

@@ -115,11 +115,9 @@ class RayCluster(Executor):
                 socket.create_connection((host, port), timeout=_SECONDS).close()
         except (OSError, ValueError) as error:
             raise self._silent(getattr(error, "strerror", None) or str(error)) from None
-        if "://" in address and not (host and port):
-            raise InputError(
-                "executor", address, "write ray://HOST:PORT: Ray's client server listens at 10001"
-            )
         if "://" in address:
+            if not (host and port):
+                raise InputError("executor", address, "write ray://HOST:PORT, by default port 10001")
             return
         asking = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
         try:
