@@ -154,9 +154,8 @@ PRESETS = {
     ),
     "default": Config(),
     "night": Config(
-        seeds=(2, 3),
-        twin_steps=16_000,
-        refiner_steps=14_000,
+        twin_steps=12_000,
+        refiner_steps=10_000,
         small_steps=1200,
         small_pairs=160_000,
         small_sets=20,
