@@ -115,3 +115,34 @@ def test_what_is_no_model_is_named(folder, tmp_path):
 
 def model_networks(folder):
     return TranslationModel.open(folder / "model").networks
+
+
+def test_the_twin_ranks_on_request(folder):
+    model, settings = TranslationModel.open(folder / "model"), Translating(folder / "model")
+    plain, ranked = (
+        list(translator(folder, rescore=rescore, hypotheses=4).answers(LINES, 4)) for rescore in (False, True)
+    )
+    for line, before, after in zip(LINES, plain, ranked, strict=True):
+        assert sorted(after.texts) == sorted(before.texts)
+        assert after.translation.passes == before.translation.passes + bool(before.texts and line.strip())
+        if line.strip() and not after.refused:
+            tokens = [each.tokens for each in after.translation.hypotheses]
+            (log_probs,) = model.twin().log_probs(WORDS.encode([line.strip()]), [tokens])
+            assert [each.log_prob for each in after.translation.hypotheses] == pytest.approx(
+                log_probs, abs=1e-4
+            )
+            scores = [each.score for each in after.translation.hypotheses]
+            assert scores == sorted(scores, reverse=True)
+            lengths = [((5 + len(text)) / 6) ** settings.alpha for text in tokens]
+            assert scores == pytest.approx(
+                [log_prob / length for log_prob, length in zip(log_probs, lengths, strict=True)], abs=1e-4
+            )
+        json.loads(json.dumps(after.record(), allow_nan=False))
+
+
+def test_no_twin_ranks_nothing(folder, tmp_path):
+    TranslationModel(WORDS, {"refiner": model_networks(folder)["refiner"]}).save(tmp_path, {})
+    with pytest.raises(InputError, match="the model has a refiner"):
+        LineTranslator(TranslationModel.open(tmp_path), Translating(tmp_path, rescore=True))
+    with pytest.raises(InputError, match="the twin ranks what the refiner writes"):
+        Translating(tmp_path, network="twin", rescore=True)

@@ -37,7 +37,7 @@ def test_small_refiners_differ_in_one_respect():
     names = [part.name for part in STUDY.parts(DEFAULT)]
     assert names[0] == "twin-2"  # first, while those that need none are trained beside it
     assert names.index("refiner-2") > names.index("masks-2")
-    assert len(names) == 5 + len(SMALL)
+    assert len(names) == 6 + len(SMALL)
 
 
 def test_strata_are_parts_of_the_test_sentences():

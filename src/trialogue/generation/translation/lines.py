@@ -11,6 +11,7 @@ from trialogue.errors import InputError, whole_number
 from trialogue.generation.translation.model import TranslationModel
 from trialogue.generation.translation.settings import Translating
 from trialogue.inference.translation.hypotheses import Translation
+from trialogue.inference.translation.rescoring import rescored
 
 _POOL = 16
 """Batches that are read ahead, so that lines of a like length go together."""
@@ -60,7 +61,7 @@ class _Line(NamedTuple):
 
 
 class LineTranslator:
-    """Translates lines as `settings` say, with one network of `model`.
+    """Translates lines as `settings` say, with one network of `model`, or two where the twin ranks.
 
     A blank line has an empty translation. One of more tokens than the model reads is refused, or cut where `truncate`
     is set, and one with lone surrogates, as undecoded bytes leave them, is refused. Raises `InputError` for a network
@@ -76,9 +77,13 @@ class LineTranslator:
             self._translate = lambda sources, _: search.translate(twin, sources)
         else:
             refiner, beam = model.refiner(), settings.beam
-            self._translate = lambda sources, numbers: beam.translate(
-                refiner, sources, seed=self._seed, numbers=numbers
-            )
+            ranking = model.twin() if settings.rescore else None
+
+            def refined(sources: Sequence[Sequence[int]], numbers: Sequence[int]) -> list[Translation]:
+                found = beam.translate(refiner, sources, seed=self._seed, numbers=numbers)
+                return rescored(ranking, sources, found, beam.alpha) if ranking else found
+
+            self._translate = refined
 
     def answers(self, lines: Iterable[str], batch: int = 1) -> Iterator[Answer]:
         """An answer for each of `lines`, in order; so many of a like length are translated together.

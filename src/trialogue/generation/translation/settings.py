@@ -34,6 +34,8 @@ class Translating:
     schedule of mask-predict, with --start mask)."""
     alpha: Annotated[float, arg(metavar="A")] = 0.6
     """Hypotheses are ranked by log-probability over ((5 + length) / 6)^A."""
+    rescore: bool = False
+    """Rank what the refiner makes of its lengths by the twin, which reads all of them in one more pass."""
     keep_repeats: bool = False
     """Keep each token that equals the one before it."""
     seed: int = 0
@@ -42,6 +44,10 @@ class Translating:
         if self.model is None:
             mend = "name a folder: trialogue train-translation writes one"
             raise InputError("model", None, mend)
+        if self.rescore and self.network == "twin":
+            raise InputError(
+                "rescore", True, "the twin ranks what the refiner writes: leave one of the two out"
+            )
         _ = self.beam, self.search
 
     @property

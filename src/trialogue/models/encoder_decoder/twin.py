@@ -15,11 +15,12 @@ from torch import Tensor, nn
 from trialogue.data.parallel.vocabulary import BOS, EOS, MASK, PAD
 from trialogue.errors import InputError
 from trialogue.models.attention_cache import AttentionCache, linear, normed
-from trialogue.models.encoder_decoder.network import Encoded, EncoderDecoder, source_rows
+from trialogue.models.encoder_decoder.network import Encoded, EncoderDecoder, ended, source_rows
 from trialogue.oracles import Autoregressive
 
 _NEVER = (PAD, MASK, BOS)
 """Read, and never written."""
+_PLACES = 2048
 
 
 class CausalTranslator:
@@ -42,6 +43,38 @@ class CausalTranslator:
         with torch.no_grad():
             tokens = source_rows(sources, self.model.config.max_length)
             return ConditionedTwin(self.model, self.model.encode(tokens.to(self.model.head.weight.device)))
+
+    def log_probs(
+        self, sources: Sequence[Sequence[int]], candidates: Sequence[Sequence[Sequence[int]]]
+    ) -> list[list[float]]:
+        """Log-probabilities of the `candidates` of each source, tokens without EOS, that of EOS with them.
+
+        All are evaluated in one pass. Raises `InputError` for a source or a candidate that is too long.
+        """
+        counts = [len(texts) for texts in candidates]
+        told = [text for texts in candidates for text in texts]
+        if not told:
+            return [[] for _ in candidates]
+        head = self.model.head.weight
+        targets = ended(told).to(head.device)
+        inputs = torch.cat([torch.full_like(targets[:, :1], BOS), targets[:, :-1]], 1)
+        which = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts)).to(head.device)
+        never = torch.tensor(_NEVER, device=head.device)
+        with torch.inference_mode():
+            encoded = self.condition_each(sources).encoded
+            read = encoded.repeated(len(told)) if len(counts) == 1 else encoded.rows(which)
+            written = targets != PAD
+            states, tokens = self.model.decode(inputs, read)[written], targets[written]
+            # Laws of all places at once would take gigabytes where the vocabulary is large.
+            given = torch.cat(
+                [
+                    _laws(F.linear(part, head), never).gather(1, token[:, None])[:, 0]
+                    for part, token in zip(states.split(_PLACES), tokens.split(_PLACES), strict=True)
+                ]
+            )
+            sums = torch.zeros(targets.shape, dtype=torch.float64, device=head.device)
+            sums[written] = given.double()
+        return [part.tolist() for part in sums.sum(1).cpu().split(counts)]
 
 
 class ConditionedTwin(Autoregressive):
@@ -91,9 +124,7 @@ class SourceCache(AttentionCache):
 
     def log_probs(self, features: Tensor) -> Tensor:
         """Log-probabilities (n, vocab) of the next token, a piece or EOS."""
-        logits = F.linear(self.hidden(features, -1), self._head)
-        logits = logits.index_fill(1, self._never, -torch.inf)
-        return torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
+        return _laws(F.linear(self.hidden(features, -1), self._head), self._never)
 
     def fork(self, rows: Tensor, stop: int) -> SourceCache:
         """Return an independent context for up to `stop` tokens whose row i starts as this context's row `rows[i]`."""
@@ -116,6 +147,12 @@ class SourceCache(AttentionCache):
                 q[:, :, None], keys[which], values[which], attn_mask=None if mask is None else mask[which]
             )
         return linear(read.reshape(x.shape), projection).add_(x)
+
+
+def _laws(logits: Tensor, never: Tensor) -> Tensor:
+    """Log-probabilities of the next token, none of `never`, of its `logits` (n, vocab)."""
+    logits = logits.index_fill(1, never, -torch.inf)
+    return torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
 
 
 def _maps(block: nn.Module) -> tuple[tuple[Tensor, Tensor], ...]:

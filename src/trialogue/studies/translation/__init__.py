@@ -12,8 +12,9 @@ million parameters, Muon (in `paper` AdamW) in place of Adafactor, and BLEU and 
 share a normalised source or target, by whatever chain of pairs, are in one part of the split. The refiner begins with
 the weights of the study's own twin, and learns what that, greedily, makes of the sources it learned from; beside it a
 second pupil learns to fill masks, any share of them, and translates by the schedule of mask-predict (Ghazvininejad et
-al. 2019). Small refiners are trained for less, from weights that are drawn, and each differs in one respect from the
-first of them, which learns the references.
+al. 2019). The refiner's candidates are ranked by itself, and by the twin (Gu et al. 2018). Small refiners are trained
+for less, from weights that are drawn, and each differs in one respect from the first of them, which learns the
+references.
 
 The setting `text` names a table of pairs, looked for where the run begins; the provenance of a result names the sum of
 what was read.

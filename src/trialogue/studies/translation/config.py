@@ -11,6 +11,8 @@ from trialogue.training.config import OptimizerName
 from trialogue.training.translation.recipes import TranslationTraining
 
 TWIN, REFINER, MASK_PREDICT = "twin", "refiner", "mask-predict"
+RESCORED = "refiner, rescored"
+"""The refiner's candidates, ranked by the twin in one more pass."""
 PLAIN, ONE_STAGE, LITTLE_NOISE, MASKS, NO_POSITIONS, DISTILLED = (
     "two stages",
     "one stage",

@@ -17,10 +17,12 @@ from trialogue.analysis.translation import bleu_interval, quality, stutter
 from trialogue.inference.chains.refinement import Refinement
 from trialogue.inference.translation.hypotheses import Translation
 from trialogue.inference.translation.refining import LengthBeam
+from trialogue.inference.translation.rescoring import rescored
 from trialogue.inference.translation.writing import BeamSearch
 from trialogue.ledger import Part
 from trialogue.models.encoder_decoder.refiner import Refiner
-from trialogue.studies.translation.config import MASK_PREDICT, MASKS, REFINER, SMALL, TWIN, Config
+from trialogue.models.encoder_decoder.twin import CausalTranslator
+from trialogue.studies.translation.config import MASK_PREDICT, MASKS, REFINER, RESCORED, SMALL, TWIN, Config
 from trialogue.studies.translation.material import (
     HeldOut,
     Material,
@@ -45,6 +47,7 @@ def parts(config: Config) -> list[Part]:
     # Before the pupils, which wait for the twin.
     measures |= {arm: partial(_small, arm) for arm in SMALL}
     measures |= {REFINER: _refiner, MASK_PREDICT: _mask_predict}
+    measures["rescored"] = _rescored
     measures["adjacent attention"] = _adjacent_attention
     measures["latency"] = _latency
     return [
@@ -69,12 +72,25 @@ def _refiner(config: Config, seed: int, artifacts: Path) -> Rows:
     refiner = refiner_of(config, REFINER, seed, artifacts)
     yield {"kind": "network", "arm": REFINER, "parameters": parameters(refiner.model)}
     yield {"kind": "length", **_lengths(refiner, held.tested)}
-    most = config.hypotheses[-1]
-    asked = {(steps, most) for steps in config.steps} | {(4, count) for count in config.hypotheses}
-    for steps, count in sorted(asked):
+    for steps, count in _asked(config):
         setting = {"arm": REFINER, "steps": steps, "hypotheses": count}
         translate = _refining(config, refiner, REFINER, seed, steps, count)
         yield from _scored(config, held, translate, setting, seed)
+
+
+def _rescored(config: Config, seed: int, artifacts: Path) -> Rows:
+    held, twin = material(config, seed, artifacts), twin_of(config, seed, artifacts)
+    refiner = refiner_of(config, REFINER, seed, artifacts)
+    for steps, count in _asked(config):
+        setting = {"arm": RESCORED, "steps": steps, "hypotheses": count}
+        translate = _refining(config, refiner, REFINER, seed, steps, count)
+        yield from _scored(config, held, _ranked_by(config, twin, translate), setting, seed)
+
+
+def _asked(config: Config) -> list[tuple[int, int]]:
+    """Steps and hypotheses that the refiner translates by."""
+    most = config.hypotheses[-1]
+    return sorted({(steps, most) for steps in config.steps} | {(4, count) for count in config.hypotheses})
 
 
 def _mask_predict(config: Config, seed: int, artifacts: Path) -> Rows:
@@ -110,6 +126,10 @@ def _refining(config: Config, refiner: Refiner, arm: str, seed: int, steps: int,
     else:
         chain = Refinement(start="mask" if arm == MASKS else "random", steps=steps)
     return partial(LengthBeam(steps, count, chain, config.alpha, False).translate, refiner, seed=seed)
+
+
+def _ranked_by(config: Config, twin: CausalTranslator, translate: Translate) -> Translate:
+    return lambda sources: rescored(twin, sources, translate(sources), config.alpha)
 
 
 def _scored(
@@ -221,6 +241,8 @@ def _latency(config: Config, seed: int, artifacts: Path) -> Rows:
     contenders: dict[str, Translate] = {TWIN: partial(BeamSearch().translate, twin)}
     for steps, count in product((4, config.steps[-1]), (1, config.hypotheses[-1])):
         contenders[f"{steps} steps, {count}"] = _refining(config, refiner, REFINER, seed, steps, count)
+    four = f"4 steps, {config.hypotheses[-1]}"
+    contenders[f"{four}, rescored"] = _ranked_by(config, twin, contenders[four])
     every = list(range(config.test))
     chosen = {
         "all": every[:: max(1, len(every) // config.timed)][: config.timed],
