@@ -1,26 +1,28 @@
-"""The wheel by itself: what is installed without the repository reads its results and runs a study."""
+"""The source archive and the wheel by themselves: what is installed without the repository reads its results and runs a study."""
 
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("hatchling", reason="building the wheel takes hatchling: install trialogue[test]")
+pytest.importorskip("hatchling", reason="building them takes hatchling: install trialogue[test]")
 
 ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that holds what the wheel installs."""
+    """A folder that holds what the wheel installs, which is built from what the source archive holds."""
     folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder / "site")
+    (archive,) = _built("sdist", ROOT, folder)
+    with tarfile.open(archive) as sources:
+        sources.extractall(folder, filter="data")
+    (wheel,) = _built("wheel", folder / archive.name.removesuffix(".tar.gz"), folder)
+    with zipfile.ZipFile(wheel) as held:
+        held.extractall(folder / "site")
     return folder / "site"
 
 
@@ -57,6 +59,12 @@ def test_a_wheel_reads_its_results_and_runs_a_study(installed: Path, tmp_path: P
     (own,) = (tmp_path / "results" / "query-complexity").iterdir()
     published = f"query-complexity@{_published()}"
     assert _published() in trialogue("compare", str(own), published)
+
+
+def _built(target: str, sources: Path, folder: Path) -> list[Path]:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)]
+    subprocess.run(build, cwd=sources, check=True, capture_output=True)
+    return list(folder.glob("*.tar.gz" if target == "sdist" else "*.whl"))
 
 
 def _published() -> str:

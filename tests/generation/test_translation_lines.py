@@ -142,7 +142,7 @@ def test_the_twin_ranks_on_request(folder):
 
 def test_no_twin_ranks_nothing(folder, tmp_path):
     TranslationModel(WORDS, {"refiner": model_networks(folder)["refiner"]}).save(tmp_path, {})
-    with pytest.raises(InputError, match="the model has a refiner"):
+    with pytest.raises(InputError, match="the model has no twin"):
         LineTranslator(TranslationModel.open(tmp_path), Translating(tmp_path, rescore=True))
     with pytest.raises(InputError, match="the twin ranks what the refiner writes"):
         Translating(tmp_path, network="twin", rescore=True)

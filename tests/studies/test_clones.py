@@ -1,5 +1,6 @@
 """The studies of clones: when a curve ends its fall, protocols of the source, exact twins, texts that are not there."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,11 @@ from mutants.modules import altered
 from trialogue import studies
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
-from trialogue.ledger import NoRows, Rows
+from trialogue.ledger import NoRows, Result, Rows
 from trialogue.ledger.claims.claims import Registration
 from trialogue.ledger.claims.intervals import interval
 from trialogue.ledger.claims.quantities import Counts
 from trialogue.ledger.claims.verdicts import ALPHA
-from trialogue.ledger.runs.execution import execute
 from trialogue.ledger.runs.results import config_values
 from trialogue.studies.clones import quantities
 from trialogue.studies.clones.config import ENCODER, PRESETS, TEXT
@@ -183,9 +183,8 @@ def test_a_share_of_the_level_would_see_no_fall_above_a_floor():
 
 
 @pytest.fixture(scope="module")
-def smoke(tmp_path_factory: pytest.TempPathFactory) -> Rows:
-    study = studies.find("clones")
-    return study.rows(execute(study, SMOKE, tmp_path_factory.mktemp("results")))
+def smoke(smoke_run: Callable[[str], Result]) -> Rows:
+    return studies.find("clones").rows(smoke_run("clones"))
 
 
 def test_encoders_share_their_initial_weights_and_differ_in_their_data(smoke: Rows):

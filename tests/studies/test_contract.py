@@ -1,6 +1,7 @@
 """What holds of every study that is discovered, and of its committed result."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,11 @@ import pytest
 
 import trialogue
 from trialogue import studies
-from trialogue.ledger import Entry, Quantity, Study, judged, ledger
+from trialogue.ledger import Entry, Quantity, Result, Study, judged, ledger
 from trialogue.ledger.claims.claims import NOT_PRINTED
 from trialogue.ledger.entries import counting_result
 from trialogue.ledger.pages.figures import svg
 from trialogue.ledger.pages.tables import sheet
-from trialogue.ledger.runs.execution import execute
 from trialogue.ledger.runs.results import config_values, open_result
 from trialogue.ledger.settings import seeds_of
 
@@ -159,10 +159,11 @@ def test_a_mutant_of_any_statistic_is_noticed(entries: dict[str, Entry]) -> None
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_a_smoke_run_measures_everything_and_decides_nothing(name: str, tmp_path: Path) -> None:
+def test_a_smoke_run_measures_everything_and_decides_nothing(
+    name: str, smoke_run: Callable[[str], Result]
+) -> None:
     study = studies.find(name)
-    config = study.preset("smoke")
-    result = execute(study, config, tmp_path)
+    config, result = study.preset("smoke"), smoke_run(name)
     entry = judged(study, result)
     assert {record["part"] for record in result.records} == {part.name for part in study.parts(config)}
     for verdict in entry.verdicts:

@@ -1,6 +1,8 @@
 """The flagship study runs end to end, in miniature, and its pieces mean what they say."""
 
 import dataclasses
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ from complete_runs import require_complete
 from trialogue.data import Dyck, Table
 from trialogue.errors import InputError
 from trialogue.inference import Backtracking, generate
-from trialogue.ledger import Result, load_rows
+from trialogue.ledger import Result
 from trialogue.ledger.runs.execution import execute
 from trialogue.randomness import seed_of
 from trialogue.studies.dyck_backtracking import STUDY
@@ -20,25 +22,16 @@ from trialogue.studies.dyck_backtracking.measure import _purity
 from trialogue.studies.dyck_backtracking.models import Strings, predicted, training_of
 from trialogue.studies.dyck_backtracking.traces import rejected_prefixes
 
-MINIATURE = dataclasses.replace(
-    PRESETS["smoke"],
-    steps=30,
-    probe_errors=20,
-    inducing_errors=10,
-    unseen_prompts=60,
-    draws=1,
-    diversity_prompts=4,
-    completions=3,
-)
+SMOKE = PRESETS["smoke"]
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    return execute(STUDY, MINIATURE, tmp_path_factory.mktemp("results"))
+def result(smoke_run: Callable[[str], Result]) -> Result:
+    return smoke_run(STUDY.name)
 
 
 def test_every_part_claim_table_and_figure_has_rows(result: Result) -> None:
-    rows = require_complete(STUDY, MINIATURE, result)
+    rows = require_complete(STUDY, SMOKE, result)
     for table in STUDY.tables:
         cells = table.filled(rows)
         for label, line in table.published.items():
@@ -46,14 +39,15 @@ def test_every_part_claim_table_and_figure_has_rows(result: Result) -> None:
                 assert (label, head) in cells, (table.title, label, head)
 
 
-def test_trained_models_are_shared_and_a_second_run_measures_the_same(result: Result, tmp_path: Path) -> None:
-    rows = result.rows
-    one_seed = dataclasses.replace(MINIATURE, seeds=(1,))
-    again = load_rows(execute(STUDY, one_seed, tmp_path).folder)
-    measured = ["accuracy", "errors", "distinct", "closing_accuracy", "validation_accuracy", "queries"]
-    # Points in the plane are drawn for the first training alone.
-    first, second = rows[(rows.seed == 1) & rows.x.isna()], again[again.x.isna()]
-    assert first[measured].reset_index(drop=True).equals(second[measured].reset_index(drop=True))
+@pytest.mark.parametrize("name", ["training-0", "unseen-0"])
+def test_a_part_that_is_measured_alone_has_the_same_rows(name: str, result: Result, tmp_path: Path) -> None:
+    (part,) = (part for part in STUDY.parts(SMOKE) if part.name == name)
+    again = [json.loads(json.dumps(row)) for row in part.measure(tmp_path)]
+    first = [record for record in result.records if record["part"] == name]
+    assert len(first) == len(again) >= 2
+    for record, row in zip(first, again, strict=True):
+        row.pop("microseconds_per_query", None)
+        assert {column: record[column] for column in row} == pytest.approx(row, nan_ok=True)
 
 
 def test_a_training_ends_at_the_first_look_that_is_good_enough(tmp_path: Path) -> None:
@@ -129,6 +123,6 @@ def test_a_field_out_of_range_is_named(field: str, value: object) -> None:
 
 
 def test_too_few_errors_are_reported(tmp_path: Path) -> None:
-    config = dataclasses.replace(MINIATURE, max_prompts=10)
+    config = dataclasses.replace(SMOKE, max_prompts=10)
     with pytest.raises(InputError, match=r"max_prompts=10: the model of seed 0 made only \d+ of 30 errors"):
         execute(STUDY, config, tmp_path)

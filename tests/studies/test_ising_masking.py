@@ -140,8 +140,8 @@ def test_statistics_weigh_errors_by_the_size_of_the_training_set() -> None:
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    return execute(STUDY, SMOKE, tmp_path_factory.mktemp("results"))
+def result(smoke_run: Callable[[str], Result]) -> Result:
+    return smoke_run(STUDY.name)
 
 
 def test_another_setting_leaves_the_claims_of_the_figures_without_a_number(tmp_path: Path) -> None:

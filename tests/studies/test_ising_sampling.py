@@ -147,8 +147,8 @@ def test_a_broken_measurement_is_not(
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    return execute(STUDY, SMOKE, tmp_path_factory.mktemp("results"))
+def result(smoke_run: Callable[[str], Result]) -> Result:
+    return smoke_run(STUDY.name)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The study of test cases runs end to end on its surrogate, and its pieces mean what they say."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +15,6 @@ from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.inference import Backtracking, generate
 from trialogue.ledger import Rows
-from trialogue.ledger.runs.execution import execute
 from trialogue.ledger.runs.results import Result
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.randomness import numpy_generator
@@ -42,15 +41,14 @@ from trialogue.studies.test_cases.surrogate import (
     surrogate_prompt,
 )
 
-MINIATURE = dataclasses.replace(PRESETS["smoke"], seeds=(0,), comparisons=1, planes=0, scratch_seeds=(1000,))
 TOKENS = PieceTokens()
 _SHAPE = TransformerConfig(vocab_size=len(surrogate._PIECES), width=16, mlp_width=16)
 UNTRAINED = Surrogate(Transformer(_SHAPE, seed=0))
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    return execute(STUDY, MINIATURE, tmp_path_factory.mktemp("results"))
+def result(smoke_run: Callable[[str], Result]) -> Result:
+    return smoke_run(STUDY.name)
 
 
 @pytest.fixture(scope="module")

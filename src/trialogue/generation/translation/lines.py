@@ -77,6 +77,10 @@ class LineTranslator:
             self._translate = lambda sources, _: search.translate(twin, sources)
         else:
             refiner, beam = model.refiner(), settings.beam
+            if settings.rescore and "twin" not in model.networks:
+                raise InputError(
+                    "rescore", True, "the model has no twin: train it with both networks, or leave it out"
+                )
             ranking = model.twin() if settings.rescore else None
 
             def refined(sources: Sequence[Sequence[int]], numbers: Sequence[int]) -> list[Translation]:

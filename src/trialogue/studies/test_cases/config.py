@@ -62,7 +62,9 @@ class Config(Settings):
 
 
 PRESETS = {
-    "smoke": Config(planes=0, scratch_seeds=(1000, 1001), pretrained=SMALLEST, scratch=SMALLEST),
+    "smoke": Config(
+        seeds=(0,), comparisons=1, planes=0, scratch_seeds=(1000,), pretrained=SMALLEST, scratch=SMALLEST
+    ),
     "pilot": Config(
         seeds=(100, 101, 102),
         comparisons=0,

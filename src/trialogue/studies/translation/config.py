@@ -157,7 +157,7 @@ PRESETS = {
     "default": Config(),
     "night": Config(
         twin_steps=12_000,
-        refiner_steps=10_000,
+        refiner_steps=7000,
         small_steps=1200,
         small_pairs=160_000,
         small_sets=20,
