@@ -16,7 +16,7 @@ demo: $(VENV)/installed
 	$(BIN)/trialogue run dyck-backtracking --preset default --workers 2 --results runs
 
 test: $(VENV)/installed-test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-llama: $(VENV)/installed-test
 	$(INSTALL) examples/llama_cpp

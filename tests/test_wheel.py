@@ -1,4 +1,4 @@
-"""The source archive and the wheel by themselves: what is installed without the repository reads its results and runs a study."""
+"""The source archive and the wheel by themselves: what they install reads its results and runs a study."""
 
 import subprocess
 import sys
