@@ -129,11 +129,15 @@ OURS = (
         "The refiner's BLEU after four steps, by five hypotheses, is above 39 (mean over sets).",
         refined(4, _BEAM) > 39,
     ),
-    _ours("twin-50", "It is above 50.", greedy() > 50),
-    _ours("refiner-46", "The refiner's is above 46.", refined(4, _BEAM) > 46),
+    _ours("twin-50", "The twin's greedy BLEU is above 50 (mean over sets).", greedy() > 50),
+    _ours(
+        "refiner-46",
+        "The refiner's BLEU after four steps, by five hypotheses, is above 46 (mean over sets).",
+        refined(4, _BEAM) > 46,
+    ),
     _ours(
         "refiner-within-four",
-        "The refiner's is less than four points below the twin's.",
+        "The refiner's BLEU after four steps, by five hypotheses, is less than four points below the twin's, greedily.",
         refined(4, _BEAM) - greedy() > -4,
     ),
     _ours(
@@ -142,10 +146,15 @@ OURS = (
         "the refiner's own ranking.",
         score(RESCORED, 4, _BEAM) - refined(4, _BEAM) > 0,
     ),
-    _ours("rescored-46", "It is then above 46.", score(RESCORED, 4, _BEAM) > 46),
+    _ours(
+        "rescored-46",
+        "Where the twin ranks the refiner's five hypotheses, BLEU after four steps is above 46 (mean over sets).",
+        score(RESCORED, 4, _BEAM) > 46,
+    ),
     _ours(
         "rescored-within-four",
-        "It is then less than four points below that of what the twin writes.",
+        "Where the twin ranks the refiner's five hypotheses, BLEU after four steps is less than four points below the "
+        "twin's, greedily.",
         score(RESCORED, 4, _BEAM) - greedy() > -4,
     ),
     _ours(
