@@ -21,6 +21,7 @@ from trialogue import cli
 from trialogue.errors import InputError
 from trialogue.inference import Ancestral
 from trialogue.serving import worker as workers
+from trialogue.serving.jobs import Failed, Job
 from trialogue.serving.rules import Rules, Wish
 from trialogue.serving.server import listening
 from trialogue.serving.settings import Address, Serving
@@ -227,9 +228,9 @@ def test_a_walk_that_waits_is_not_overtaken_for_ever(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(workers, "OpenRun", lambda *_, **__: Mock(busy=True))
     worker = workers.Worker(tiny_oracle(), rows=1, context=8, most=9, walks=2, layers=(), memory=1)
 
-    def job(walk: str) -> workers.Job:
+    def job(walk: str) -> Job:
         asked = Mock(walk=walk, prompts=((1,),), number=1, stop=(), truncation={})
-        return workers.Job(asked, Mock(), lambda event: None)
+        return Job(asked, Mock(), lambda event: None)
 
     jobs = [job(walk) for walk in ("first", "second", "third", "first", "second")]
     worker._waiting.extend(jobs)
@@ -241,14 +242,14 @@ def test_a_walk_that_waits_is_not_overtaken_for_ever(monkeypatch: pytest.MonkeyP
 
 
 def test_who_has_seen_text_is_not_told_of_the_errors_of_others() -> None:
-    told: list[workers.Event] = []
+    told: list[object] = []
     worker = workers.Worker(tiny_oracle(), rows=1, context=8, most=2, walks=1, layers=(), memory=1)
     run, key = Mock(), (Mock(), None)
-    jobs = [workers.Job(Mock(), Mock(), told.append, shown={0: "text"}, run=run) for _ in range(2)]
+    jobs = [Job(Mock(), Mock(), told.append, shown={0: "text"}, run=run) for _ in range(2)]
     worker._runs[key], worker._jobs[run] = run, jobs
     worker._recover(key, run, InputError("rule", "a secret", "mend it"))
     for event in told:
-        assert isinstance(event, workers.Failed)
+        assert isinstance(event, Failed)
         assert (event.refused.status, event.refused.param) == (500, None)
         assert "secret" not in event.refused.message
     assert len(told) == 2

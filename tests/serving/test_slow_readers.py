@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from starlette.types import Message
 
 from trialogue.serving.errors import Refused
+from trialogue.serving.jobs import Failed, Part
 from trialogue.serving.streams import Events, Stream
-from trialogue.serving.worker import Failed, Part
 
 
 def test_of_the_texts_of_a_choice_the_latest_waits() -> None:

@@ -19,6 +19,7 @@ from trialogue.oracles.autoregressive import (
 )
 from trialogue.oracles.prefixes import as_context, as_oracle, next_log_probs
 from trialogue.oracles.sequences import ends, padded, sites_of, whole_sequences
+from trialogue.oracles.structural import as_chain, as_model
 from trialogue.oracles.whole import (
     Chain,
     Energy,
@@ -27,8 +28,6 @@ from trialogue.oracles.whole import (
     SequenceModel,
     Sequences,
     StateT,
-    as_chain,
-    as_model,
 )
 
 __all__ = [

@@ -11,8 +11,8 @@ from typing import Any
 from trialogue.generation.records import COSTS
 from trialogue.models.tokenization import Tokenization
 from trialogue.serving.asked import Asked
+from trialogue.serving.jobs import Finished
 from trialogue.serving.rules import Judging
-from trialogue.serving.worker import Finished
 
 _IMPOSSIBLE = -9999.0
 """The log-probability that OpenAI's interface has for what JSON cannot write"""

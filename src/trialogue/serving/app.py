@@ -25,10 +25,11 @@ from trialogue.generation.prompts import json_value
 from trialogue.serving.answers import Answer
 from trialogue.serving.asked import Kind, read
 from trialogue.serving.errors import Refused
+from trialogue.serving.jobs import Event, Failed, Finished, Job, Part
 from trialogue.serving.rules import Judging, Rules
 from trialogue.serving.settings import Serving
 from trialogue.serving.streams import Events, Stream
-from trialogue.serving.worker import Event, Failed, Finished, Job, Part, Worker
+from trialogue.serving.worker import Worker
 
 Value = TypeVar("Value")
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from trialogue.serving.worker import Event, Part
+from trialogue.serving.jobs import Event, Part
 
 
 class Events:

@@ -1,69 +1,20 @@
 """The thread that owns the model: requests join its open runs, which take turns."""
 
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from trialogue.errors import InputError, reason
-from trialogue.generation.verdicts import Verdict, verdicts
-from trialogue.inference import OpenRun, Sample, Terms
-from trialogue.inference.walks.engine import Submission
+from trialogue.generation.verdicts import verdicts
+from trialogue.inference import OpenRun
 from trialogue.inference.walks.prompts import decoder
 from trialogue.inference.walks.walk import Walk
 from trialogue.models.opening import TextModel
-from trialogue.serving.asked import Asked
 from trialogue.serving.errors import Refused
-from trialogue.serving.rules import Judging
-
-
-class Part(NamedTuple):
-    """The text so far of the choice number `choice`."""
-
-    choice: int
-    text: str
-
-
-class Finished(NamedTuple):
-    """A finished sample as the choice number `choice`, and what is said of it."""
-
-    choice: int
-    sample: Sample
-    verdict: Verdict
-
-
-class Failed(NamedTuple):
-    """Why a request has no answer."""
-
-    refused: Refused
-
-
-Event = Part | Finished | Failed
-
-
-@dataclass(eq=False)
-class Job:
-    """A request under way, judged by `judging`; `tell` is called with what happens, in the worker's thread."""
-
-    asked: Asked
-    judging: Judging
-    tell: Callable[[Event], None]
-    submissions: dict[Submission, int] = field(default_factory=dict)
-    """The submissions of the prompts, with the choice that each begins with"""
-    shown: dict[int, str] = field(default_factory=dict)
-    alone: bool = False
-    run: OpenRun | None = None
-    decode: Callable[[list[int]], str] | None = None
-
-    @property
-    def terms(self) -> Terms:
-        """What decides its samples, beside prompt and seed."""
-        asked = self.asked
-        return Terms(self.judging.verifier, asked.max_new_tokens, stop=asked.stop, **asked.truncation)
+from trialogue.serving.jobs import Failed, Finished, Job, Part
 
 
 class Worker:

@@ -1,0 +1,82 @@
+"""Models and chains by their methods alone: what has those of one is taken for one."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.oracles.whole import Chain, Energy, Joint, Masked, SequenceModel
+from trialogue.randomness import Choose
+
+_ROLES: dict[str, type[SequenceModel]] = {"log_probs": Masked, "energy": Energy, "draw_block": Joint}
+_STATED = (
+    "vocab_size",
+    "sites",
+    "device",
+    *_ROLES,
+    "site_log_probs",
+    "refined_log_probs",
+    "free",
+    "site_logits",
+    "token_logits",
+    "site_log_weights",
+    "block_log_weights",
+)
+
+
+def as_model(model: object) -> SequenceModel:
+    """`model` itself where it is a `SequenceModel`; one that answers as it does where it has the methods of one.
+
+    Of an object that is none, what it does not state is as in the base classes of `energy`, `log_probs` and
+    `draw_block`, whichever it has. Raises `InputError` where it has none of them, or no `vocab_size`.
+    """
+    if isinstance(model, SequenceModel):
+        return model
+    roles = tuple(role for method, role in _ROLES.items() if hasattr(model, method))
+    if not roles or not hasattr(model, "vocab_size"):
+        mend = "give a masked oracle, or an energy (see trialogue.oracles)"
+        raise InputError("model", type(model).__name__, mend)
+    adapted = _adapter(type(model).__name__, roles)()
+    for name in _STATED:
+        if hasattr(model, name):
+            setattr(adapted, name, getattr(model, name))
+    return adapted
+
+
+@lru_cache(maxsize=64)
+def _adapter(name: str, roles: tuple[type[SequenceModel], ...]) -> Callable[[], SequenceModel]:
+    """A class of those roles, whose instances are given the methods that it must have."""
+    return type(name, roles, dict.fromkeys(_ROLES))
+
+
+class _DuckChain(Chain[Any]):
+    """A chain made of an object with `init` and `step`."""
+
+    def __init__(self, chain: Any) -> None:
+        self._chain = chain
+        self.heat_bath = hasattr(chain, "heat_bath") and bool(chain.heat_bath)  # type: ignore[misc]
+
+    def init(self, model: Any, tokens: Tensor) -> Any:
+        return self._chain.init(model, tokens)
+
+    def step(self, model: Any, state: Any, choose: Choose) -> Any:
+        return self._chain.step(model, state, choose)
+
+    def energies(self, state: Any) -> Tensor | None:
+        return self._chain.energies(state) if hasattr(self._chain, "energies") else None
+
+
+def as_chain(chain: object) -> Chain[Any]:
+    """`chain` itself where it is a `Chain`, or one made of an object with `init` and `step`.
+
+    Raises `InputError` for anything else.
+    """
+    if isinstance(chain, Chain):
+        return chain
+    if isinstance(chain, type):
+        raise InputError("chain", chain.__name__, f"give an instance: {chain.__name__}()")
+    if not all(hasattr(chain, name) for name in ("init", "step")):
+        raise InputError("chain", chain, "give a chain, such as Gibbs(): something with init and step")
+    return _DuckChain(chain)

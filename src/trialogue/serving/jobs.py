@@ -1,0 +1,57 @@
+"""What is asked of the worker, and what it tells of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from trialogue.generation.verdicts import Verdict
+from trialogue.inference import OpenRun, Sample, Terms
+from trialogue.inference.walks.engine import Submission
+from trialogue.serving.asked import Asked
+from trialogue.serving.errors import Refused
+from trialogue.serving.rules import Judging
+
+
+class Part(NamedTuple):
+    """The text so far of the choice number `choice`."""
+
+    choice: int
+    text: str
+
+
+class Finished(NamedTuple):
+    """A finished sample as the choice number `choice`, and what is said of it."""
+
+    choice: int
+    sample: Sample
+    verdict: Verdict
+
+
+class Failed(NamedTuple):
+    """Why a request has no answer."""
+
+    refused: Refused
+
+
+Event = Part | Finished | Failed
+
+
+@dataclass(eq=False)
+class Job:
+    """A request under way, judged by `judging`; `tell` is called with what happens, in the worker's thread."""
+
+    asked: Asked
+    judging: Judging
+    tell: Callable[[Event], None]
+    submissions: dict[Submission, int] = field(default_factory=dict)
+    """The submissions of the prompts, with the choice that each begins with"""
+    shown: dict[int, str] = field(default_factory=dict)
+    alone: bool = False
+    run: OpenRun | None = None
+    decode: Callable[[list[int]], str] | None = None
+
+    @property
+    def terms(self) -> Terms:
+        """What decides its samples, beside prompt and seed."""
+        asked = self.asked
+        return Terms(self.judging.verifier, asked.max_new_tokens, stop=asked.stop, **asked.truncation)
