@@ -75,3 +75,22 @@ def test_the_twin_ranks_what_the_refiner_writes(alpha):
 def test_a_wrong_alpha_is_named():
     with pytest.raises(InputError, match="alpha"):
         rescored(TWIN, [[4]], [Translation([Hypothesis([4], 0.0, 0.0)], 1)], math.inf)
+
+
+def test_what_the_twin_does_not_write_is_named():
+    for text in ([5, 0, 6], [5, EOS], [99]):
+        with pytest.raises(
+            InputError, match=f"candidates={text[1] if len(text) > 1 else 99}: use tokens from 4 to"
+        ):
+            TWIN.log_probs([[4]], [[[4], text]])
+
+
+def test_candidates_of_other_sources_are_refused():
+    with pytest.raises(InputError, match="each of the 2 sources"):
+        TWIN.log_probs([[4], [5]], [[[4]]])
+    with pytest.raises(InputError, match="each of the 1 sources"):
+        rescored(TWIN, [[4]], [NOTHING, NOTHING])
+
+
+def test_nothing_to_rank_takes_no_pass():
+    assert rescored(TWIN, [[4], [5]], [Translation([], 2), NOTHING])[0] == Translation([], 2)

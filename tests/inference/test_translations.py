@@ -10,7 +10,7 @@ from models.small_encoder_decoders import LONGEST, VOCAB, small_network
 from trialogue.data.parallel.vocabulary import EOS
 from trialogue.errors import InputError
 from trialogue.inference.chains.refinement import Refinement
-from trialogue.inference.translation.hypotheses import Hypothesis, ranked
+from trialogue.inference.translation.hypotheses import Hypothesis, ranked, without_repeats
 from trialogue.inference.translation.refining import LengthBeam, likeliest_lengths, random_targets
 from trialogue.inference.translation.writing import BeamSearch
 from trialogue.models.encoder_decoder.network import ended
@@ -116,6 +116,7 @@ def test_random_targets_are_uniform_pieces():
 
 
 def test_dropped_repeats_leave_the_score():
+    assert without_repeats([4, 4, 5, 4, 4, 4]) == [4, 5, 4]
     candidates = [([4, 4, 5], -1.0), ([4, 5], -3.0), ([5], -2.0)]
     assert ranked(candidates, 0.0, True) == [Hypothesis([4, 5], -1.0, -1.0), Hypothesis([5], -2.0, -2.0)]
     assert [each.tokens for each in ranked(candidates, 0.0, False)] == [[4, 4, 5], [5], [4, 5]]

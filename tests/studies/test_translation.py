@@ -12,7 +12,7 @@ from trialogue.ledger import Rows
 from trialogue.studies.translation import STUDY
 from trialogue.studies.translation.config import PLAIN, PRESETS, REFINER, SMALL, TWIN
 from trialogue.studies.translation.material import HeldOut, Material
-from trialogue.studies.translation.measure import _once, _scored, _strata
+from trialogue.studies.translation.measure import _in_order_of_length, _scored, _strata
 from trialogue.studies.translation.quantities import (
     attention,
     corpus,
@@ -48,7 +48,6 @@ def test_strata_are_parts_of_the_test_sentences():
         "new": [1, 2],
         "new, 12 tokens or more": [1, 2],
     }
-    assert _once([4, 4, 5, 4, 4, 4]) == [4, 5, 4]
 
 
 class Words:
@@ -64,7 +63,7 @@ def test_repeats_of_refiners_are_dropped_and_those_of_the_twin_are_its_own():
     tested = HeldOut([[4], [5]], ["a", "b"], ["4 4 5 6 7 8"] * 2, [7, 7], [True, True])
     held = Material((torch.empty(0), torch.empty(0)), tested, cast(Any, Words()))
 
-    def translate(sources):
+    def translate(sources, numbers):
         return [Translation([Hypothesis(written, 0.0, 0.0)], 1) for _ in sources]
 
     def bleus(arm):
@@ -73,6 +72,21 @@ def test_repeats_of_refiners_are_dropped_and_those_of_the_twin_are_its_own():
 
     assert bleus(TWIN) == pytest.approx([100, 100])
     assert max(bleus(REFINER)) < 90
+
+
+def test_every_sentence_draws_as_its_place():
+    lengths = [3, 1, 2] * 50
+    sources = [[4] * length for length in lengths]
+    tested = HeldOut(sources, ["a"] * 150, ["b"] * 150, lengths, [True] * 150)
+
+    def translate(sources, numbers):
+        assert [len(source) for source in sources] == [lengths[place] for place in numbers]
+        return [Translation([Hypothesis([place], 0.0, 0.0)], 1) for place in numbers]
+
+    places = list(range(0, 150, 2))
+    assert [answer.best for answer in _in_order_of_length(translate, tested, places)] == [
+        [place] for place in places
+    ]
 
 
 def rows(**changed: float) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -50,6 +50,11 @@ def brevity(length: int, alpha: float) -> float:
     return float(((5 + length) / 6) ** alpha)
 
 
+def without_repeats(tokens: Sequence[int]) -> list[int]:
+    """The `tokens` but for each that equals the one before it."""
+    return [token for token, _ in groupby(tokens)]
+
+
 def ranked(
     candidates: Iterable[tuple[list[int], float]], alpha: float, drop_repeats: bool
 ) -> list[Hypothesis]:
@@ -60,7 +65,7 @@ def ranked(
     best: dict[tuple[int, ...], Hypothesis] = {}
     for tokens, log_prob in candidates:
         score = log_prob / brevity(len(tokens), alpha)
-        kept = [token for token, _ in groupby(tokens)] if drop_repeats else tokens
+        kept = without_repeats(tokens) if drop_repeats else tokens
         known = best.get(tuple(kept))
         if known is None or known.score < score:
             best[tuple(kept)] = Hypothesis(kept, log_prob, score)

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from trialogue.data.parallel.vocabulary import BOS, EOS, MASK, PAD
+from trialogue.data.parallel.vocabulary import BOS, EOS, MASK, PAD, SPECIAL
 from trialogue.errors import InputError
 from trialogue.models.attention_cache import AttentionCache, linear, normed
 from trialogue.models.encoder_decoder.network import Encoded, EncoderDecoder, ended, source_rows
@@ -49,12 +49,20 @@ class CausalTranslator:
     ) -> list[list[float]]:
         """Log-probabilities of the `candidates` of each source, tokens without EOS, that of EOS with them.
 
-        All are evaluated in one pass. Raises `InputError` for a source or a candidate that is too long.
+        All are evaluated in one pass. Raises `InputError` for a source or a candidate that is too long, for a token
+        that the model does not write, and where there are not as many of both.
         """
+        if len(candidates) != len(sources):
+            mend = f"give the candidates of each of the {len(sources)} sources"
+            raise InputError("candidates", f"those of {len(candidates)} sources", mend)
         counts = [len(texts) for texts in candidates]
         told = [text for texts in candidates for text in texts]
         if not told:
             return [[] for _ in candidates]
+        pieces = range(len(SPECIAL), self.model.config.vocab_size)
+        wrong = next((token for text in told for token in text if token not in pieces), None)
+        if wrong is not None:
+            raise InputError("candidates", wrong, f"use tokens from {pieces.start} to {pieces.stop - 1}")
         head = self.model.head.weight
         targets = ended(told).to(head.device)
         inputs = torch.cat([torch.full_like(targets[:, :1], BOS), targets[:, :-1]], 1)

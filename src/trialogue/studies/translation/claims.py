@@ -31,21 +31,15 @@ _SINGLE = "4 steps, 1"
 _RANKED = "4 steps, 5, rescored"
 
 
-def _published(
-    identity: str, statement: str, criterion: Criterion, source: str, printed: str, grade: bool = False
-) -> Claim:
-    return Claim(identity, statement, criterion, source, printed, grade=grade)
-
-
 PUBLISHED = (
-    _published(
+    Claim(
         "four-steps-improve-on-one",
         "The refiner's BLEU is higher after four steps than after one, by five hypotheses.",
         refined(4, _BEAM) - refined(1, _BEAM) > 0,
         "Section 4.2.3",
         "a few steps of refinement",
     ),
-    _published(
+    Claim(
         "ten-steps-change-little",
         "Ten steps differ from four by less than half a point of BLEU.",
         (refined(10, _BEAM) - refined(4, _BEAM)).near(0, margin=0.5),
@@ -53,37 +47,38 @@ PUBLISHED = (
         "33.49 and 33.63",
         grade=True,
     ),
-    _published(
+    Claim(
         "as-good-as-the-twin",
-        "The refiner's BLEU after four steps, by five hypotheses, is within one point of the twin's.",
-        (refined(4, _BEAM) - greedy()).near(0, margin=1.0),
+        "The refiner's BLEU after four steps, by five hypotheses, is within one point of the twin's, by five beams.",
+        (refined(4, _BEAM) - score(TWIN, 0, _BEAM)).near(0, margin=1.0),
         "Table 4.1",
         "33.49 beside 33.50",
         grade=True,
     ),
-    _published(
+    Claim(
         "it-stutters-twice-as-often",
-        "The refiner repeats words that the reference does not at more than twice the twin's rate (its rate less twice "
-        "the twin's, repeats not dropped).",
+        "The refiner repeats words that the reference does not at more than twice the rate of the twin, greedily (its "
+        "rate less twice the twin's, repeats not dropped).",
         refined(4, _BEAM, "stutter") - greedy("stutter") * 2 > 0,
         "Section 4.2.4",
         ">= 2x",
     ),
-    _published(
+    Claim(
         "the-median-is-twice-as-fast",
-        "One sentence takes the twin more than twice the median time of four steps by five hypotheses, on one thread.",
+        "One sentence takes the twin, greedily, more than twice the median time of four steps by five hypotheses, on "
+        "one thread.",
         latency(TWIN, "median") / latency(_FAST, "median") > 2,
         "Section 4.2.3",
         "> 2x median latency",
     ),
-    _published(
+    Claim(
         "the-slowest-percent-is-five-times-as-fast",
         "The 99th percentile is more than five times as fast.",
         latency(TWIN, "p99") / latency(_FAST, "p99") > 5,
         "Section 4.2.3",
         "> 5x p99 latency",
     ),
-    _published(
+    Claim(
         "distillation-helps",
         "Of small refiners, after four steps, one that learned the twin's translations of its sources has a higher "
         "BLEU than one that learned the references.",
@@ -91,14 +86,14 @@ PUBLISHED = (
         "Section 4.2.2",
         "critical",
     ),
-    _published(
+    Claim(
         "positional-attention-helps",
         "One without positional attention has a lower BLEU.",
         small(PLAIN) - small(NO_POSITIONS) > 0,
         "Section 4.2.2",
         "critical",
     ),
-    _published(
+    Claim(
         "much-noise-helps",
         "One that reads half of the target's tokens right while it is trained has a lower BLEU than one that reads "
         "15 % right.",
@@ -106,7 +101,7 @@ PUBLISHED = (
         "Section 4.2.2",
         "large masking ratio",
     ),
-    _published(
+    Claim(
         "two-stages-help",
         "One that is trained on a single stage has a lower BLEU after four steps than one trained on two, in as many "
         "updates.",
@@ -158,13 +153,18 @@ OURS = (
         score(RESCORED, 4, _BEAM) - greedy() > -4,
     ),
     _ours(
+        "rescored-within-four-of-beams",
+        "It is less than four points below the twin's by five beams.",
+        score(RESCORED, 4, _BEAM) - score(TWIN, 0, _BEAM) > -4,
+    ),
+    _ours(
         "the-slowest-percent-is-twice-as-fast",
         "The 99th percentile of the time for one sentence is more than twice the refiner's.",
         latency(TWIN, "p99") / latency(_FAST, "p99") > 2,
     ),
     _ours(
         "long-sentences-are-twice-as-fast",
-        "Where the reference has 20 tokens or more, the median is.",
+        "Where the reference has 20 tokens or more, the median is (the same sentences in every round).",
         latency(TWIN, "median", "long") / latency(_FAST, "median", "long") > 2,
     ),
     _ours(

@@ -22,7 +22,10 @@ PLAIN, ONE_STAGE, LITTLE_NOISE, MASKS, NO_POSITIONS, DISTILLED = (
     "distilled",
 )
 SMALL = (PLAIN, ONE_STAGE, LITTLE_NOISE, MASKS, NO_POSITIONS, DISTILLED)
-"""Refiners that are trained for less, of which all but the first differ from it in one respect."""
+"""Refiners that are trained for less, of which all but the first differ from it in one respect.
+
+Masks also in what refinement begins with.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +65,7 @@ class Config(Settings):
     beams: Count = 5
     """Of the twin, beside its greedy translations."""
     timed: Count = 200
-    """Test sentences whose latency is measured, and as many of the long ones, where there are."""
+    """Test sentences whose latency a round measures, its own ones, and as many of the long ones, where there are."""
     long: Count = 20
     """Tokens, EOS with them, from which on a translation is long."""
     rounds: Annotated[int, Ge(2)] = 5
@@ -172,6 +175,7 @@ PRESETS = {
         heads=8,
         width=512,
         max_length=128,
+        test=3000,
         batch_size=2048,
         optimizer="adamw",
         learning_rate=3e-3,

@@ -21,6 +21,7 @@ from trialogue.data.parallel.hub import HUB_PAIRS, hub_parallel
 from trialogue.data.parallel.splitting import Split, split
 from trialogue.data.parallel.text import ParallelText
 from trialogue.data.parallel.vocabulary import SubwordVocabulary
+from trialogue.errors import InputError
 from trialogue.ledger import note_model
 from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.refiner import Refiner
@@ -112,6 +113,9 @@ def _shuffled(pairs: tuple[Tensor, Tensor], seed: int) -> tuple[Tensor, Tensor]:
 
 def _prepare(config: Config, seed: int, folder: Path) -> None:
     parts = _split(config, seed)
+    if len(parts.test.sources) < config.test:
+        mend = f"the text has {len(parts.test.sources)} pairs to test on: ask for at most as many"
+        raise InputError("test", config.test, mend)
     texts = [*parts.train.sources, *parts.train.targets]
     vocabulary = SubwordVocabulary.train(texts, config.vocab_size)
     vocabulary.save(folder / "vocabulary.json")

@@ -15,7 +15,7 @@ import torch
 from trialogue.analysis.adjacent_attention import refined_attention
 from trialogue.analysis.translation import bleu_interval, quality, stutter
 from trialogue.inference.chains.refinement import Refinement
-from trialogue.inference.translation.hypotheses import Translation
+from trialogue.inference.translation.hypotheses import Translation, without_repeats
 from trialogue.inference.translation.refining import LengthBeam
 from trialogue.inference.translation.rescoring import rescored
 from trialogue.inference.translation.writing import BeamSearch
@@ -34,7 +34,8 @@ from trialogue.studies.translation.material import (
 from trialogue.studies.translation_dependency.attention import attention_rows
 
 Rows = Iterator[dict[str, Any]]
-Translate = Callable[[Sequence[Sequence[int]]], list[Translation]]
+Translate = Callable[[Sequence[Sequence[int]], Sequence[int]], list[Translation]]
+"""Translations of sources, each of which draws as its number says"""
 _AT_ONCE = 64
 _ATTENDED_PASS = 4
 _STRATA = {"familiar": (True, 0), "new": (False, 0), "new, 12 tokens or more": (False, 12)}
@@ -64,7 +65,7 @@ def _twin(config: Config, seed: int, artifacts: Path) -> Rows:
     for beams in (1, config.beams):
         search = BeamSearch(beams, config.alpha)
         setting = {"arm": TWIN, "steps": 0, "hypotheses": beams}
-        yield from _scored(config, held, partial(search.translate, twin), setting, seed)
+        yield from _scored(config, held, _written(twin, search), setting, seed)
 
 
 def _refiner(config: Config, seed: int, artifacts: Path) -> Rows:
@@ -83,8 +84,8 @@ def _rescored(config: Config, seed: int, artifacts: Path) -> Rows:
     refiner = refiner_of(config, REFINER, seed, artifacts)
     for steps, count in _asked(config):
         setting = {"arm": RESCORED, "steps": steps, "hypotheses": count}
-        translate = _refining(config, refiner, REFINER, seed, steps, count)
-        yield from _scored(config, held, _ranked_by(config, twin, translate), setting, seed)
+        translate = _ranked(config, twin, refiner, seed, steps, count)
+        yield from _scored(config, held, translate, setting, seed)
 
 
 def _asked(config: Config) -> list[tuple[int, int]]:
@@ -120,16 +121,27 @@ def _adjacent_attention(config: Config, seed: int, artifacts: Path) -> Rows:
             yield {**row, "arm": REFINER, "set": number}
 
 
-def _refining(config: Config, refiner: Refiner, arm: str, seed: int, steps: int, count: int) -> Translate:
+def _written(twin: CausalTranslator, search: BeamSearch) -> Translate:
+    return lambda sources, _: search.translate(twin, sources)
+
+
+def _refining(
+    config: Config, refiner: Refiner, arm: str, seed: int, steps: int, count: int, drop_repeats: bool = False
+) -> Translate:
     if arm == MASK_PREDICT:
         chain = Refinement(start="mask", keep="confident", steps=steps)
     else:
         chain = Refinement(start="mask" if arm == MASKS else "random", steps=steps)
-    return partial(LengthBeam(steps, count, chain, config.alpha, False).translate, refiner, seed=seed)
+    beam = LengthBeam(steps, count, chain, config.alpha, drop_repeats)
+    return lambda sources, numbers: beam.translate(refiner, sources, seed=seed, numbers=numbers)
 
 
-def _ranked_by(config: Config, twin: CausalTranslator, translate: Translate) -> Translate:
-    return lambda sources: rescored(twin, sources, translate(sources), config.alpha)
+def _ranked(
+    config: Config, twin: CausalTranslator, refiner: Refiner, seed: int, steps: int, count: int
+) -> Translate:
+    """Candidates of the refiner without their repeats, which is what the twin then ranks."""
+    refine = _refining(config, refiner, REFINER, seed, steps, count, drop_repeats=True)
+    return lambda sources, numbers: rescored(twin, sources, refine(sources, numbers), config.alpha)
 
 
 def _scored(
@@ -149,7 +161,8 @@ def _scored(
     dropped = spoken
     if setting["arm"] != TWIN:
         dropped = {
-            place: held.vocabulary.decode([_once(answer.best)])[0] for place, answer in answers.items()
+            place: held.vocabulary.decode([without_repeats(answer.best)])[0]
+            for place, answer in answers.items()
         }
 
     def of(texts: dict[int, str], chosen: list[int]) -> tuple[list[str], list[str]]:
@@ -168,7 +181,7 @@ def _scored(
             "stutter_dropped": stutter(*of(dropped, chosen)).rate,
             "passes": float(np.mean([answers[place].passes for place in chosen])),
             "stuttering": float(
-                np.mean([_once(answers[place].best) != answers[place].best for place in chosen])
+                np.mean([without_repeats(answers[place].best) != answers[place].best for place in chosen])
             ),
         }
     for stratum, chosen in _strata(tested, places).items():
@@ -206,15 +219,11 @@ def _in_order_of_length(translate: Translate, tested: HeldOut, places: list[int]
     found: list[Translation | None] = [None] * len(places)
     for start in range(0, len(order), _AT_ONCE):
         indices = order[start : start + _AT_ONCE]
-        answers = translate([tested.sources[places[index]] for index in indices])
+        numbers = [places[index] for index in indices]
+        answers = translate([tested.sources[place] for place in numbers], numbers)
         for index, answer in zip(indices, answers, strict=True):
             found[index] = answer
     return [answer for answer in found if answer is not None]
-
-
-def _once(tokens: list[int]) -> list[int]:
-    """Tokens without those that equal the one before them."""
-    return [token for place, token in enumerate(tokens) if not place or token != tokens[place - 1]]
 
 
 def _lengths(refiner: Refiner, tested: HeldOut) -> dict[str, float]:
@@ -235,35 +244,37 @@ def _lengths(refiner: Refiner, tested: HeldOut) -> dict[str, float]:
 
 
 def _latency(config: Config, seed: int, artifacts: Path) -> Rows:
-    """Seconds of single sentences, by the twin and by refiners in turns."""
+    """Seconds of single sentences, by the twin and by refiners in turns; which of them begins is another each time.
+
+    A round has sentences of its own; of the long ones there are too few, and each has all of them.
+    """
     held = material(config, seed, artifacts).tested
     twin, refiner = twin_of(config, seed, artifacts), refiner_of(config, REFINER, seed, artifacts)
-    contenders: dict[str, Translate] = {TWIN: partial(BeamSearch().translate, twin)}
-    for steps, count in product((4, config.steps[-1]), (1, config.hypotheses[-1])):
+    contenders: dict[str, Translate] = {TWIN: _written(twin, BeamSearch())}
+    most = config.hypotheses[-1]
+    for steps, count in product((4, config.steps[-1]), (1, most)):
         contenders[f"{steps} steps, {count}"] = _refining(config, refiner, REFINER, seed, steps, count)
-    four = f"4 steps, {config.hypotheses[-1]}"
-    contenders[f"{four}, rescored"] = _ranked_by(config, twin, contenders[four])
+    contenders[f"4 steps, {most}, rescored"] = _ranked(config, twin, refiner, seed, 4, most)
     every = list(range(config.test))
-    chosen = {
-        "all": every[:: max(1, len(every) // config.timed)][: config.timed],
-        "long": [place for place in every if held.lengths[place] >= config.long][: config.timed],
-    }
-    for count, (name, places) in product(range(config.rounds), chosen.items()):
-        if not places:
-            continue
-        seconds: dict[str, list[float]] = {contender: [] for contender in contenders}
-        for place in places:
-            for contender, translate in contenders.items():
-                begun = time.perf_counter()
-                translate([held.sources[place]])
-                seconds[contender].append(time.perf_counter() - begun)
-        for contender, taken in seconds.items():
-            yield {
-                "kind": "latency",
-                "round": count,
-                "sentences": name,
-                "contender": contender,
-                "timed": len(taken),
-                "median": float(np.median(taken)),
-                "p99": float(np.quantile(taken, 0.99)),
-            }
+    long = [place for place in every if held.lengths[place] >= config.long][: config.timed]
+    for number in range(config.rounds):
+        for name, places in {"all": every[number :: config.rounds][: config.timed], "long": long}.items():
+            seconds: dict[str, list[float]] = {contender: [] for contender in contenders}
+            for turn, place in enumerate(places):
+                order = list(contenders.items())
+                first = turn % len(order)
+                for contender, translate in order[first:] + order[:first]:
+                    begun = time.perf_counter()
+                    translate([held.sources[place]], [place])
+                    seconds[contender].append(time.perf_counter() - begun)
+            for contender, taken in seconds.items():
+                if taken:
+                    yield {
+                        "kind": "latency",
+                        "round": number,
+                        "sentences": name,
+                        "contender": contender,
+                        "timed": len(taken),
+                        "median": float(np.median(taken)),
+                        "p99": float(np.quantile(taken, 0.99)),
+                    }

@@ -11,13 +11,12 @@ from torch import Tensor
 from trialogue.analysis.adjacent_attention import refined_attention
 from trialogue.analysis.translation import quality, stutter_rate
 from trialogue.data.hidden_markov import Denoiser
-from trialogue.data.parallel.vocabulary import BOS, MASK, PAD
 from trialogue.data.translation_language import SPECIAL, Translations
 from trialogue.inference.chains.refinement import Refinement
 from trialogue.inference.laws.parallel_steps import ParallelSteps, product_laws, refinement_laws
 from trialogue.inference.translation.refining import LengthBeam
 from trialogue.inference.translation.writing import BeamSearch
-from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
+from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.oracles import whole_sequences
@@ -209,12 +208,8 @@ def _twin_laws(
     """The law q(N, x) by length N of what the twin writes, which takes no passes of refinement."""
     del config, seed
     alphabet, laws = torch.from_numpy(law.alphabet), {}
-    encoded = network.encode(ended([source]))
     for length in truth.lengths:
-        tokens = ended(alphabet[whole_sequences(len(alphabet), length)].tolist())
-        inputs = torch.nn.functional.pad(tokens[:, :-1], (1, 0), value=BOS)
-        logits = network.head(network.decode(inputs, encoded.repeated(len(inputs))))
-        logits[:, :, [PAD, MASK, BOS]] = -torch.inf
-        scores = logits.double().log_softmax(-1).gather(2, tokens[:, :, None])[:, :, 0]
-        laws[length] = scores.sum(1).exp()
+        texts = alphabet[whole_sequences(len(alphabet), length)].tolist()
+        (log_probs,) = CausalTranslator(network).log_probs([source], [texts])
+        laws[length] = torch.tensor(log_probs, dtype=torch.float64).exp()
     yield 0, laws
