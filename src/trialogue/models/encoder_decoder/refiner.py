@@ -89,13 +89,12 @@ class ConditionedRefiner(MaskedNetwork):
 class RefinedRows(SequenceModel):
     """What refinement asks of a model of many sources at once: row i of the tokens translates source i.
 
-    Rows may differ in length: PAD fills them up, and stays. `passes` counts how often the decoder has run.
+    Rows may differ in length: PAD fills them up, and stays.
     """
 
     def __init__(self, model: EncoderDecoder, encoded: Encoded) -> None:
         self._model, self._encoded = model, encoded
         self.vocab_size, self.device = model.config.vocab_size, model.head.weight.device
-        self.passes = 0
 
     def rows(self, rows: Tensor) -> RefinedRows:
         """The model of rows of which row i translates source `rows[i]`."""
@@ -110,7 +109,6 @@ class RefinedRows(SequenceModel):
 
         At `masked` (rows, N) the model reads masks. PAD has probability one where it stands.
         """
-        self.passes += 1
         real = tokens != PAD
         with torch.no_grad():
             states = _states(self._model, self._encoded, tokens.masked_fill(masked & real, MASK), real.sum(1))

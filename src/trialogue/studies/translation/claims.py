@@ -5,6 +5,7 @@ from trialogue.studies.translation.config import (
     DISTILLED,
     LITTLE_NOISE,
     MASK_PREDICT,
+    MASKS,
     NO_POSITIONS,
     ONE_STAGE,
     PLAIN,
@@ -218,4 +219,9 @@ NUMBERS = {
     "length, first guess": length("first"),
     "length, among five": length("among_five"),
     "parameters": parameters(TWIN),
+    "parameters of the refiner": parameters(REFINER),
+    "small, plain": small(PLAIN),
+    "small, masks": small(MASKS),
+    "small, plain, stutter": small(PLAIN, 4, "stutter"),
+    "small, masks, stutter": small(MASKS, 4, "stutter"),
 }

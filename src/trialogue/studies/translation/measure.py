@@ -189,6 +189,8 @@ def _scored(
             continue
         outputs, references = of(dropped, chosen)
         scores, interval = quality(outputs, references), bleu_interval(outputs, references, seed=seed)
+        said = stutter(*of(spoken, chosen))
+        repeated = said.interval(seed)
         yield {
             "kind": "corpus",
             **setting,
@@ -200,7 +202,9 @@ def _scored(
             "chrf": scores.chrf,
             "bleu_signature": scores.bleu_signature,
             "chrf_signature": scores.chrf_signature,
-            "stutter": stutter(*of(spoken, chosen)).rate,
+            "stutter": said.rate,
+            "stutter_low": repeated.low,
+            "stutter_high": repeated.high,
         }
 
 

@@ -30,6 +30,7 @@ def _quality() -> Cells:
 
 def _cells(arm: str, steps: int, hypotheses: int) -> "dict[str, Quantity]":
     named = {"BLEU": "bleu", "from": "low", "to": "high", "chrF": "chrf", "stutter": "stutter"}
+    named |= {"stutter from": "stutter_low", "stutter to": "stutter_high"}
     cells = {name: corpus(arm, steps, hypotheses, column=column) for name, column in named.items()}
     means = {"with a token twice": "stuttering", "passes": "passes"}
     return {**cells, **{name: score(arm, steps, hypotheses, column) for name, column in means.items()}}
