@@ -5,14 +5,17 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import transformers
+from matplotlib.figure import Figure
 
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
 from trialogue import cli
 from trialogue.analysis.inspection.copying import Copying
 from trialogue.analysis.inspection.measure import MEASURES, Effort, Material, Measure, Report
 from trialogue.analysis.inspection.page import Column, table
+from trialogue.analysis.inspection.picture import _curve
 from trialogue.analysis.inspection.quantities import Point, Quantity, number
 from trialogue.analysis.inspection.subject import Subject
 from trialogue.errors import InputError
@@ -437,3 +440,82 @@ def test_a_random_model_is_the_same_every_time() -> None:
     assert all(bool((states[0][name] == states[1][name]).all()) for name in states[0])
     assert any(bool((states[0][name] != states[2][name]).any()) for name in states[0])
     assert not first.training
+
+
+class Huge(Endless):
+    """It asks for more memory than there is."""
+
+    def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
+        raise RuntimeError(
+            "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
+        )
+
+
+class Wrong(Endless):
+    """It has a fault of its own."""
+
+    def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
+        raise RuntimeError("shapes differ")
+
+
+def test_what_memory_does_not_hold_is_not_taken_and_the_others_are(
+    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MEASURES, "huge", Huge)
+    words = ("inspect", place / "model", "--out", tmp_path / "found", "--effort", 0.1)
+    code, out, _ = run(capfd, *words, "--measures", "huge", "copying")
+    assert code == 0
+    assert "huge: not taken: memory did not suffice with --effort 0.1: try less" in out
+    assert "How far back" in out
+    monkeypatch.setitem(MEASURES, "wrong", Wrong)
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        run(capfd, *words, "--measures", "wrong")
+
+
+def test_a_measure_that_cannot_be_imported_is_told_and_the_others_are_taken(
+    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in list(MEASURES):
+        if name != "copying":
+            monkeypatch.delitem(MEASURES, name)
+    monkeypatch.setitem(MEASURES, "broken", "nowhere_to_be_found:Measure")
+    words = ("inspect", place / "model", "--out", tmp_path / "found", "--effort", 0.1)
+    code, out, err = run(capfd, *words)
+    assert code == 0
+    assert "nowhere_to_be_found" in err
+    assert "How far back" in out
+    code, _, err = run(capfd, *words, "--measures", "broken")
+    assert code == 2
+
+
+def test_a_control_may_come_and_go(
+    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("inspect", place / "model", "--out", tmp_path / "found", *QUICK)
+    assert run(capfd, *words, "--no-control")[0] == 0
+    code, _, err = run(capfd, *words)
+    assert code == 0
+    assert "copying: about" not in err
+    record = json.loads((tmp_path / "found" / "inspection.json").read_text())
+    assert record["measures"]["copying"]["control"]
+    assert run(capfd, *words, "--no-control")[0] == 0
+
+
+def test_the_folder_is_named_after_the_model(
+    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(place / "model", tmp_path / "model")
+    monkeypatch.chdir(tmp_path / "model")
+    assert run(capfd, "inspect", ".", *QUICK, "--no-control")[0] == 0
+    assert (tmp_path / "model" / "inspection-model" / "inspection.html").exists()
+
+
+def test_a_band_has_gaps_where_an_end_is_not_known() -> None:
+    points = [Point(0.5, 0.4, 0.6, 1), Point(0.4, at=2), Point(0.3, 0.2, 0.4, 4), Point(0.2, 0.1, 0.3, 8)]
+    axes = Figure().subplots()
+    _curve(axes, points, "-", "k", "a", False)
+    [band] = axes.collections
+    shown = np.concatenate([path.vertices for path in band.get_paths()])
+    assert {0.4, 0.6, 0.2, 0.1} <= {round(float(y), 6) for y in shown[:, 1]}
+    _curve(axes, [Point(0.5, at=1)], "-", "k", "b", False)
+    assert len(axes.collections) == 1

@@ -8,6 +8,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import trialogue
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 GROUPS = (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
@@ -38,3 +40,11 @@ def test_ci_runs_what_a_developer_runs() -> None:
     targets = [target for line in re.findall(r"^make (.+)$", script, re.MULTILINE) for target in line.split()]
     assert targets == ["test", "lint", "types"]
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in [*targets, "demo", "clean"])
+
+
+def test_a_version_is_one_version() -> None:
+    (cited,) = re.findall(
+        r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    changed = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert trialogue.__version__ == cited == changed[0]

@@ -169,3 +169,10 @@ def require_text(field: str, text: object, where: object = None) -> None:
     except UnicodeEncodeError as error:
         mend = f"character {error.start + 1} is half of a surrogate pair, and so no text: leave it out"
         raise InputError(field, text if where is None else where, mend) from None
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether it says that the memory of the machine, or of its accelerator, does not suffice."""
+    named = type(error).__name__ == "OutOfMemoryError"  # torch's, which need not be imported to know it
+    words = ("not enough memory", "can't allocate memory", "out of memory", "bad_alloc")
+    return named or isinstance(error, MemoryError) or any(word in str(error) for word in words)

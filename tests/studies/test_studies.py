@@ -26,6 +26,8 @@ def test_an_unknown_study_suggests_the_closest() -> None:
     ("source", "told"),
     [
         ("import nowhere_to_be_found", "cannot be imported"),
+        ("nobody", "cannot be imported: NameError"),
+        ("def", "cannot be imported: SyntaxError"),
         ("study = 1", "does not bind STUDY"),
         ("from biased_coin import STUDY", "rename the entry point to biased-coin"),
     ],
@@ -39,6 +41,19 @@ def test_a_broken_module_is_one_line(
     monkeypatch.delitem(sys.modules, "broken_study", raising=False)
     with pytest.raises(InputError, match=told):
         studies.find("broken")
+
+
+def test_a_module_that_cannot_be_read_is_told_among_the_questions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "unreadable_study.py").write_text("def", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(
+        studies, "modules", lambda: {"broken": "unreadable_study", "biased-coin": "biased_coin"}
+    )
+    told = studies.questions()
+    assert "unreadable_study cannot be read" in told["broken"]
+    assert told["biased-coin"] == STUDY.question
 
 
 @dataclass(frozen=True, kw_only=True)

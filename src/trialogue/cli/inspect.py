@@ -27,7 +27,7 @@ def inspect(arguments: argparse.Namespace) -> None:
     from trialogue.storage import atomic_write
 
     torch.set_num_threads(whole_number("threads", arguments.threads, 1))
-    folder: Path = arguments.out or Path(f"inspection-{Path(arguments.model).name}")
+    folder: Path = arguments.out or Path(f"inspection-{Path(arguments.model).resolve().name}")
     try:
         record = inspected(
             arguments.model,
@@ -40,6 +40,7 @@ def inspect(arguments: argparse.Namespace) -> None:
             dtype=arguments.dtype,
             executor=Execution(arguments.executor, arguments.workers).opened(),
             threads=arguments.threads,
+            remote_code=arguments.trust_remote_code,
             report=lambda line: print(line, file=sys.stderr, flush=True),
         )
     except KeyboardInterrupt as error:
@@ -104,6 +105,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--dtype", default="float32", metavar="TYPE", help="type of a model's weights (float32)"
     )
+    parser.add_argument("--trust-remote-code", action="store_true", help="run code that comes with the model")
     parser.add_argument(
         "--threads",
         type=int,

@@ -6,9 +6,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
-import torch
-
-from trialogue.errors import InputError
+from trialogue.errors import InputError, out_of_memory
 from trialogue.generation.admissibility import UnreadOracle, encoded, require_viable
 from trialogue.generation.recording import Recorder
 from trialogue.generation.sample_file import Key
@@ -159,12 +157,7 @@ def _named_memory(settings: Settings, rows: int, context: int) -> Iterator[None]
     try:
         yield
     except (RuntimeError, MemoryError) as error:
-        text = str(error)
-        exhausted = isinstance(error, torch.OutOfMemoryError | MemoryError) or any(
-            words in text
-            for words in ("not enough memory", "can't allocate memory", "out of memory", "bad_alloc")
-        )
-        if not exhausted:
+        if not out_of_memory(error):
             raise
         mend = f"out of memory with {rows} rows of up to {context} tokens: try "
         walk = settings.walk

@@ -44,8 +44,11 @@ def find(name: str) -> "Study[Any]":
 
     try:
         study = study_of(known[name])
-    except ModuleNotFoundError as error:
-        raise InputError("study", name, f"its module {known[name]} cannot be imported: {error}") from error
+    except InputError:
+        raise
+    except Exception as error:  # whatever a module of a user's own does when it is imported
+        told = f"{type(error).__name__}: {error}"
+        raise InputError("study", name, f"its module {known[name]} cannot be imported: {told}") from error
     if study.name != name:
         raise InputError(
             "study", name, f"a study is named after its module: rename the entry point to {study.name}"
@@ -76,4 +79,7 @@ def _question(module: str) -> str:
         spec = None
     if spec is None or spec.origin is None:
         return f"(module {module} is not installed)"
-    return question_of(ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))))
+    try:
+        return question_of(ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))))
+    except SyntaxError as error:
+        return f"(module {module} cannot be read: {error})"

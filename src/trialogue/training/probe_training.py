@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, out_of_memory
 from trialogue.models.pretrained import PretrainedOracle
 from trialogue.models.probe import Probe, hidden_states_of_prefixes
 from trialogue.training.calibration import (
@@ -173,8 +173,8 @@ def _states(
                 batch_size=batch_size,
                 evaluated=bar.update,
             )
-    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-        if type(error) is RuntimeError and "memory" not in str(error):
+    except (RuntimeError, MemoryError) as error:
+        if not out_of_memory(error):
             raise
         longest = max(map(len, examples.sequences))
         mend = f"out of memory with texts of up to {longest} tokens and {len(layers)} layers: "

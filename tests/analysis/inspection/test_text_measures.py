@@ -7,11 +7,12 @@ import pytest
 import torch
 
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
+from trialogue.analysis.coherence import Runs
 from trialogue.analysis.inspection import patterns
 from trialogue.analysis.inspection.context import LENGTH, ContextLength, by_context, edges_of
 from trialogue.analysis.inspection.measure import Effort, Material
-from trialogue.analysis.inspection.patterns import TextPatterns
-from trialogue.analysis.inspection.quantities import Point, number
+from trialogue.analysis.inspection.patterns import TextPatterns, _still
+from trialogue.analysis.inspection.quantities import Point, combined, mean, number
 from trialogue.analysis.inspection.subject import Subject
 from trialogue.data import Table
 from trialogue.errors import InputError
@@ -153,3 +154,27 @@ def test_stretches_are_of_as_many_documents_as_there_are() -> None:
         InputError, match="have 20 stretches of 40 tokens, of each 4 at most, and this takes 21"
     ):
         subject.texts(documents, 40, 21, numpy_generator(0, "most"))
+
+
+def test_where_all_agree_the_interval_is_the_binomial_one() -> None:
+    runs = Runs(np.array([64, 64, 64, 64, 3, 64]), np.array([False, False, False, False, False, True]))
+    point = _still(runs, 8, 0)  # of six texts one ended before, in the pattern: nobody knows of it
+    assert (point.value, point.at) == (1.0, 8)
+    assert point.low == pytest.approx(0.025 ** (1 / 5))
+    assert point.high == 1
+    mixed = _still(Runs(np.array([64, 4] * 20), np.array([True] * 40)), 8, 0)
+    assert mixed.low is not None
+    assert mixed.low < mixed.value == 0.5
+
+
+def test_means_of_points_have_the_intervals_of_their_variances() -> None:
+    random = numpy_generator(0, "means")
+    rows = [random.normal(place, 1 + place, 200) for place in (0, 1, 2)]
+    point = combined([mean(values) for values in rows])
+    error = math.sqrt(sum(values.var(ddof=1) / 200 for values in rows)) / 3
+    assert point.value == pytest.approx(np.mean([values.mean() for values in rows]))
+    assert point.low == pytest.approx(point.value - 1.97 * error, abs=0.01 * error)
+    assert point.high == pytest.approx(point.value + 1.97 * error, abs=0.01 * error)
+    assert combined([Point(1.0, 0.0, 1.5), Point(1.0)]) == Point(1.0)
+    uneven = combined([Point(1.0, 0.0, 1.5), Point(3.0, 2.0, 3.5)])
+    assert (uneven.low, uneven.high) == pytest.approx((2 - math.sqrt(0.5), 2 + math.sqrt(0.125)))

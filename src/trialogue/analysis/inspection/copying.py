@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.analysis.inspection.measure import Effort, Material, Measure, Report
-from trialogue.analysis.inspection.quantities import Point, Quantity, mean, number, share
+from trialogue.analysis.inspection.quantities import Point, Quantity, combined, mean, number, share
 from trialogue.analysis.inspection.subject import Subject
 from trialogue.randomness import generator
 
@@ -69,9 +69,10 @@ class Copying(Measure):
             losses.append(mean(cost.mean(1), distance))
         uniform = math.log(len(subject.ordinary))
         along = "tokens to the source"
-        every = Point(float(np.mean([point.value for point in right])))
         return [
-            number(f"copied, mean over distances {right[0].at:g} to {right[-1].at:g}", every, exact=1.0),
+            number(
+                f"copied, mean over distances {right[0].at:g} to {right[-1].at:g}", combined(right), exact=1.0
+            ),
             Quantity(name="copied", points=tuple(right), along=along, exact=1.0),
             Quantity(name="loss", points=tuple(losses), unit="nats a token", along=along, exact=0.0),
             number("loss without the source", Point(uniform), unit="nats a token"),

@@ -52,15 +52,26 @@ _OF_LENGTH = ("do_sample", "eos_token_id", "max_length", "max_new_tokens")
 @torch.inference_mode()
 def drawn(
     oracle: Autoregressive, opening: list[int], rows: int, horizon: int, seed: int
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
     """Draw texts of up to `horizon` tokens behind `opening`, and tell at each step what they are drawn from.
 
-    Each time: the rows (n,) that have not ended, the log-law (n, vocab) of their next token, and the token (n,).
+    Each time: the step, the rows (n,) that have not ended, the log-law (n, vocab) of their next token, and the token
+    (n,). So many texts at once are drawn as fit a batch, one batch after the other.
     """
+    for part in torch.arange(rows).split(_ROWS):
+        for step, (going, laws, chosen) in enumerate(_batch(oracle, opening, part, horizon, seed)):
+            yield step, part[going], laws, chosen
+
+
+def _batch(
+    oracle: Autoregressive, opening: list[int], numbers: Tensor, horizon: int, seed: int
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """What `drawn` tells of the texts `numbers` (rows,), by their places among these."""
+    rows = len(numbers)
     capacity = len(opening) + horizon
     tokens = torch.zeros(rows, capacity, dtype=torch.int64)
     tokens[:, : len(opening)] = torch.tensor(opening)
-    context, streams = oracle.open(rows, capacity), Streams(seed, torch.arange(rows))
+    context, streams = oracle.open(rows, capacity), Streams(seed, numbers)
     going = torch.arange(rows)
     start = torch.full((rows,), context.first)
     for length in range(len(opening), capacity):
@@ -89,20 +100,17 @@ def rule_distances(
     logs = {name: torch.zeros(rows, dtype=torch.float64) for name in rules}
     sums = {name: torch.zeros(rows, dtype=torch.float64) for name in rules}
     steps = torch.zeros(rows, dtype=torch.float64)
-    missed: dict[str, list[NDArray[np.float64]]] = {name: [] for name in rules}
-    for going, laws, chosen in drawn(oracle, opening, rows, horizon, seed):
+    missed = {name: np.zeros((horizon, rows)) for name in rules}
+    for step, going, laws, chosen in drawn(oracle, opening, rows, horizon, seed):
         steps[going] += 1
         place, own = torch.arange(len(going)), laws.log_softmax(-1, dtype=torch.float64)
         for name, cut in cuts.items():
             altered = cut.truncate(laws).double()
             sums[name][going] += (altered.exp() - own.exp()).abs().sum(-1) / 2
             logs[name][going] += altered[place, chosen] - own[place, chosen]
-            missed[name].append((1 - logs[name].exp()).clamp_min(0).numpy())
-    for name, found in missed.items():  # where all texts have ended nothing changes
-        missed[name] = found + found[-1:] * (horizon - len(found))
-    return {name: (total / steps).numpy() for name, total in sums.items()}, {
-        name: np.stack(found) for name, found in missed.items()
-    }
+            # Where a text has ended nothing changes.
+            missed[name][step:, going.numpy()] = (1 - logs[name][going].exp()).clamp_min(0).numpy()
+    return {name: (total / steps).numpy() for name, total in sums.items()}, missed
 
 
 def sharpening_weights(
@@ -115,7 +123,7 @@ def sharpening_weights(
     tempered = truncated(oracle, temperature)
     total = torch.zeros(rows, dtype=torch.float64)
     found = np.full((horizon, rows), -np.inf)
-    for step, (going, laws, _) in enumerate(drawn(tempered, opening, rows, horizon, seed)):
+    for step, going, laws, _ in drawn(tempered, opening, rows, horizon, seed):
         # q = p^(1/T) / Z, and p = q^T Z^T sums to one.
         total[going] -= (laws.double() * temperature).logsumexp(-1) / temperature
         found[step, going.numpy()] = total[going].numpy()
@@ -164,7 +172,7 @@ class DecodingRules(Measure):
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Texts from the model's own law, and as many at a temperature."""
         del material
-        return 2 * effort.rows(_ROWS) * (_horizon(subject) + len(subject.opening))
+        return 2 * effort.rows(_ROWS) * subject.fed(len(subject.opening), _horizon(subject))
 
     def unfit(self, subject: Subject) -> str | None:
         """Why no text can be drawn."""

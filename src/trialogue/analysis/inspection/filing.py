@@ -18,6 +18,8 @@ CONTROL_FOLDER = "control"
 
 _ADDED = ("text", "clones")
 """What may be given to an inspection that was begun without."""
+_FREE = "control"
+"""What may differ from one command to the next: nothing else depends on whether there is one."""
 
 
 def gathered(work: Path, found: Sequence[Found]) -> dict[str, Any]:
@@ -91,7 +93,7 @@ def require_same(path: Path, settings: dict[str, Any], begun: bool) -> None:
         return
     for field, value in wanted.items():
         before = there.get(field)
-        if before != value and not (field in _ADDED and before is None):
+        if before != value and field != _FREE and not (field in _ADDED and before is None):
             shown = "another one" if field in _ADDED else before
             mend = f"{path.parent.parent} has an inspection with {shown}: give the same, or another folder (--out)"
             raise InputError(field, "left out" if value is None else value, mend)

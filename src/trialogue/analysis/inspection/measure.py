@@ -100,6 +100,8 @@ class Measure(ABC):
         """Why it cannot be taken of this model with this material; None where it can."""
         if subject.kind not in self.kinds:
             return f"it is of {' and '.join(self.kinds)} models, and this is a {subject.kind} one"
+        if subject.kind == "causal" and subject.reads_ahead:
+            return "what it says of a token depends on later ones, so that it is no causal model"
         if self.needs is not None and not material.has(self.needs):
             return _MISSING[self.needs]
         return self.unfit(subject)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trialogue.analysis.coherence import Runs, coherence_of
 from trialogue.analysis.inspection.measure import Effort, Material, Measure, Report
-from trialogue.analysis.inspection.quantities import Quantity, number, resampled
+from trialogue.analysis.inspection.quantities import Point, Quantity, number, resampled, share
 from trialogue.analysis.inspection.subject import Subject
 from trialogue.errors import InputError
 
@@ -48,7 +48,7 @@ class TextPatterns(Measure):
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Prompts and what is written behind them."""
         del material
-        return len(PATTERNS) * effort.rows(_SAMPLES) * (_longest(subject) + WRITTEN)
+        return len(PATTERNS) * effort.rows(_SAMPLES) * subject.fed(_longest(subject), WRITTEN)
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         """The rate at which texts leave their pattern, and the share that is still in it."""
@@ -62,13 +62,13 @@ class TextPatterns(Measure):
             repeats=REPEATS,
             num_samples=samples,
             seed=effort.seed,
-            batch_size=len(PATTERNS) * samples,
+            batch_size=len(PATTERNS) * _SAMPLES,
         ).first_runs()
         if not found.lengths.any():
             raise InputError("model", subject.name, "all that it writes ends at once")
         rows = len(found.lengths)
         shares = [
-            resampled(partial(_survival, found, length), rows, effort.seed, length)
+            _still(found, length, effort.seed)
             for length in _LENGTHS
             if np.isfinite(found.survival([length])[0])
         ]
@@ -76,6 +76,19 @@ class TextPatterns(Measure):
         curve = Quantity(name="still in the pattern", points=tuple(shares), along="bytes written", exact=1.0)
         left = number("leaves the pattern", rate, unit="per byte", exact=0.0)
         return [left, curve] if shares else [left]
+
+
+def _still(runs: Runs, length: int, seed: int) -> Point:
+    """The share that is still in the pattern at `length`.
+
+    Where all are, or none, the interval is the exact binomial one over those that are known at that length: texts that
+    ended before in the pattern are not.
+    """
+    point = resampled(partial(_survival, runs, length), len(runs.lengths), seed, length)
+    if point.low is not None or point.value not in (0.0, 1.0):
+        return point
+    known = (runs.lengths >= length) | runs.ended
+    return share((runs.lengths[known] >= length).astype(float), 1, length)
 
 
 def _longest(subject: Subject) -> int:

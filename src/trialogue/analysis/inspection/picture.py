@@ -116,7 +116,6 @@ def _curve(axes: Axes, points: Sequence[Point], style: str, color: str, label: s
     at = [float(point.at or 0) for point in points]
     values = np.array([point.value for point in points])
     axes.plot(at, values, f"o{style}", color=color, label=label, alpha=0.5 if quiet else 1.0, ms=3.5)
-    ends = [(point.low, point.high) for point in points]
-    if all(low is not None and high is not None for low, high in ends):
-        low, high = np.array(ends, dtype=float).T
+    low, high = np.array([(point.low, point.high) for point in points], dtype=float).T
+    if np.isfinite(low).any():  # gaps where an end is not known
         axes.fill_between(at, low, high, color=color, alpha=0.08 if quiet else 0.15, lw=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,6 +87,19 @@ def share(values: NDArray[np.float64], trials: int, at: float | None = None) -> 
 def mean(values: NDArray[np.float64], at: float | None = None) -> Point:
     """The mean of independent `values` (rows,) with Student's interval."""
     return Point.of(interval(values, 1 - LEVEL), at)
+
+
+def combined(points: Sequence[Point]) -> Point:
+    """The mean of independent `points`, with an interval by those of each (Zou and Donner 2008).
+
+    It has none where one of them has none.
+    """
+    value = float(np.mean([point.value for point in points]))
+    if any(point.low is None or point.high is None for point in points):
+        return Point(value)
+    below = math.hypot(*(point.value - float(point.low or 0) for point in points)) / len(points)
+    above = math.hypot(*(float(point.high or 0) - point.value for point in points)) / len(points)
+    return Point(value, value - below, value + above)
 
 
 def resampled(

@@ -50,6 +50,7 @@ def inspected(
     dtype: str = "float32",
     executor: Executor | None = None,
     threads: int = 1,
+    remote_code: bool = False,
     report: Report = lambda _: None,
 ) -> dict[str, Any]:
     """Take `measures`, by default all, of the checkpoint `model`, or of each in a folder that a training left.
@@ -57,8 +58,8 @@ def inspected(
     The `control` has the architecture of the first checkpoint and random weights, and is asked a quarter as much.
     Finished measures are filed in `folder`; the same call goes on with them, also with further measures. Costs are told
     to `report` before anything runs. The workers of an `executor` take measures at the same time, each with `threads`
-    threads of torch, and with checkpoints and texts as they find them under the same paths. Returns what
-    `inspection.json` holds.
+    threads of torch, and with checkpoints and texts as they find them under the same paths. Code that comes with a
+    model runs only with `remote_code`. Returns what `inspection.json` holds.
 
     Raises `InputError` for an unknown measure, a model that cannot be had, a text or clones that do not suffice, a
     folder that another model or other settings were inspected in, and workers that find other files. What cannot be
@@ -70,7 +71,7 @@ def inspected(
         MEASURES.find(name)
     checked_dtype(dtype)
     found = checkpoints_of(model)
-    known = [identity_of(place.place) for place in found]
+    known = [identity_of(place.place, remote_code) for place in found]
     work = make_folder(folder / _WORK)
     with locked(work / "lock", "out", str(folder), "another process inspects there: wait for it, or stop it"):
         settings: dict[str, Any] = {
@@ -83,8 +84,8 @@ def inspected(
         begun = any(path.parent.name != KEPT for path in work.glob("*/*.json"))
         require_same(work / _SETTINGS, settings, begun)
         weights = {place.place: identity.weights for place, identity in zip(found, known, strict=True)}
-        run = _Run(work, material, Asking(weights, effort, device, dtype), report)
-        wanted = [name for name in MEASURES if name in measures or not measures]
+        run = _Run(work, material, Asking(weights, effort, device, dtype, remote_code), report)
+        wanted = [name for name in MEASURES if name in measures] if measures else _importable(report)
         pending = run.pending(found, known, wanted, control)
         executor = executor or Local()
         if not pending or executor.alone(len(_lanes(pending))):
@@ -95,6 +96,19 @@ def inspected(
         record = {**head, **gathered(work, found)}
         atomic_write(folder / RECORD, json.dumps(record, indent=1, allow_nan=False) + "\n")
     return record
+
+
+def _importable(report: Report) -> list[str]:
+    """The names of all measures but those that cannot be imported, which is told."""
+    names = []
+    for name in MEASURES:
+        try:
+            MEASURES.find(name)
+        except InputError as error:
+            report(f"{error}; the others go on without it")
+        else:
+            names.append(name)
+    return names
 
 
 class _Run:

@@ -25,6 +25,7 @@ from trialogue.models.random_weights import with_random_weights
 Kind = Literal["causal", "masked"]
 _ENTRIES_AT_ONCE = 2**25
 """Logits that one pass may give."""
+_ROUNDING = 1e-4
 _OF_ONE = 4
 """Most stretches of one document."""
 
@@ -59,12 +60,20 @@ class Subject:
         )
 
     @classmethod
-    def load(cls, place: str | Path, *, device: str | None = None, dtype: str = "float32") -> Subject:
+    def load(
+        cls,
+        place: str | Path,
+        *,
+        device: str | None = None,
+        dtype: str = "float32",
+        remote_code: bool = False,
+    ) -> Subject:
         """The checkpoint of Hugging Face at `place`: a hub id, a folder, a short name or a GGUF file.
 
-        Raises `InputError` for a model that cannot be had, and for one with neither a masked nor a causal head.
+        Code that comes with a model runs only with `remote_code`. Raises `InputError` for a model that cannot be had,
+        and for one with neither a masked nor a causal head.
         """
-        checkpoint = _checkpoint(place, device, dtype)
+        checkpoint = _checkpoint(place, device, dtype, remote_code)
         tokenizer = checkpoint.tokenizer
         kind: Kind = "masked" if checkpoint.kind == "MaskedLM" else "causal"
         return cls(checkpoint.model(), tokenizer, kind, name=str(place), files=checkpoint.identity)
@@ -116,8 +125,25 @@ class Subject:
 
     @cached_property
     def oracle(self) -> PretrainedOracle:
-        """The causal model as an oracle; raises `InputError` where its passes cannot be rewound."""
-        return PretrainedOracle(self.model, self.tokenizer, name=self.name)
+        """The causal model as an oracle, which evaluates whole prefixes where its passes cannot be rewound."""
+        try:
+            return PretrainedOracle(self.model, self.tokenizer, name=self.name)
+        except InputError:
+            return PretrainedOracle(self.model, self.tokenizer, name=self.name, recompute=True)
+
+    def fed(self, prompt: int, written: int) -> int:
+        """How many tokens the network is fed when it writes `written` tokens behind a prompt of so many."""
+        return written * prompt + written**2 // 2 if self.oracle.recompute else prompt + written
+
+    @cached_property
+    @torch.inference_mode()
+    def reads_ahead(self) -> bool:
+        """Whether what it answers at a place depends on tokens behind it, as of no causal model."""
+        tokens = self.ordinary[torch.arange(min(8, self.longest)) % len(self.ordinary)][None]
+        changed = tokens.clone()
+        changed[0, -1] = self.ordinary[-1]
+        one, other = (self.logits(each)[0, :-1] for each in (tokens, changed))
+        return bool((one - other).abs().max() > _ROUNDING * one.std())
 
     @cached_property
     def masked(self) -> PretrainedMasked:
@@ -189,15 +215,15 @@ class Identity(NamedTuple):
     architecture: str
 
 
-def identity_of(place: str | Path) -> Identity:
+def identity_of(place: str | Path, remote_code: bool = False) -> Identity:
     """What tells the checkpoint at `place` from others, without loading it; raises `InputError` as `Subject.load`."""
-    checkpoint = _checkpoint(place, "cpu", "float32")
+    checkpoint = _checkpoint(place, "cpu", "float32", remote_code)
     described = hashlib.sha256(checkpoint.config.to_json_string().encode()).hexdigest()
     return Identity(checkpoint.identity, f"config sha256 {described}")
 
 
-def _checkpoint(place: str | Path, device: str | None, dtype: str) -> Checkpoint:
+def _checkpoint(place: str | Path, device: str | None, dtype: str, remote_code: bool) -> Checkpoint:
     if Path(place).suffix == ".safetensors":
         mend = "it is a network of a training here: `trialogue interaction-order` and `balance` ask those"
         raise InputError("model", str(place), mend)
-    return Checkpoint(kind_of(place), place, device=device, dtype=dtype)
+    return Checkpoint(kind_of(place), place, device=device, dtype=dtype, remote_code=remote_code)

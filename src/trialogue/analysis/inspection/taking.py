@@ -13,7 +13,7 @@ import torch
 
 from trialogue.analysis.inspection.measure import CONTROL_SHARE, MEASURES, Effort, Material, Measure, Report
 from trialogue.analysis.inspection.subject import Kind, Subject
-from trialogue.errors import InputError
+from trialogue.errors import InputError, out_of_memory
 from trialogue.executors.folders import SharedFolder
 
 KEPT = "kept"
@@ -54,6 +54,7 @@ class Asking:
     effort: Effort
     device: str | None
     dtype: str
+    remote_code: bool = False
 
 
 class Taker:
@@ -101,6 +102,12 @@ class Taker:
             if error.field not in OF_THE_MODEL:
                 raise
             return {"refused": error.mend}
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error):
+                raise
+            return {
+                "refused": f"memory did not suffice with --effort {self._asking.effort.factor:g}: try less"
+            }
         return {"quantities": records, "seconds": round(time.perf_counter() - began, 1)}
 
     def _opened(self, place: str) -> Subject:
@@ -108,7 +115,10 @@ class Taker:
             # Two are not to be in memory at the same time.
             self._subject = self._control = None
             self._report(f"loading {place}")
-            subject = Subject.load(place, device=self._asking.device, dtype=self._asking.dtype)
+            asking = self._asking
+            subject = Subject.load(
+                place, device=asking.device, dtype=asking.dtype, remote_code=asking.remote_code
+            )
             if subject.files != self._asking.weights[place]:
                 raise InputError("model", place, _OTHERS)
             self._place, self._subject = place, subject

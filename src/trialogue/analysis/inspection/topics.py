@@ -68,7 +68,8 @@ class TopicRatios(Measure):
         except InputError as error:
             if error.field not in _OF_WORDS:
                 raise
-            raise InputError("model", subject.name, error.mend) from error
+            told = f"topics take {WORDS} words of the text that are single tokens of the model: {error.mend}"
+            raise InputError("model", subject.name, told if error.field == "words" else error.mend) from error
         # Without an interval, pairs of different topics are at zero or below it in some of the draws.
         ratios = [(one.measure, one.ratio) for one in compared if not math.isnan(one.ratio.low)]
         over = [number(f"{name}, same / different", _point(ratio)) for name, ratio in ratios]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, out_of_memory
 from trialogue.models.findings import Findings
 from trialogue.models.memory import require_memory
 from trialogue.models.packed.formats import FORMATS, Product, available, fitting, require_format
@@ -79,7 +79,7 @@ def packed_as(
         else:
             pack_linear_layers(model, packing, head, blocks)
     except RuntimeError as error:
-        if "allocate memory" not in str(error):
+        if not out_of_memory(error):
             raise
         mend = "memory does not suffice for the weights as stored and as packed: close other programs"
         raise InputError("weights", weights, mend) from error

@@ -1,0 +1,55 @@
+"""Models that measures are asked of: those that cannot be rewound, those that read ahead, and what memory holds."""
+
+import pytest
+import torch
+import transformers
+
+from models.tiny_pretrained import tiny_model, tiny_tokenizer
+from trialogue.analysis.inspection.copying import Copying
+from trialogue.analysis.inspection.decoding import DecodingRules
+from trialogue.analysis.inspection.measure import Effort, Material
+from trialogue.analysis.inspection.subject import Subject
+
+SMALL = {"vocab_size": 300, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+
+
+def made(config: transformers.PretrainedConfig) -> Subject:
+    with torch.random.fork_rng(devices=[]):
+        torch.random.default_generator.manual_seed(0)
+        model = transformers.AutoModelForCausalLM.from_config(config)
+    return Subject(model, tiny_tokenizer(), "causal", name=config.model_type)
+
+
+def recurrent() -> Subject:
+    return made(transformers.MambaConfig(hidden_size=16, num_hidden_layers=2, state_size=4, **SMALL))
+
+
+def two_sided() -> Subject:
+    return made(transformers.XLNetConfig(d_model=16, n_layer=2, n_head=2, d_inner=32, **SMALL))
+
+
+def test_what_cannot_be_rewound_is_asked_whole_prefixes() -> None:
+    subject = recurrent()
+    assert subject.oracle.recompute
+    assert not subject.reads_ahead
+    assert (
+        subject.fed(10, 4),
+        Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny").fed(10, 4),
+    ) == (48, 14)
+    assert DecodingRules().refusal(subject, Material()) is None
+    found = DecodingRules().take(subject, Material(), Effort(factor=0.1), lambda _: None)
+    assert all(0 <= point.value <= 1 for one in found for point in one.points)
+
+
+def test_a_model_that_reads_ahead_is_no_causal_one() -> None:
+    assert not Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny").reads_ahead
+    subject = two_sided()
+    assert subject.reads_ahead
+    told = Copying().refusal(subject, Material())
+    assert told is not None
+    assert "depends on later ones" in told
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_rounding_is_no_reading_ahead(dtype: torch.dtype) -> None:
+    assert not Subject(tiny_model().to(dtype), tiny_tokenizer(), "causal", name="tiny").reads_ahead
