@@ -2,6 +2,7 @@
 # make test   run the tests
 # make pages  fill the numbers of README and documentation in from results/
 # make lowest  install the lowest versions that are admitted, and run the flagship study in small
+# make release   what a release is held to beside `make test`: lowest versions, other Pythons, the site, the wheel alone
 # make docs   build the site of documentation in build/site
 # make test-llama   run the tests of examples/llama_cpp; its first time compiles llama.cpp
 # make lint   check style; make types: check types
@@ -10,7 +11,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-llama lowest pages docs lint types clean
+.PHONY: demo test test-llama lowest wheel release pages docs lint types clean
 
 demo: $(VENV)/installed
 	$(BIN)/trialogue run dyck-backtracking --preset default --workers 2 --results runs
@@ -29,6 +30,17 @@ lowest: $(VENV)/installed
 	$(BIN)/python -m uv pip install --quiet --python build/lowest/bin/python --resolution lowest-direct .
 	build/lowest/bin/trialogue run dyck-backtracking --preset smoke --results build/lowest/results
 
+wheel: $(VENV)/installed-test
+	rm -rf dist build/alone
+	$(BIN)/python -m hatchling build
+	$(PYTHON) -m venv build/alone
+	build/alone/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd build/alone && bin/trialogue run dyck-backtracking --preset smoke --results results
+	cd build/alone && bin/trialogue report dyck-backtracking
+
+release: lint types docs lowest wheel
+	for python in python3.12 python3.13; do $(MAKE) test PYTHON=$$python VENV=.venv-$$python || exit 1; done
+
 pages: $(VENV)/installed
 	$(BIN)/trialogue fill docs/templates/README.md.jinja --measured benchmarks/rows --out README.md
 	$(BIN)/trialogue fill $(filter-out %/README.md.jinja,$(wildcard docs/templates/*.jinja)) --measured benchmarks/rows --out docs
@@ -44,7 +56,7 @@ types: $(VENV)/installed-test
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-* build dist .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

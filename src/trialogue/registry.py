@@ -25,11 +25,13 @@ class Registry(MutableMapping[str, T], Generic[T]):
 
     A built-in one is the object, or says where it lies as an entry point does: "module:attribute", or "module". Its
     name belongs to it: an entry point of the same name counts for nothing. What is put in while a program runs takes
-    the place of what had its name.
+    the place of what had its name. What is imported must be of the type `of`, or derived from it, where that is given.
     """
 
-    def __init__(self, group: str, noun: str, built_in: Mapping[str, T | str]) -> None:
-        self.group, self.noun = group, noun
+    def __init__(
+        self, group: str, noun: str, built_in: Mapping[str, T | str], of: type[Any] | None = None
+    ) -> None:
+        self.group, self.noun, self._of = group, noun, of
         self._known: dict[str, T | str] = dict(built_in)
 
     def __iter__(self) -> Iterator[str]:
@@ -43,7 +45,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
         return any(name == known for known in self)
 
     def __getitem__(self, name: str) -> T:
-        """The object of that name; raises `KeyError` where there is none, `InputError` where it cannot be imported."""
+        """The object of that name; raises `KeyError` where there is none, `InputError` where it cannot be had."""
         if name in self._known:
             known = self._known[name]
             if not isinstance(known, str):
@@ -57,6 +59,11 @@ class Registry(MutableMapping[str, T], Generic[T]):
             told = f"{type(error).__name__}: {error}"
             mend = f"it is registered as {entry.value}, which cannot be imported: {told}"
             raise InputError(self.noun, name, mend) from error
+        if self._of is not None and not (
+            isinstance(loaded, self._of) or (isinstance(loaded, type) and issubclass(loaded, self._of))
+        ):
+            mend = f"it is registered as {entry.value}, which is no {self._of.__module__}.{self._of.__qualname__}"
+            raise InputError(self.noun, name, mend)
         return loaded
 
     def __setitem__(self, name: str, thing: T) -> None:

@@ -150,3 +150,13 @@ def test_a_folder_is_shared_only_with_those_who_see_it(tmp_path: Path) -> None:
     del folder
     assert not elsewhere.exists()
     assert list(tmp_path.iterdir()) == []
+
+
+def threads_of(item: int) -> int:
+    return torch.get_num_threads() + item
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_workers_have_the_threads_that_are_asked_for(threads: int) -> None:
+    with executor_of("local", 2, threads).crew(lambda: threads_of, 2) as crew:
+        assert sorted(crew.done([[0], [1]])) == [(0, threads), (1, threads + 1)]

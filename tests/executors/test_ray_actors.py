@@ -9,6 +9,7 @@ import pytest
 
 import trialogue
 from trialogue.errors import InputError
+from trialogue.executors import executor_of
 from trialogue.executors.ray_cluster import RayCluster, _Actors
 from trialogue.source_code import source_code
 
@@ -42,15 +43,17 @@ class Cluster:
         self.asked: list[tuple[int, str]] = []
         self.hired: list[Actor] = []
         self.shares: list[float] = []
+        self.processors: list[int] = []
 
     def crew(self, wanted: int) -> _Actors:
-        return _Actors(self, "ray", lambda: abs, wanted, 0.0)
+        return _Actors(self, "ray", lambda: abs, wanted, 0.0, 1)
 
     def remote(self, **_: int) -> Callable[[type], "Cluster"]:
         return lambda _: self
 
     def options(self, *, num_cpus: int, num_gpus: float) -> Any:
         self.shares.append(num_gpus)
+        self.processors.append(num_cpus)
 
         def hire() -> Actor:
             self.hired.append(Actor(self, len(self.hired)))
@@ -64,8 +67,8 @@ class Cluster:
     def is_initialized(self) -> bool:
         return True
 
-    def cluster_resources(self) -> dict[str, float]:
-        return self.has
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"Alive": True, "Resources": self.has}, {"Alive": False, "Resources": {"CPU": 99, "GPU": 99}}]
 
     def kill(self, actor: Actor) -> None:
         pass
@@ -185,3 +188,24 @@ def test_workers_share_gpus_evenly(
     with RayCluster(workers=workers).crew(lambda: abs, 9, accelerated=True) as crew:
         assert list(crew.done([[1]])) == [(1, 1)]
     assert cluster.shares == [share]
+
+
+@pytest.mark.parametrize(("threads", "hired"), [(1, 8), (3, 2), (8, 1)])
+def test_each_worker_has_the_processors_of_its_threads(
+    threads: int, hired: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(healthy, CPU=8)
+    monkeypatch.setitem(sys.modules, "ray", cluster)
+    with executor_of("ray", None, threads).crew(lambda: abs, 9) as crew:
+        assert len(list(crew.done([[item] for item in range(9)]))) == 9
+    assert cluster.processors == [threads]
+    assert len(cluster.hired) == hired
+
+
+def test_no_worker_has_more_threads_than_a_node_has_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", Cluster(healthy, CPU=8))
+    with (
+        pytest.raises(InputError, match="no node of this cluster has 9 processors"),
+        executor_of("ray", None, 9).crew(lambda: abs, 9),
+    ):
+        pass

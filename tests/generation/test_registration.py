@@ -11,7 +11,7 @@ import torch
 from generation.command import Say
 from models.tiny_pretrained import tiny_oracle
 from trialogue.errors import InputError
-from trialogue.generation.verifier_kinds import KINDS, Kind, Wanted
+from trialogue.generation.verifier_kinds import KINDS, VerifierKind, Wanted
 from trialogue.inference import WALKS, FunctionVerifier, Walk
 from trialogue.inference.walks.moves import Moves
 from trialogue.models.networks import MODELS
@@ -96,7 +96,7 @@ class Reading(Verifier):
 def test_a_kind_that_reads_the_model_judges_prompts_once_that_is_there(
     layers: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, say: Say
 ) -> None:
-    kind = Kind("NAME", "everything", lambda wanted: Reading(layers), path=lambda _: None)
+    kind = VerifierKind("NAME", "everything", lambda wanted: Reading(layers), path=lambda _: None)
     monkeypatch.setitem(KINDS, "reading", kind)
     common = (
         "--prompt",
@@ -121,7 +121,9 @@ def test_a_registered_kind_of_verifier_is_built(monkeypatch: pytest.MonkeyPatch,
         built.append(wanted)
         return FunctionVerifier(lambda prefix: len(prefix) <= int(wanted.content), scope="completion")
 
-    kind = Kind("NUMBER", "at most so many tokens", at_most, path=lambda _: None, judges_prompts=False)
+    kind = VerifierKind(
+        "NUMBER", "at most so many tokens", at_most, path=lambda _: None, judges_prompts=False
+    )
     monkeypatch.setitem(KINDS, "at-most", kind)
     common = ("--prompt", "the cat", "--max-new-tokens", "3")
     told = say(*common, "--verifier", "at-most:2", "--walk", "rejection", "--max-queries", "60")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from trialogue.generation.verifier_kinds import Kind
+from trialogue.generation.verifier_kinds import VerifierKind
 from trialogue.inference import Ancestral, FunctionVerifier, Gibbs
 
 
@@ -28,7 +28,7 @@ def at_most(wanted):
     return FunctionVerifier(lambda prefix: len(prefix) <= int(wanted.content), scope="completion")
 
 
-AT_MOST = Kind("NUMBER", "at most so many tokens", at_most, path=lambda _: None, judges_prompts=False)
+AT_MOST = VerifierKind("NUMBER", "at most so many tokens", at_most, path=lambda _: None, judges_prompts=False)
 
 
 class Linear(nn.Linear):

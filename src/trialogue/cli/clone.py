@@ -81,7 +81,7 @@ def clone(arguments: argparse.Namespace) -> None:
     torch.set_num_threads(machine.threads)
     made: list[Made] = []
     try:
-        executor = parsed["workers"].opened()
+        executor = parsed["workers"].opened(machine.threads)
         for one in make_clones(
             settings,
             device=machine.device,

@@ -38,7 +38,7 @@ def inspect(arguments: argparse.Namespace) -> None:
             control=arguments.control,
             device=arguments.device,
             dtype=arguments.dtype,
-            executor=Execution(arguments.executor, arguments.workers).opened(),
+            executor=Execution(arguments.executor, arguments.workers).opened(arguments.threads),
             threads=arguments.threads,
             remote_code=arguments.trust_remote_code,
             report=lambda line: print(line, file=sys.stderr, flush=True),

@@ -98,7 +98,7 @@ def _executed(study: "Study[Any]", config: object, arguments: argparse.Namespace
         config,
         arguments.results,
         force=arguments.force,
-        executor=executor_of(arguments.executor, arguments.workers),
+        executor=executor_of(arguments.executor, arguments.workers, arguments.threads),
         progress=lambda line: print(line, file=sys.stderr, flush=True),
     )
 

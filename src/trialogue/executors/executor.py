@@ -29,6 +29,8 @@ class Executor(ABC):
     `workers` bounds how many work at the same time; None leaves that to the executor.
     """
 
+    threads = 1
+    """Threads of torch that each worker has, and processors that it takes"""
     same_disk = False
     """Whether workers are sure to see the files of the process that hires them."""
 

@@ -35,20 +35,22 @@ class Local(Executor):
 
     @contextmanager
     def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
-        """Hire processes of one thread; a GPU is shared by all."""
+        """Hire processes; a GPU is shared by all."""
         del accelerated
         hired = min(self.workers or 1, lanes)
         with Parallel(n_jobs=hired, batch_size=1, return_as="generator_unordered") as parallel:
-            yield _Processes(parallel, start)
+            yield _Processes(parallel, start, self.threads)
 
 
 class _Processes(Crew):
-    def __init__(self, parallel: Parallel, start: Start) -> None:
-        self._parallel, self._start, self._token = parallel, start, uuid4().hex
+    def __init__(self, parallel: Parallel, start: Start, threads: int) -> None:
+        self._parallel, self._start, self._threads, self._token = parallel, start, threads, uuid4().hex
         self._folder = Path.cwd()
 
     def done(self, lanes: Sequence[Sequence[Item]]) -> Iterator[tuple[Item, Any]]:
-        tasks = [delayed(_lane)(self._token, self._folder, self._start, lane) for lane in lanes]
+        tasks = [
+            delayed(_lane)(self._token, self._folder, self._start, self._threads, lane) for lane in lanes
+        ]
         for lane in self._parallel(tasks):
             yield from lane
 
@@ -57,14 +59,15 @@ _kept: dict[str, Callable[[Item], Any]] = {}
 """What this process keeps of the crew that it belongs to, by the crew's token."""
 
 
-def _lane(token: str, folder: Path, start: Start, lane: Sequence[Item]) -> list[tuple[Item, Any]]:
+def _lane(
+    token: str, folder: Path, start: Start, threads: int, lane: Sequence[Item]
+) -> list[tuple[Item, Any]]:
     if token not in _kept:
         import torch
 
         # Loky ends a process that has grown by 300 MB since its first lane: it may be a model, which is to be kept.
         process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
-        # A `start` may ask for more.
-        torch.set_num_threads(1)
+        torch.set_num_threads(threads)
         # A process outlives its crew, and works for one at a time: paths are those of the process that hires it now.
         os.chdir(folder)
         _kept.clear()

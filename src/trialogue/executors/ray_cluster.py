@@ -58,17 +58,16 @@ class RayCluster(Executor):
         user's own package say, is not compared: it has to be the same on all nodes.
         """
         with self._connected(lanes):
-            there = self._ray.cluster_resources()
-            gpus = there.get("GPU", 0.0) if accelerated else 0.0
-            room = int(gpus or there.get("CPU", 0.0))
+            there = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+            gpus = sum(one.get("GPU", 0.0) for one in there) if accelerated else 0.0
+            room = int(gpus) or sum(int(one.get("CPU", 0.0) // self.threads) for one in there)
             if room < 1:
-                raise InputError(
-                    "executor", self._name, "this cluster has no processor: give it a node with some"
-                )
+                mend = f"no node of this cluster has {self.threads} processors: give it one, or use fewer threads"
+                raise InputError("executor", self._name, mend)
             wanted = min(self.workers or room, lanes)
             # A part of one GPU: Ray gives no actor parts of two.
             share = 1 / max(1, math.ceil(wanted / gpus)) if gpus else 0.0
-            crew = _Actors(self._ray, self._name, start, wanted, share)
+            crew = _Actors(self._ray, self._name, start, wanted, share, self.threads)
             try:
                 yield crew
             finally:
@@ -90,8 +89,8 @@ class RayCluster(Executor):
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if self.address is None:
-            processors = min(self.workers or os.cpu_count() or 1, lanes)
-            ray.init(address="local", num_cpus=processors, include_dashboard=False, **quiet)
+            wanted = min(self.workers or max(1, (os.cpu_count() or 1) // self.threads), lanes)
+            ray.init(address="local", num_cpus=wanted * self.threads, include_dashboard=False, **quiet)
         else:
             self._require_answer()
             try:
@@ -136,10 +135,10 @@ class RayCluster(Executor):
 class _Actors(Crew):
     """Actors of a crew: those that have not begun yet, and those with nothing to do."""
 
-    def __init__(self, ray: Any, name: str, start: Start, wanted: int, gpus: float) -> None:
-        self._ray, self._name, self._wanted = ray, name, wanted
+    def __init__(self, ray: Any, name: str, start: Start, wanted: int, gpus: float, threads: int) -> None:
+        self._ray, self._name, self._wanted, self._threads = ray, name, wanted, threads
         self._own = {"version": trialogue.__version__, **source_code()}
-        self._actor = _actor(ray).options(num_cpus=1, num_gpus=gpus)
+        self._actor = _actor(ray).options(num_cpus=threads, num_gpus=gpus)
         self._start = ray.put(ray.cloudpickle.dumps(start))
         self._joining: dict[Any, Any] = {}  # actors by the reference that says which code they run
         self._beginning: dict[Any, Any] = {}  # by the reference that says that they have begun
@@ -222,7 +221,7 @@ class _Actors(Crew):
         came, code = self._result(known, None)
         if came:
             self._require_own(code)
-            self._beginning[actor.begin.remote(self._start, sys.path, str(Path.cwd()))] = actor
+            self._beginning[actor.begin.remote(self._start, sys.path, str(Path.cwd()), self._threads)] = actor
         else:
             self._dismiss(actor)
 
@@ -278,7 +277,7 @@ def _actor(ray: Any) -> Any:
                 return {"version": trialogue.__version__}
             return {"version": trialogue.__version__, **source_code()}
 
-        def begin(self, start: bytes, path: list[str], folder: str) -> None:
+        def begin(self, start: bytes, path: list[str], folder: str, threads: int) -> None:
             import torch
             from ray import cloudpickle
 
@@ -286,7 +285,7 @@ def _actor(ray: Any) -> Any:
             sys.path.extend(place for place in path if place not in sys.path)
             with suppress(OSError):  # there is none of that name on this machine
                 os.chdir(folder)
-            torch.set_num_threads(1)
+            torch.set_num_threads(threads)
             self._do = cloudpickle.loads(start)()
 
         def do(self, item: Item) -> Any:

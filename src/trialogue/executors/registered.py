@@ -11,12 +11,15 @@ EXECUTORS: Registry[type[Executor]] = Registry(
         "local": "trialogue.executors.local:Local",
         "ray": "trialogue.executors.ray_cluster:RayCluster",
     },
+    Executor,
 )
 """Every executor by its name on the command line; a package adds one by an entry point of `trialogue.executors`."""
 
 
-def executor_of(text: str, workers: int | None = None) -> Executor:
+def executor_of(text: str, workers: int | None = None, threads: int = 1) -> Executor:
     """The executor that `text` names: NAME, NAME:ADDRESS, or NAME://ADDRESS, which is an address as a whole.
+
+    Each of its `workers` has so many `threads`.
 
     Raises `InputError` for an unknown one, one that is not installed, or an address that it cannot have.
     """
@@ -26,4 +29,6 @@ def executor_of(text: str, workers: int | None = None) -> Executor:
     if colon and not rest.strip("/"):
         raise InputError("executor", text, f"no address follows: name one, or write {name} alone")
     address = text if rest.startswith("//") else rest or None
-    return EXECUTORS.find(name)(address, workers)
+    executor = EXECUTORS.find(name)(address, workers)
+    executor.threads = whole_number("threads", threads, 1)
+    return executor

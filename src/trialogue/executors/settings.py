@@ -24,6 +24,6 @@ class Execution:
         if self.workers is not None:
             whole_number("workers", self.workers, 1)
 
-    def opened(self) -> Executor:
-        """The executor; raises `InputError` for an unknown one, or one that is not installed."""
-        return executor_of(self.executor, self.workers)
+    def opened(self, threads: int = 1) -> Executor:
+        """The executor of workers with so many threads; raises `InputError` for one that is unknown or not there."""
+        return executor_of(self.executor, self.workers, threads)

@@ -85,7 +85,7 @@ def run(
     long before the first sample, `warn` what makes every step of it slow.
     """
     sampling = settings.sampling
-    executor = settings.execution.opened()
+    executor = settings.execution.opened(settings.machine.threads)
     tries = Tries(sampling, len(settings.prompts), output.kept)
     kept = {**output.kept, **output.held}
     writer = InOrder(output, tries) if settings.destination.ordered else AsFinished(output)

@@ -70,7 +70,7 @@ class Wanted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Kind:
+class VerifierKind:
     """A kind of verifier.
 
     `form` shows what it is given, `said` explains that in a line. `path` is the file that a content names, if it names
@@ -139,12 +139,14 @@ def _probe(wanted: Wanted) -> "Verifier":
     )
 
 
-KINDS: Registry[Kind] = Registry(
+KINDS: Registry[VerifierKind] = Registry(
     "trialogue.verifiers",
     "kind of verifier",
     {
-        "regex": Kind("PATTERN", "texts that the regular expression matches", _regex, path=lambda _: None),
-        "json-schema": Kind(
+        "regex": VerifierKind(
+            "PATTERN", "texts that the regular expression matches", _regex, path=lambda _: None
+        ),
+        "json-schema": VerifierKind(
             "FILE",
             "JSON that the schema in a file allows; the schema itself may stand there",
             lambda wanted: json_schema(
@@ -153,14 +155,14 @@ KINDS: Registry[Kind] = Registry(
             path=file_unless_inline,
             is_json=True,
         ),
-        "pydantic": Kind(
+        "pydantic": VerifierKind(
             "FILE.py:CLASS",
             "JSON that the pydantic model allows",
             _pydantic,
             path=file_of_function,
             is_json=True,
         ),
-        "tools": Kind(
+        "tools": VerifierKind(
             "FILE",
             "a call of one of the tools whose definitions a file lists, as the model's chat template writes it",
             lambda wanted: tools(
@@ -169,8 +171,8 @@ KINDS: Registry[Kind] = Registry(
             path=file_unless_inline,
             is_json=True,
         ),
-        "lark": Kind("FILE", "texts of the Lark grammar in a file", _lark),
-        "python": Kind(
+        "lark": VerifierKind("FILE", "texts of the Lark grammar in a file", _lark),
+        "python": VerifierKind(
             "FILE.py:FUNCTION",
             "what a function answers: whether it accepts, or a value",
             _python,
@@ -178,7 +180,7 @@ KINDS: Registry[Kind] = Registry(
             graded=True,
             is_function=True,
         ),
-        "probe": Kind(
+        "probe": VerifierKind(
             "FILE[@THRESHOLD]",
             "what a trained probe reads off the hidden states: accepted is what reaches its threshold, or the one "
             "written. Walks that rank go by the values themselves, walks that weigh by them too unless a threshold is "
@@ -190,5 +192,6 @@ KINDS: Registry[Kind] = Registry(
             graded=True,
         ),
     },
+    VerifierKind,
 )
-"""Every kind of verifier by its name; a package adds one by an entry point, whose value is its `Kind`."""
+"""Every kind of verifier by its name; a package adds one by an entry point, whose value is its `VerifierKind`."""

@@ -16,7 +16,7 @@ from trialogue.errors import InputError, non_negative_number, one_of
 from trialogue.generation.json_verifiers import Whitespace
 from trialogue.generation.prompts import Prompt, located
 from trialogue.generation.verifier_contents import content_of
-from trialogue.generation.verifier_kinds import KINDS, Kind, Wanted
+from trialogue.generation.verifier_kinds import KINDS, VerifierKind, Wanted
 
 if TYPE_CHECKING:
     from trialogue.generation.values import Graded
@@ -134,7 +134,7 @@ class Rule:
 class Loaded(NamedTuple):
     """The verifier of a spec, which may be used by several walks, up to several strings to stop at."""
 
-    kind: "Kind"
+    kind: "VerifierKind"
     verifier: "Verifier"
     fits: tuple[Callable[["TextModel"], None], ...]
 
@@ -158,7 +158,7 @@ class Loaded(NamedTuple):
 class Built(NamedTuple):
     """A verifier as a walk is given it; `graded` remembers its values, which `threshold` cuts in the end."""
 
-    kind: "Kind"
+    kind: "VerifierKind"
     verifier: "Verifier"
     graded: "Graded | None"
     threshold: float | None
@@ -200,7 +200,7 @@ def rule_of(built: Sequence[Built]) -> "Verifier | None":
     return Product(*verifiers) if len(verifiers) > 1 else next(iter(verifiers), None)
 
 
-def _split(spec: str) -> tuple[Kind, str]:
+def _split(spec: str) -> tuple[VerifierKind, str]:
     name, colon, content = spec.partition(":")
     if not colon or name not in KINDS:
         *others, last = (f"{name}:{kind.form}" for name, kind in KINDS.loadable())

@@ -152,7 +152,7 @@ def test_of_texts_that_have_all_ended_there_is_no_distance() -> None:
 def test_texts_are_drawn_in_batches_of_which_none_matters(monkeypatch: pytest.MonkeyPatch) -> None:
     own, together = oracle(4), []
     for size in (3, 48):
-        monkeypatch.setattr(decoding, "_ROWS", size)
+        monkeypatch.setattr(decoding, "_AT_ONCE", size)
         single, whole = rule_distances(own, CUTS, [0], 20, HORIZON, 0)
         logs = sharpening_weights(own, 0.7, [0], 20, HORIZON, 0)
         together.append((*single.values(), *whole.values(), logs))

@@ -34,6 +34,7 @@ from trialogue.randomness import Streams, seed_of
 
 HORIZON = 32
 _ROWS = 48
+_AT_ONCE = 128
 _EFFECTIVE = 0.5
 TEMPERATURE = 0.7
 RULES: dict[str, dict[str, Any]] = {
@@ -58,7 +59,7 @@ def drawn(
     Each time: the step, the rows (n,) that have not ended, the log-law (n, vocab) of their next token, and the token
     (n,). So many texts at once are drawn as fit a batch, one batch after the other.
     """
-    for part in torch.arange(rows).split(_ROWS):
+    for part in torch.arange(rows).split(_AT_ONCE):
         for step, (going, laws, chosen) in enumerate(_batch(oracle, opening, part, horizon, seed)):
             yield step, part[going], laws, chosen
 
