@@ -467,6 +467,11 @@ def test_what_memory_does_not_hold_is_not_taken_and_the_others_are(
     assert code == 0
     assert "huge: not taken: memory did not suffice with --effort 0.1: try less" in out
     assert "How far back" in out
+    monkeypatch.setattr(Huge, "take", lambda *_: [number("rows", Point(1.0))])
+    code, out, err = run(capfd, *words, "--measures", "huge", "copying")
+    assert code == 0
+    assert "not taken" not in out
+    assert "copying: about" not in err
     monkeypatch.setitem(MEASURES, "wrong", Wrong)
     with pytest.raises(RuntimeError, match="shapes differ"):
         run(capfd, *words, "--measures", "wrong")

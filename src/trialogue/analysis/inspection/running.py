@@ -24,7 +24,7 @@ from trialogue.analysis.inspection.filing import (
 )
 from trialogue.analysis.inspection.measure import MEASURES, Effort, Material, Report
 from trialogue.analysis.inspection.subject import Identity, Kind, identity_of
-from trialogue.analysis.inspection.taking import KEPT, Asking, Plan, Taker, Task, taking, told_of
+from trialogue.analysis.inspection.taking import KEPT, MEMORY, Asking, Plan, Taker, Task, taking, told_of
 from trialogue.analysis.interaction_order.measure import Found, checkpoints_of
 from trialogue.errors import InputError
 from trialogue.executors import Executor
@@ -189,7 +189,9 @@ class _Run:
     def _filed(self, task: Task) -> bool:
         """Whether there is nothing more to do: what a measure lacked may be there now."""
         record = filed_measure(self._path(task))
-        return record is not None and not ("refused" in record and self._material.has(record.get("lacks")))
+        if record is None or "refused" not in record:
+            return record is not None
+        return record.get("lacks") != MEMORY and not self._material.has(record.get("lacks"))
 
     def _require_these(self, folder: Path, found: Found, files: str) -> None:
         """Raise `InputError` where `folder` has what was measured of other weights than those known by `files`."""
@@ -205,7 +207,7 @@ class _Run:
             if not task.control:
                 self._report(f"{task.name}: not taken: {said['refused']}")
             lacks = measure.needs is not None and not self._material.has(measure.needs)
-            said = {**said, "lacks": measure.needs if lacks else None}
+            said = {"lacks": measure.needs if lacks else None, **said}
         else:
             said = {**said, "tokens": tokens}
         described = {

@@ -18,6 +18,8 @@ from trialogue.executors.folders import SharedFolder
 
 KEPT = "kept"
 """The folder of what measures of several checkpoints share, in that of an inspection's work"""
+MEMORY = "memory"
+"""What a measure lacked that may be there when the same command goes on"""
 _TIMED, _PASSES = (2, 64), 4
 """Rows and tokens of the passes that costs are told from."""
 
@@ -105,9 +107,8 @@ class Taker:
         except (RuntimeError, MemoryError) as error:
             if not out_of_memory(error):
                 raise
-            return {
-                "refused": f"memory did not suffice with --effort {self._asking.effort.factor:g}: try less"
-            }
+            mend = f"memory did not suffice with --effort {self._asking.effort.factor:g}: try less"
+            return {"refused": mend, "lacks": MEMORY}
         return {"quantities": records, "seconds": round(time.perf_counter() - began, 1)}
 
     def _opened(self, place: str) -> Subject:
