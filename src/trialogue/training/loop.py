@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from trialogue.errors import InputError
 from trialogue.randomness import seed_of
+from trialogue.training.allocation import kept_memory
 from trialogue.training.config import TrainingConfig
 from trialogue.training.interrupts import deferred_interrupt
 from trialogue.training.objectives import next_token_loss
@@ -112,7 +113,8 @@ def train(
 
     generators = [device] if device.type == "cuda" else []  # the caller's are left as they were
     shown = Progress(first, config.steps, progress and main, tensorboard_dir if main else None)
-    with shown, torch.random.fork_rng(generators), deferred_interrupt() as interrupted:
+    memory: AbstractContextManager[object] = kept_memory() if device.type == "cpu" else nullcontext()
+    with shown, memory, torch.random.fork_rng(generators), deferred_interrupt() as interrupted:
         whole = True  # whether the state is one between two steps, which may be saved
         try:
             # A resumed run tells of no step before it; it may have been cut short right after its last one.
