@@ -2,9 +2,10 @@
 
 A part of the paper preset is taken to cost what the parts of its kind cost in the result that counts, by its
 provenance, times the work that its larger settings make: `WORK` names the settings that a part's work grows with, and
-by which power. Parts are of one kind where their names differ in numbers only. This is arithmetic, no measurement. What is
-measured beside it: single-precision products of one core; of the studies of translation a training step of as many pairs
-at both presets; and the cheapest part of the paper presets in which that takes seconds, in seconds of one core.
+by which power. Parts are of one kind where their names differ in numbers only. This is arithmetic, no measurement.
+What is measured beside it: single-precision products of one core; of the studies of translation a training step of as
+many pairs at both presets; and the cheapest part of the paper presets in which that takes seconds, in seconds of one
+core.
 
     python benchmarks/paper.py
 """
