@@ -106,6 +106,7 @@ class TransformerBlock(nn.Module):
     """Pre-norm attention and MLP, each added to the residual stream."""
 
     activation: Activation = "gelu"
+    dropout: float = 0.0
 
     def __init__(self, config: BlockShape) -> None:
         super().__init__()
@@ -133,7 +134,7 @@ class TransformerBlock(nn.Module):
         q = F.linear(normed[rows, sites], weight[:width], bias[:width])
         q = q.view(len(rows), self.heads, 1, width // self.heads)
         attended = F.scaled_dot_product_attention(q, k[rows], v[rows], scale=self.scale)
-        return self._fed(x[rows, sites] + self.projection(attended.reshape(len(rows), width)))
+        return self._fed(x[rows, sites] + self._dropped(self.projection(attended.reshape(len(rows), width))))
 
     def _attended(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         """The residual stream after attention."""
@@ -141,8 +142,7 @@ class TransformerBlock(nn.Module):
         qkv = self.qkv(self.attention_norm(x)).view(n, length, 3, self.heads, width // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
         attended = self._attend(q, k, v, mask, causal).transpose(1, 2)
-        projected: Tensor = self.projection(attended.reshape(n, length, width))
-        return x + projected
+        return x + self._dropped(self.projection(attended.reshape(n, length, width)))
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=self.scale)
@@ -150,10 +150,12 @@ class TransformerBlock(nn.Module):
     def _fed(self, x: Tensor) -> Tensor:
         """The residual stream after the MLP."""
         hidden = self.up(self.mlp_norm(x))
-        fed: Tensor = self.down(
-            F.relu(hidden) if self.activation == "relu" else F.gelu(hidden, approximate="tanh")
-        )
-        return x + fed
+        hidden = F.relu(hidden) if self.activation == "relu" else F.gelu(hidden, approximate="tanh")
+        return x + self._dropped(self.down(hidden))
+
+    def _dropped(self, added: Tensor) -> Tensor:
+        """What is added to the residual stream; in training each number of it is zero with probability `dropout`."""
+        return F.dropout(added, self.dropout, self.training) if self.dropout else added
 
 
 @torch.no_grad()

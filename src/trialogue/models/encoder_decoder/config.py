@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from trialogue.data.parallel.vocabulary import SPECIAL
-from trialogue.errors import InputError, one_of, truth_value, whole_number
+from trialogue.errors import InputError, one_of, probability, truth_value, whole_number
 from trialogue.models.transformer import Activation
 
 
@@ -16,7 +16,9 @@ class EncoderDecoderConfig:
     longest source and of the longest target, without the EOS at their ends. A `causal` decoder writes from left to
     right; another one reads a whole target, and with `positional_attention` each of its layers also attends by
     position alone (Gu et al. 2018, section 3.2): queries and keys are positions, values are states. `activation` is
-    that of the MLPs: ReLU in the thesis (T5's), GELU in the project's other transformers.
+    that of the MLPs: ReLU in the thesis (T5's), GELU in the project's other transformers. In training, `dropout` is
+    the probability with which each number that is embedded, or added to a residual stream, is zero (Vaswani et al.
+    2017, section 5.4).
     """
 
     vocab_size: int
@@ -29,6 +31,7 @@ class EncoderDecoderConfig:
     causal: bool = False
     positional_attention: bool = True
     activation: Activation = "gelu"
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         for field in ("encoder_layers", "decoder_layers", "heads", "width", "mlp_width", "max_length"):
@@ -37,6 +40,7 @@ class EncoderDecoderConfig:
         object.__setattr__(self, "vocab_size", vocab)
         for field in ("causal", "positional_attention"):
             truth_value(field, getattr(self, field))
+        probability("dropout", self.dropout, one=False)
         one_of("activation", self.activation, get_args(Activation))
         if self.width % self.heads:
             raise InputError("width", self.width, f"must be a multiple of heads={self.heads}")

@@ -14,7 +14,7 @@ class EncoderBlock(TransformerBlock):
 
     def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__(config)
-        self.activation = config.activation
+        self.activation, self.dropout = config.activation, config.dropout
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         del causal  # `mask` says it
@@ -47,7 +47,7 @@ class DecoderBlock(EncoderBlock):
         are the vectors of the positions, `source` the keys and values (n, heads, S, width of a head) of the source.
         """
         x = self._before_source(x, mask, positions)
-        x = x + self.source_projection(self._from_source(x, source, source_mask))
+        x = x + self._dropped(self.source_projection(self._from_source(x, source, source_mask)))
         return self._fed(x)
 
     def weights(
@@ -62,7 +62,7 @@ class DecoderBlock(EncoderBlock):
         """The residual stream after attention to the target, and by position."""
         x = self._attended(x, mask, causal=False)
         if self.positional:
-            x = x + self.position_projection(self._by_position(x, mask, positions))
+            x = x + self._dropped(self.position_projection(self._by_position(x, mask, positions)))
         return x
 
     def source_states(self, encoded: Tensor) -> tuple[Tensor, Tensor]:

@@ -93,9 +93,8 @@ class EncoderDecoder(nn.Module):
 
     def embed(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """The decoder's residual stream (..., width) at layer 0 of ids `tokens` (...) at `positions` (...)."""
-        return F.embedding(tokens, self.token_embedding.weight) + F.embedding(
-            positions, self.position_embedding.weight
-        )
+        x = F.embedding(tokens, self.token_embedding.weight)
+        return self._dropped(x + F.embedding(positions, self.position_embedding.weight))
 
     def encode(self, sources: Tensor) -> Encoded:
         """What the decoder reads of `sources` (n, S), each with EOS at its end, filled up with PAD.
@@ -105,7 +104,7 @@ class EncoderDecoder(nn.Module):
         self._require_length("sources", sources)
         mask = unseen(sources != PAD)[:, None, None]
         positions = self.source_position_embedding.weight[: sources.shape[1]]
-        x = F.embedding(sources, self.token_embedding.weight) + positions
+        x = self._dropped(F.embedding(sources, self.token_embedding.weight) + positions)
         for block in self.encoder:
             x = block(x, mask, False)
         states = self.encoder_norm(x)
@@ -159,6 +158,9 @@ class EncoderDecoder(nn.Module):
         """Logits (n, T, vocab) at every position of `inputs`; see `encode` and `decode`."""
         logits: Tensor = self.head(self.decode(inputs, self.encode(sources)))
         return logits
+
+    def _dropped(self, embedded: Tensor) -> Tensor:
+        return F.dropout(embedded, self.config.dropout, self.training) if self.config.dropout else embedded
 
     def _decoder(self) -> list[DecoderBlock]:
         return [block for block in self.blocks if isinstance(block, DecoderBlock)]

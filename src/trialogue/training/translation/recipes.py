@@ -24,7 +24,8 @@ class TranslationTraining:
     """How a refiner or its twin is trained. Raises `InputError` where a field is out of range.
 
     `stages`, `correct`, `masked` and `positional_attention` are the refiner's: see `refinement_loss` and `Noise`. Both
-    have `layers` in the encoder and as many in the decoder. `bf16` multiplies in bfloat16 also on a processor, where
+    have `layers` in the encoder and as many in the decoder. `dropout` (see `EncoderDecoderConfig`) is for trainings that
+    read each pair several times, which learn pairs by heart without it. `bf16` multiplies in bfloat16 also on a processor, where
     that is fast if it has instructions for it; None means where a GPU can.
     """
 
@@ -35,6 +36,7 @@ class TranslationTraining:
     max_length: int = 64
     positional_attention: bool = True
     activation: Activation = "relu"
+    dropout: float = 0.0
     stages: int = 2
     correct: float | None = 0.15
     masked: float = 0.0
@@ -74,6 +76,7 @@ class TranslationTraining:
             causal=causal,
             positional_attention=self.positional_attention and not causal,
             activation=self.activation,
+            dropout=self.dropout,
         )
 
     def training(self) -> TrainingConfig:
