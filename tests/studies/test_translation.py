@@ -15,7 +15,7 @@ from trialogue.studies.translation import STUDY, measure
 from trialogue.studies.translation import material as making
 from trialogue.studies.translation.config import PLAIN, PRESETS, REFINER, SMALL, TWIN
 from trialogue.studies.translation.material import HeldOut, Material
-from trialogue.studies.translation.measure import _in_order_of_length, _latency, _scored, _strata
+from trialogue.studies.translation.measure import _in_order_of_length, _latency, _scored, _spread, _strata
 from trialogue.studies.translation.quantities import (
     attention,
     corpus,
@@ -117,13 +117,21 @@ def test_contenders_begin_in_turns_and_rounds_have_sentences_of_their_own(monkey
     assert all(len({place for _, place in turn}) == 1 for turn in turns)
     places = [turn[0][1] for turn in turns]
     long = list(range(0, 20, 3))
-    assert places == [*range(0, 14, 2), *long, *range(1, 15, 2), *long]
+    even, odd = [0, 2, 4, 8, 10, 14, 16], [1, 3, 5, 9, 11, 15, 17]
+    assert places == [*even, *long, *odd, *long]
     for start in range(0, 28, 7):
         assert [turn[0][0] for turn in turns[start : start + 7]] == [*names, "twin"]
     told = [(row["round"], row["sentences"], row["contender"], row["timed"]) for row in found]
     assert told == [
         (number, which, name, 7) for number in (0, 1) for which in ("all", "long") for name in names
     ]
+
+
+def test_what_is_timed_is_of_all_lengths():
+    assert _spread(list(range(222)), 200)[-1] >= 220
+    assert _spread(list(range(400)), 200) == list(range(0, 400, 2))
+    assert _spread([3, 5], 9) == [3, 5]
+    assert _spread([], 9) == []
 
 
 def test_a_text_with_too_few_test_sentences_is_named(monkeypatch, tmp_path):
