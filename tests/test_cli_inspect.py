@@ -465,7 +465,7 @@ def test_what_memory_does_not_hold_is_not_taken_and_the_others_are(
     words = ("inspect", place / "model", "--out", tmp_path / "found", "--effort", 0.1)
     code, out, _ = run(capfd, *words, "--measures", "huge", "copying")
     assert code == 0
-    assert "huge: not taken: memory did not suffice with --effort 0.1: try less" in out
+    assert "huge: not taken: memory did not suffice with --effort 0.1: give another folder" in out
     assert "How far back" in out
     monkeypatch.setattr(Huge, "take", lambda *_: [number("rows", Point(1.0))])
     code, out, err = run(capfd, *words, "--measures", "huge", "copying")
@@ -504,6 +504,9 @@ def test_a_control_may_come_and_go(
     record = json.loads((tmp_path / "found" / "inspection.json").read_text())
     assert record["measures"]["copying"]["control"]
     assert run(capfd, *words, "--no-control")[0] == 0
+    record = json.loads((tmp_path / "found" / "inspection.json").read_text())
+    assert not record["settings"]["control"]
+    assert not record["measures"]["copying"]["control"]
 
 
 def test_the_folder_is_named_after_the_model(
@@ -513,6 +516,10 @@ def test_the_folder_is_named_after_the_model(
     monkeypatch.chdir(tmp_path / "model")
     assert run(capfd, "inspect", ".", *QUICK, "--no-control")[0] == 0
     assert (tmp_path / "model" / "inspection-model" / "inspection.html").exists()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "latest").symlink_to(tmp_path / "model")
+    assert run(capfd, "inspect", "latest", *QUICK, "--no-control")[0] == 0
+    assert (tmp_path / "inspection-latest" / "inspection.html").exists()
 
 
 def test_a_band_has_gaps_where_an_end_is_not_known() -> None:

@@ -88,13 +88,14 @@ def test_what_is_put_in_while_a_program_runs() -> None:
 
 def test_what_is_imported_is_of_the_type_that_is_registered() -> None:
     places = {"ordered": "collections:OrderedDict", "number": "numbers:Number", "place": "os:curdir"}
-    registry: Registry[object] = Registry("trialogue.nothing", "thing", places, of=dict)
-    assert registry["ordered"] is OrderedDict
-    for name in ("number", "place"):
-        told = f"thing='{name}': it is registered as {places[name]}, which is no builtins.dict"
-        with pytest.raises(InputError, match=told):
-            registry[name]
-    assert dict(registry.loadable()) == {"ordered": OrderedDict}
+    classes: Registry[object] = Registry("trialogue.nothing", "thing", places, base=dict)
+    values: Registry[object] = Registry("trialogue.nothing", "thing", places, of=str)
+    assert dict(classes.loadable()) == {"ordered": OrderedDict}
+    assert dict(values.loadable()) == {"place": "."}
+    for registry, what in ((classes, "class derived from builtins.dict"), (values, "builtins.str")):
+        with pytest.raises(InputError) as told:
+            registry["number"]
+        assert str(told.value) == f"thing='number': it is registered as numbers:Number, which is no {what}"
     assert Registry[object]("trialogue.nothing", "thing", places)["place"] == "."
 
 

@@ -25,13 +25,20 @@ class Registry(MutableMapping[str, T], Generic[T]):
 
     A built-in one is the object, or says where it lies as an entry point does: "module:attribute", or "module". Its
     name belongs to it: an entry point of the same name counts for nothing. What is put in while a program runs takes
-    the place of what had its name. What is imported must be of the type `of`, or derived from it, where that is given.
+    the place of what had its name. What is imported must be of the type `of`, where that is given, or a class derived
+    from `base`.
     """
 
     def __init__(
-        self, group: str, noun: str, built_in: Mapping[str, T | str], of: type[Any] | None = None
+        self,
+        group: str,
+        noun: str,
+        built_in: Mapping[str, T | str],
+        *,
+        of: type[Any] | None = None,
+        base: type[Any] | None = None,
     ) -> None:
-        self.group, self.noun, self._of = group, noun, of
+        self.group, self.noun, self._of, self._base = group, noun, of, base
         self._known: dict[str, T | str] = dict(built_in)
 
     def __iter__(self) -> Iterator[str]:
@@ -59,11 +66,14 @@ class Registry(MutableMapping[str, T], Generic[T]):
             told = f"{type(error).__name__}: {error}"
             mend = f"it is registered as {entry.value}, which cannot be imported: {told}"
             raise InputError(self.noun, name, mend) from error
-        if self._of is not None and not (
-            isinstance(loaded, self._of) or (isinstance(loaded, type) and issubclass(loaded, self._of))
+        wanted = self._of or self._base
+        if wanted is not None and not (
+            isinstance(loaded, wanted)
+            if self._of
+            else isinstance(loaded, type) and issubclass(loaded, wanted)
         ):
-            mend = f"it is registered as {entry.value}, which is no {self._of.__module__}.{self._of.__qualname__}"
-            raise InputError(self.noun, name, mend)
+            what = f"{'' if self._of else 'class derived from '}{wanted.__module__}.{wanted.__qualname__}"
+            raise InputError(self.noun, name, f"it is registered as {entry.value}, which is no {what}")
         return loaded
 
     def __setitem__(self, name: str, thing: T) -> None:

@@ -220,6 +220,28 @@ def test_a_worker_begins_with_its_threads(
         torch.set_num_threads(before)
 
 
+def test_no_accelerated_worker_has_more_threads_than_are_beside_a_gpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(healthy, CPU=4, GPU=1)
+    monkeypatch.setattr(
+        cluster,
+        "nodes",
+        lambda: [
+            {"Alive": True, "Resources": {"CPU": 4, "GPU": 1}},
+            {"Alive": True, "Resources": {"CPU": 16}},
+        ],
+    )
+    monkeypatch.setitem(sys.modules, "ray", cluster)
+    with (
+        pytest.raises(InputError, match="no node of this cluster has 8 processors beside a GPU"),
+        executor_of("ray", None, 8).crew(lambda: abs, 9, accelerated=True),
+    ):
+        pass
+    with executor_of("ray", None, 4).crew(lambda: abs, 9, accelerated=True):
+        pass
+
+
 def test_no_worker_has_more_threads_than_a_node_has_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", Cluster(healthy, CPU=8))
     with (

@@ -119,7 +119,8 @@ def test_a_registered_kind_of_verifier_is_built(monkeypatch: pytest.MonkeyPatch,
 
     def at_most(wanted: Wanted) -> FunctionVerifier:
         built.append(wanted)
-        return FunctionVerifier(lambda prefix: len(prefix) <= int(wanted.content), scope="completion")
+        most = int(wanted.content)
+        return FunctionVerifier(lambda prefix: len(prefix) <= most, scope="completion")
 
     kind = VerifierKind(
         "NUMBER", "at most so many tokens", at_most, path=lambda _: None, judges_prompts=False
@@ -133,6 +134,9 @@ def test_a_registered_kind_of_verifier_is_built(monkeypatch: pytest.MonkeyPatch,
     assert "probe:FILE[@THRESHOLD] or at-most:NUMBER" in say(*common, "--verifier", "at-least:2").err
     assert "at-most:NUMBER" in (told := say("--help", own_model=False).out)
     assert "at most so many tokens" in told
+    wrong = say(*common, "--verifier", "at-most:abc")
+    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+    assert "verifier='at-most:abc': write it as at-most:NUMBER: invalid literal for int()" in wrong.err
     # Asked about prompts, it would refuse them all.
     hopeless = say(*common, "--verifier", "at-most:-1", "--walk", "value-guided", "--max-steps", "5")
     assert (hopeless.code, hopeless.lines[0]["accepted"]) == (0, False)

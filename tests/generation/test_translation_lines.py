@@ -144,5 +144,11 @@ def test_no_twin_ranks_nothing(folder, tmp_path):
     TranslationModel(WORDS, {"refiner": model_networks(folder)["refiner"]}).save(tmp_path, {})
     with pytest.raises(InputError, match="the model has no twin"):
         LineTranslator(TranslationModel.open(tmp_path), Translating(tmp_path, rescore=True))
+    networks = {
+        name: small_network(causal=name == "twin", vocab=len(WORDS), longest=longest)
+        for name, longest in (("refiner", 6), ("twin", 5))
+    }
+    with pytest.raises(InputError, match="the twin reads 5 tokens, fewer than the refiner"):
+        LineTranslator(TranslationModel(WORDS, networks), Translating(tmp_path, rescore=True))
     with pytest.raises(InputError, match="the twin ranks what the refiner writes"):
         Translating(tmp_path, network="twin", rescore=True)

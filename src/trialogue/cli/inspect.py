@@ -27,7 +27,10 @@ def inspect(arguments: argparse.Namespace) -> None:
     from trialogue.storage import atomic_write
 
     torch.set_num_threads(whole_number("threads", arguments.threads, 1))
-    folder: Path = arguments.out or Path(f"inspection-{Path(arguments.model).resolve().name}")
+    place = Path(arguments.model)
+    # A link is named as it is, as what it leads to may change; `.` and `..` have no name of their own.
+    name = place.resolve().name if place.name in ("", "..") else place.name
+    folder: Path = arguments.out or Path(f"inspection-{name}")
     try:
         record = inspected(
             arguments.model,

@@ -33,12 +33,12 @@ until it knows."""
 
 
 class RayCluster(Executor):
-    """Workers of one processor each on a Ray cluster.
+    """Workers on a Ray cluster, each with as many processors as it has `threads`.
 
     `address` is that of a running one: ray://HOST:PORT through its client server, or as Ray itself writes it (auto,
-    HOST:PORT). Without one, a cluster of `workers` processors is started on this machine and ended with the work;
-    a program that is connected to a cluster already works on that one. On a running cluster there are as many workers
-    as it has processors, or GPUs where the work is accelerated, unless `workers` says fewer or more.
+    HOST:PORT). Without one, a cluster of the processors of `workers` is started on this machine and ended with the
+    work; a program that is connected to a cluster already works on that one. On a running cluster there are as many
+    workers as its nodes have processors for, or GPUs where the work is accelerated, unless `workers` says otherwise.
     """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
@@ -60,10 +60,13 @@ class RayCluster(Executor):
         with self._connected(lanes):
             there = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
             gpus = sum(one.get("GPU", 0.0) for one in there) if accelerated else 0.0
-            room = int(gpus) or sum(int(one.get("CPU", 0.0) // self.threads) for one in there)
-            if room < 1:
-                mend = f"no node of this cluster has {self.threads} processors: give it one, or use fewer threads"
+            # What has no GPU takes no accelerated work where others have one.
+            fit = [int(one.get("CPU", 0.0) // self.threads) for one in there if not gpus or one.get("GPU")]
+            if not any(fit):
+                lacking = f"{self.threads} processors{' beside a GPU' if gpus else ''}"
+                mend = f"no node of this cluster has {lacking}: give it one, or use fewer threads"
                 raise InputError("executor", self._name, mend)
+            room = int(gpus) or sum(fit)
             wanted = min(self.workers or room, lanes)
             # A part of one GPU: Ray gives no actor parts of two.
             share = 1 / max(1, math.ceil(wanted / gpus)) if gpus else 0.0

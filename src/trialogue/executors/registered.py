@@ -11,7 +11,7 @@ EXECUTORS: Registry[type[Executor]] = Registry(
         "local": "trialogue.executors.local:Local",
         "ray": "trialogue.executors.ray_cluster:RayCluster",
     },
-    Executor,
+    base=Executor,
 )
 """Every executor by its name on the command line; a package adds one by an entry point of `trialogue.executors`."""
 

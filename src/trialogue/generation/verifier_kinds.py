@@ -74,9 +74,9 @@ class VerifierKind:
     """A kind of verifier.
 
     `form` shows what it is given, `said` explains that in a line. `path` is the file that a content names, if it names
-    one, and raises `ValueError` for a content of another form. A kind that does not judge prompts has nothing to say
-    about a prompt without a completion. Values of a `graded` kind are degrees, which records show.
-    One that `is_function` is what the options on functions are for, one that `is_json` what that on white space is for.
+    one; both it and `build` raise `ValueError` for a content of another form. A kind that does not judge prompts has
+    nothing to say about a prompt without a completion. Values of a `graded` kind are degrees, which records show. One
+    that `is_function` is what the options on functions are for, one that `is_json` what that on white space is for.
     """
 
     form: str
@@ -192,6 +192,6 @@ KINDS: Registry[VerifierKind] = Registry(
             graded=True,
         ),
     },
-    VerifierKind,
+    of=VerifierKind,
 )
 """Every kind of verifier by its name; a package adds one by an entry point, whose value is its `VerifierKind`."""

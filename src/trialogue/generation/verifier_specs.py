@@ -127,7 +127,14 @@ class Rule:
         for spec in self.verifier:
             kind, content = _split(spec)
             wanted = Wanted(spec, content, self, tokenization, verdicts, [])
-            loaded.append(Loaded(kind, as_verifier(kind.build(wanted)), tuple(wanted.fits)))
+            try:
+                verifier = kind.build(wanted)
+            except InputError:
+                raise
+            except ValueError as error:
+                name = spec.partition(":")[0]
+                raise InputError("verifier", spec, f"write it as {name}:{kind.form}: {error}") from error
+            loaded.append(Loaded(kind, as_verifier(verifier), tuple(wanted.fits)))
         return loaded
 
 

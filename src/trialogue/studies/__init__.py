@@ -77,9 +77,11 @@ def _question(module: str) -> str:
         spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:
         spec = None
+    except Exception as error:  # whatever a package of a user's own does when it is imported
+        return f"(module {module} cannot be found: {error})"
     if spec is None or spec.origin is None:
         return f"(module {module} is not installed)"
     try:
         return question_of(ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))))
-    except SyntaxError as error:
+    except (SyntaxError, ValueError, OSError) as error:
         return f"(module {module} cannot be read: {error})"

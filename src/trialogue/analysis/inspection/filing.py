@@ -22,8 +22,11 @@ _FREE = "control"
 """What may differ from one command to the next: nothing else depends on whether there is one."""
 
 
-def gathered(work: Path, found: Sequence[Found]) -> dict[str, Any]:
-    """What is filed in `work` of the checkpoints `found`, measure by measure, as `inspection.json` has it."""
+def gathered(work: Path, found: Sequence[Found], control: bool) -> dict[str, Any]:
+    """What is filed in `work` of the checkpoints `found`, measure by measure, as `inspection.json` has it.
+
+    Of random weights only where there is a `control`: the folder may have one from before, of another architecture.
+    """
     measures: dict[str, Any] = {}
     refused: dict[str, str] = {}
     kind = None
@@ -45,7 +48,7 @@ def gathered(work: Path, found: Sequence[Found]) -> dict[str, Any]:
             refused[name] = lacking.popitem()[1]
         if whole is not None:
             refused |= {f"{name} of {place}": reason for place, reason in lacking.items()}
-            beside = filed_measure(work / CONTROL_FOLDER / f"{name}.json") or {}
+            beside = (filed_measure(work / CONTROL_FOLDER / f"{name}.json") if control else None) or {}
             told = {key: whole[key] for key in ("question", "reading", "logarithmic")}
             measures[name] = {**told, "checkpoints": series, "control": beside.get("quantities")}
     return {"kind": kind, "measures": measures, "refused": refused}

@@ -137,6 +137,6 @@ MEASURES: Registry[type[Measure]] = Registry(
         "topics": "trialogue.analysis.inspection.topics:TopicRatios",
         "decoding": "trialogue.analysis.inspection.decoding:DecodingRules",
     },
-    Measure,
+    base=Measure,
 )
 """By name, in the order in which they are taken."""

@@ -93,7 +93,7 @@ def inspected(
         else:
             run.apart(pending, executor, threads)
         head = {"format": FORMAT, "version": __version__, "model": str(model), "settings": settings}
-        record = {**head, **gathered(work, found)}
+        record = {**head, **gathered(work, found, control)}
         atomic_write(folder / RECORD, json.dumps(record, indent=1, allow_nan=False) + "\n")
     return record
 

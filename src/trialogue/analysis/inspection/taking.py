@@ -107,7 +107,8 @@ class Taker:
         except (RuntimeError, MemoryError) as error:
             if not out_of_memory(error):
                 raise
-            mend = f"memory did not suffice with --effort {self._asking.effort.factor:g}: try less"
+            mend = f"memory did not suffice with --effort {self._asking.effort.factor:g}: give another folder (--out) "
+            mend += "and less, or the same command where there is more"
             return {"refused": mend, "lacks": MEMORY}
         return {"quantities": records, "seconds": round(time.perf_counter() - began, 1)}
 
@@ -117,9 +118,15 @@ class Taker:
             self._subject = self._control = None
             self._report(f"loading {place}")
             asking = self._asking
-            subject = Subject.load(
-                place, device=asking.device, dtype=asking.dtype, remote_code=asking.remote_code
-            )
+            try:
+                subject = Subject.load(
+                    place, device=asking.device, dtype=asking.dtype, remote_code=asking.remote_code
+                )
+            except (RuntimeError, MemoryError) as error:
+                if not out_of_memory(error):
+                    raise
+                mend = "memory does not suffice to load it: use a smaller --dtype, or another --device"
+                raise InputError("model", place, mend) from error
             if subject.files != self._asking.weights[place]:
                 raise InputError("model", place, _OTHERS)
             self._place, self._subject = place, subject

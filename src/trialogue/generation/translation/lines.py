@@ -82,6 +82,9 @@ class LineTranslator:
                     "rescore", True, "the model has no twin: train it with both networks, or leave it out"
                 )
             ranking = model.twin() if settings.rescore else None
+            if ranking and ranking.model.config.max_length < refiner.model.config.max_length:
+                mend = f"the twin reads {ranking.model.config.max_length} tokens, fewer than the refiner: leave it out"
+                raise InputError("rescore", True, mend)
 
             def refined(sources: Sequence[Sequence[int]], numbers: Sequence[int]) -> list[Translation]:
                 found = beam.translate(refiner, sources, seed=self._seed, numbers=numbers)
