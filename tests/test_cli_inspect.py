@@ -14,7 +14,7 @@ from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
 from trialogue import cli
 from trialogue.analysis.inspection.copying import Copying
 from trialogue.analysis.inspection.measure import MEASURES, Effort, Material, Measure, Report
-from trialogue.analysis.inspection.page import Column, table
+from trialogue.analysis.inspection.page import Series, table
 from trialogue.analysis.inspection.picture import _curve
 from trialogue.analysis.inspection.quantities import Point, Quantity, number
 from trialogue.analysis.inspection.subject import Subject
@@ -146,6 +146,13 @@ def test_inspections_are_compared(place: Path, tmp_path: Path, capfd: pytest.Cap
     page = (tmp_path / "both.html").read_text()
     assert "checkpoint-5" in page
     assert "copied, tokens to the source: 16" in page
+    assert "random weights" not in page
+    code, out, _ = run(capfd, "compare", *words, "--control")
+    assert code == 0
+    assert "random weights" in " ".join(out.split())
+    assert (tmp_path / "both.html").read_text().count(", random weights</th>") == 2
+    code, _, err = run(capfd, "compare", "biased-coin", "biased-coin", "--control")
+    assert (code, "control=True: results of a study have none" in err) == (2, True)
 
 
 def test_a_masked_model_is_asked_what_it_can_be(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -356,9 +363,9 @@ def test_what_is_no_whole_inspection_is_one_line(
 
 
 def test_curves_are_compared_where_all_models_have_them() -> None:
-    def column(head: str, *places: int) -> Column:
+    def column(head: str, *places: int) -> Series:
         points = tuple(Point(float(place), at=place) for place in places)
-        return Column(head, [Quantity(name="copied", points=points, along="tokens")])
+        return Series(head, [Quantity(name="copied", points=points, along="tokens")])
 
     columns = [column("near", 4, 16), column("far", 4, 16, 64)]
     assert table(columns, every=False)[1] == [("copied, tokens: 16", ["16.0", "16.0"])]

@@ -15,11 +15,13 @@ def compare(arguments: argparse.Namespace) -> None:
         if arguments.results is not None:
             mend = "inspections are not looked for there: name their files, and leave --results out"
             raise InputError("results", str(arguments.results), mend)
-        _inspections(arguments.result, arguments.out)
+        _inspections(arguments.result, arguments.out, arguments.control)
     else:
         if arguments.out is not None:
             mend = "a page is of inspections; two results of a study are printed: leave --out out"
             raise InputError("out", str(arguments.out), mend)
+        if arguments.control:
+            raise InputError("control", True, "results of a study have none: leave --control out")
         _results(arguments.result, arguments.results)
 
 
@@ -40,7 +42,7 @@ def _results(names: Sequence[str], folder: Path | None) -> None:
     terminal.print_comparison(terminal.console(), compared, first, second)
 
 
-def _inspections(places: Sequence[str], page: Path | None) -> None:
+def _inspections(places: Sequence[str], page: Path | None, control: bool) -> None:
     from trialogue.analysis.inspection.comparing import read_inspections
     from trialogue.analysis.inspection.page import compared, render_comparison, table
     from trialogue.ledger.pages.terminal import console, grid
@@ -50,14 +52,14 @@ def _inspections(places: Sequence[str], page: Path | None) -> None:
         require_folder(page)
     records = read_inspections(places)
     out = console()
-    for name, columns in compared(records).items():
+    for name, columns in compared(records, control=control).items():
         heads, lines = table(columns, every=False)
         out.print(grid(name, ("", *heads), [(label, *cells) for label, cells in lines]))
     for head, record in records.items():
         for name, reason in record["refused"].items():
             print(f"{name} not taken of {head}: {reason}")
     if page is not None:
-        print(f"page: {atomic_write(page, render_comparison(records))}")
+        print(f"page: {atomic_write(page, render_comparison(records, control=control))}")
 
 
 def add(commands: Commands) -> None:
@@ -70,6 +72,11 @@ def add(commands: Commands) -> None:
         help="two results of a study: a folder, a hash, STUDY@HASH or a study; or files of `trialogue inspect`",
     )
     parser.add_argument("--out", metavar="FILE", type=Path, help="an HTML page of the inspections")
+    parser.add_argument(
+        "--control",
+        action="store_true",
+        help="of inspections also what their models have with random weights",
+    )
     parser.add_argument(
         "--results",
         metavar="DIR",

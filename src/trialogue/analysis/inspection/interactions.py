@@ -24,7 +24,9 @@ class InteractionOrder(Measure):
     question = "Which orders of interaction between tokens has it learned?"
     reading = (
         "A clone keeps interactions of the text up to some number of tokens. A model that has learned more finds the "
-        "text cheaper than the clone; one that has not finds no difference. Beyond order 0: it tells no clone from it."
+        "text cheaper than the clone; one that has not finds no difference. Beyond which order is told as far as it is "
+        "sure, without an interval: a clone counts where it costs three standard errors more. Beyond order 0: it tells "
+        "no clone from the text."
     )
     kinds = ("causal", "masked")
     needs = "clones"

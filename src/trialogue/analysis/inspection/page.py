@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from trialogue.analysis.inspection.picture import Line, draw_curves, draw_steps, has_curves
+from trialogue.analysis.inspection.picture import Series, draw_curves, draw_steps, has_curves
 from trialogue.analysis.inspection.quantities import Point, Quantity
 from trialogue.ledger.pages.figures import rendered
 from trialogue.ledger.pages.html import embedded, environment
@@ -20,22 +20,14 @@ if TYPE_CHECKING:
 CONTROL = "random weights"
 
 
-class Column(NamedTuple):
-    """Numbers of one measure by the name of what they are of."""
-
-    head: str
-    quantities: list[Quantity]
-
-
 def render_inspection(record: Mapping[str, Any]) -> str:
     """The page of what `inspected` returned."""
     sections = []
     for name, measure in record["measures"].items():
-        control = columns_of({CONTROL: measure["control"]}) if measure["control"] else []
+        control = columns_of({CONTROL: measure["control"]}, quiet=True) if measure["control"] else []
         series = columns_of({_head(record, one): one["quantities"] for one in measure["checkpoints"]})
         shown = series if len(series) == 1 else [series[0], series[-1]]
-        lines = [Line(*column) for column in shown] + [Line(*column, quiet=True) for column in control]
-        figures = _curves(name, lines, measure["logarithmic"])
+        figures = _curves(name, [*shown, *control], measure["logarithmic"])
         steps = [one["step"] for one in measure["checkpoints"]]
         if len(steps) > 1:
             figures.append(_svg(f"{name}-steps", partial(draw_steps, steps, series, control)))
@@ -54,12 +46,12 @@ def render_inspection(record: Mapping[str, Any]) -> str:
     return _render(f"What {facts['model']} has learned", facts, sections, record["refused"])
 
 
-def render_comparison(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """The page of several inspections, by the names that their models go by in it."""
+def render_comparison(records: Mapping[str, Mapping[str, Any]], *, control: bool = False) -> str:
+    """The page of several inspections, by the names that their models go by in it, with what `compared` gives."""
     sections = []
-    for name, columns in compared(records).items():
+    for name, columns in compared(records, control=control).items():
         whole = next(record["measures"][name] for record in records.values() if name in record["measures"])
-        figures = _curves(name, [Line(*column) for column in columns], whole["logarithmic"])
+        figures = _curves(name, columns, whole["logarithmic"])
         told = {key: whole[key] for key in ("question", "reading")}
         sections.append({"name": name, **told, "cost": "", "figures": figures, **_numbers(columns)})
     first = next(iter(records.values()))
@@ -76,27 +68,30 @@ def render_comparison(records: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
-def compared(records: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Column]]:
-    """By measure, the numbers of the last checkpoint of each model that it was taken of."""
-    names = dict.fromkeys(name for record in records.values() for name in record["measures"])
-    return {
-        name: columns_of(
-            {
-                head: record["measures"][name]["checkpoints"][-1]["quantities"]
-                for head, record in records.items()
-                if name in record["measures"]
-            }
-        )
-        for name in names
-    }
+def compared(records: Mapping[str, Mapping[str, Any]], *, control: bool = False) -> dict[str, list[Series]]:
+    """By measure, the numbers of the last checkpoint of each model that it was taken of.
+
+    With `control`, then those of their architectures with random weights, where they were taken.
+    """
+    found: dict[str, list[Series]] = {}
+    for name in dict.fromkeys(name for record in records.values() for name in record["measures"]):
+        taken = {
+            head: record["measures"][name] for head, record in records.items() if name in record["measures"]
+        }
+        columns = columns_of({head: one["checkpoints"][-1]["quantities"] for head, one in taken.items()})
+        drawn = {f"{head}, {CONTROL}": one["control"] for head, one in taken.items() if one.get("control")}
+        found[name] = columns + (columns_of(drawn, quiet=True) if control else [])
+    return found
 
 
-def columns_of(quantities: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Column]:
-    """Columns of what records hold, by their heads."""
-    return [Column(head, [Quantity.read(dict(one)) for one in found]) for head, found in quantities.items()]
+def columns_of(quantities: Mapping[str, Sequence[Mapping[str, Any]]], *, quiet: bool = False) -> list[Series]:
+    """What records hold, by the names that it goes by."""
+    return [
+        Series(head, [Quantity.read(dict(one)) for one in found], quiet) for head, found in quantities.items()
+    ]
 
 
-def table(columns: Sequence[Column], *, every: bool = True) -> tuple[list[str], list[tuple[str, list[str]]]]:
+def table(columns: Sequence[Series], *, every: bool = True) -> tuple[list[str], list[tuple[str, list[str]]]]:
     """Heads, and for each number its name and the cells.
 
     Unless `every`, of curves only the last point that all columns with such a curve have, if they share any.
@@ -109,12 +104,12 @@ def table(columns: Sequence[Column], *, every: bool = True) -> tuple[list[str], 
             last = [point for point in quantity.points if point.at in common or not common][-1:]
             for point in quantity.points if every else last:
                 name = quantity.told(point) + (f" ({quantity.unit})" if quantity.unit else "")
-                cells.setdefault(name, {})[column.head] = cell(point)
-    heads = [column.head for column in columns]
+                cells.setdefault(name, {})[column.name] = cell(point)
+    heads = [column.name for column in columns]
     return heads, [(name, [line.get(head, ABSENT) for head in heads]) for name, line in cells.items()]
 
 
-def _numbers(columns: Sequence[Column]) -> dict[str, Any]:
+def _numbers(columns: Sequence[Series]) -> dict[str, Any]:
     """The table of a measure, and, in a line, the first of its numbers that all `columns` have."""
     heads, lines = table(columns)
     of_all = [line for line in lines if ABSENT not in line[1]]
@@ -129,7 +124,7 @@ def _curve_of(quantity: Quantity) -> tuple[str, str, str]:
     return quantity.name, quantity.along, quantity.unit
 
 
-def _shared(columns: Sequence[Column]) -> dict[tuple[str, str, str], set[float | None]]:
+def _shared(columns: Sequence[Series]) -> dict[tuple[str, str, str], set[float | None]]:
     """The places of each curve at which all columns that have it have a point."""
     shared: dict[tuple[str, str, str], set[float | None]] = {}
     for column in columns:
@@ -155,7 +150,7 @@ def _facts(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: settings[name] for name in ("effort", "seed", "dtype")}, **given}
 
 
-def _curves(name: str, lines: Sequence[Line], logarithmic: bool) -> list[Markup]:
+def _curves(name: str, lines: Sequence[Series], logarithmic: bool) -> list[Markup]:
     if not has_curves(lines):
         return []
     return [_svg(f"{name}-curves", partial(draw_curves, lines, logarithmic))]

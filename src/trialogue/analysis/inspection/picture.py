@@ -18,20 +18,20 @@ _STYLES = ("-", "--", "-.", ":")
 _ACROSS, _TOGETHER = 2, 2
 
 
-class Line(NamedTuple):
-    """The numbers of one model, `quiet` where they are those of a control."""
+class Series(NamedTuple):
+    """The numbers of one model by its name, `quiet` where they are those of a control."""
 
     name: str
     quantities: Sequence[Quantity]
     quiet: bool = False
 
 
-def has_curves(lines: Sequence[Line]) -> bool:
+def has_curves(lines: Sequence[Series]) -> bool:
     """Whether there is anything to draw along something."""
     return any(quantity.along for line in lines for quantity in line.quantities)
 
 
-def draw_curves(lines: Sequence[Line], logarithmic: bool) -> matplotlib.figure.Figure:
+def draw_curves(lines: Sequence[Series], logarithmic: bool) -> matplotlib.figure.Figure:
     """Panels for all curves along one thing in one unit: colours tell quantities apart, strokes models.
 
     Where there are more than two quantities, each model has a panel of its own.
@@ -74,15 +74,15 @@ def draw_curves(lines: Sequence[Line], logarithmic: bool) -> matplotlib.figure.F
 
 def draw_steps(
     steps: Sequence[int],
-    series: Sequence[tuple[str, Sequence[Quantity]]],
-    control: Sequence[tuple[str, Sequence[Quantity]]],
+    series: Sequence[Series],
+    control: Sequence[Series],
 ) -> matplotlib.figure.Figure:
     """Single numbers, and the last points of curves, by the step of a training; dotted is what random weights give."""
     numbers: dict[tuple[str, str], dict[int, Point]] = {}
-    for place, (_, quantities) in enumerate(series):
-        for quantity in quantities:
+    for place, taken in enumerate(series):
+        for quantity in taken.quantities:
             numbers.setdefault((quantity.unit, _last(quantity)), {})[steps[place]] = quantity.points[-1]
-    chance = {_last(one): one.points[-1].value for _, quantities in control for one in quantities}
+    chance = {_last(one): one.points[-1].value for drawn in control for one in drawn.quantities}
     units = list(dict.fromkeys(unit for unit, _ in numbers))
     drawing, axes = _panels(len(units))
     for panel, unit in zip(axes, units, strict=False):
