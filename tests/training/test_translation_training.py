@@ -17,6 +17,7 @@ from trialogue.models.encoder_decoder.network import ended
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.training import TrainingConfig, train, trained
+from trialogue.training.loop import _identity
 from trialogue.training.translation.batches import TranslationBatches
 from trialogue.training.translation.distillation import distilled, kept_translations
 from trialogue.training.translation.objectives import Noise, refinement_loss, translation_loss
@@ -165,6 +166,16 @@ def test_dropout_is_that_of_both_networks():
     training = replace(SMALL, dropout=0.3)
     recipes = training.twin(VOCAB, *PAIRS), training.refiner(VOCAB, *PAIRS)
     assert [each.begun().config.dropout for each in recipes] == [0.3, 0.3]
+
+
+def test_recipes_without_dropout_have_the_names_of_before_there_was_any():
+    without = SMALL.twin(VOCAB, *PAIRS), SMALL.refiner(VOCAB, *PAIRS)
+    assert [each.hash for each in without] == ["d13700e053ffbc75", "5b5ffdfc7fe6b47b"]
+    assert replace(SMALL, dropout=0.1).twin(VOCAB, *PAIRS).hash != without[0].hash
+    config = TrainingConfig(steps=1, batch_size=1)
+    described = [_identity(small_network(causal=True, dropout=rate), config) for rate in (0.0, 0.1)]
+    assert ["network.dropout" in each for each in described] == [False, True]
+    assert described[0]["network.width"] == 8
 
 
 @pytest.mark.parametrize(

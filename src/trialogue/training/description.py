@@ -16,8 +16,8 @@ from trialogue.errors import InputError
 def describe(field: str, value: Any) -> Any:
     """`value` as JSON: a number, text, tensor, dataclass, a sequence or mapping of these, or a function of a module.
 
-    A function is its name; `functools.partial` adds arguments, and a method of a dataclass what that holds. Raises
-    `InputError` that names `field`, and where in it, for anything else.
+    A function is its name; `functools.partial` adds arguments, and a method of a dataclass what that holds; of a
+    dataclass it is `told_fields`. Raises `InputError` that names `field`, and where in it, for anything else.
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -30,10 +30,9 @@ def describe(field: str, value: Any) -> Any:
     if isinstance(value, type | FunctionType) and "<" not in value.__qualname__:
         return f"{value.__module__}.{value.__qualname__}"
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
         return {
             "class": describe(field, type(value)),
-            **{name: describe(f"{field}.{name}", item) for name, item in fields.items()},
+            **{name: describe(f"{field}.{name}", item) for name, item in told_fields(value).items()},
         }
     if isinstance(value, MethodType):
         return {"method": value.__name__, "of": describe(field, value.__self__)}
@@ -45,6 +44,18 @@ def describe(field: str, value: Any) -> Any:
         }
     mend = "it cannot be told from another one: use a function of a module, a partial of one, or a dataclass"
     raise InputError(field, value, mend)
+
+
+def told_fields(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass by name, without those of metadata `added` that have their default.
+
+    Such a field came after others had been described, which keep their descriptions.
+    """
+    return {
+        each.name: held
+        for each in dataclasses.fields(value)
+        if (held := getattr(value, each.name)) != each.default or not each.metadata.get("added")
+    }
 
 
 def _digest(tensor: Tensor) -> str:

@@ -18,6 +18,7 @@ from trialogue.errors import InputError
 from trialogue.randomness import seed_of
 from trialogue.training.allocation import kept_memory
 from trialogue.training.config import TrainingConfig
+from trialogue.training.description import told_fields
 from trialogue.training.interrupts import deferred_interrupt
 from trialogue.training.objectives import next_token_loss
 from trialogue.training.observers import Observer, StoppingRule, Update
@@ -200,10 +201,12 @@ def _identity(model: nn.Module, config: TrainingConfig) -> dict[str, Any]:
     """What makes two runs the same trajectory, as far as it can be told without their batches."""
     shapes = {name: list(parameter.shape) for name, parameter in model.named_parameters()}
     shape = getattr(model, "config", None)  # of a module of any class, registered or not
-    fields = (
-        dataclasses.asdict(shape) if dataclasses.is_dataclass(shape) and not isinstance(shape, type) else {}
-    )
-    of_network = {f"network.{name}": value for name, value in fields.items()}
+    of_network = {}
+    if dataclasses.is_dataclass(shape) and not isinstance(shape, type):
+        told = told_fields(shape)
+        of_network = {
+            f"network.{name}": value for name, value in dataclasses.asdict(shape).items() if name in told
+        }
     return {"network": type(model).__name__, **of_network, **config.trajectory(), "shapes": shapes}
 
 

@@ -1,6 +1,6 @@
 """The shape of an encoder-decoder."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import get_args
 
 from trialogue.data.parallel.vocabulary import SPECIAL
@@ -31,15 +31,15 @@ class EncoderDecoderConfig:
     causal: bool = False
     positional_attention: bool = True
     activation: Activation = "gelu"
-    dropout: float = 0.0
+    dropout: float = field(default=0.0, metadata={"added": True})
 
     def __post_init__(self) -> None:
-        for field in ("encoder_layers", "decoder_layers", "heads", "width", "mlp_width", "max_length"):
-            object.__setattr__(self, field, whole_number(field, getattr(self, field), 1))
+        for name in ("encoder_layers", "decoder_layers", "heads", "width", "mlp_width", "max_length"):
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), 1))
         vocab = whole_number("vocab_size", self.vocab_size, len(SPECIAL) + 1)
         object.__setattr__(self, "vocab_size", vocab)
-        for field in ("causal", "positional_attention"):
-            truth_value(field, getattr(self, field))
+        for name in ("causal", "positional_attention"):
+            truth_value(name, getattr(self, name))
         probability("dropout", self.dropout, one=False)
         one_of("activation", self.activation, get_args(Activation))
         if self.width % self.heads:
