@@ -52,9 +52,9 @@ def told_fields(value: Any) -> dict[str, Any]:
     Such a field came after others had been described, which keep their descriptions.
     """
     return {
-        each.name: held
+        each.name: getattr(value, each.name)
         for each in dataclasses.fields(value)
-        if (held := getattr(value, each.name)) != each.default or not each.metadata.get("added")
+        if not each.metadata.get("added") or getattr(value, each.name) != each.default
     }
 
 
