@@ -484,6 +484,20 @@ def test_what_memory_does_not_hold_is_not_taken_and_the_others_are(
         run(capfd, *words, "--measures", "wrong")
 
 
+def test_a_model_that_memory_does_not_hold_is_one_line(
+    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_large(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Subject, "load", too_large)
+    code, _, err = run(capfd, "inspect", place / "model", "--out", tmp_path / "found", *QUICK)
+    assert code == 2
+    assert err.splitlines()[-1].endswith(
+        "memory does not suffice to load it: use a smaller --dtype, or another --device"
+    )
+
+
 def test_a_measure_that_cannot_be_imported_is_told_and_the_others_are_taken(
     place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,7 +60,7 @@ def test_a_module_that_cannot_be_read_is_told_among_the_questions(
     places = {"failing": "failing_package.study", "latin": "latin_study", "absent": "no_such_study"}
     monkeypatch.setattr(studies, "modules", lambda: places)
     told = studies.questions()
-    assert told["failing"] == "(module failing_package.study cannot be found: boom)"
+    assert told["failing"] == "(module failing_package.study cannot be imported: RuntimeError: boom)"
     assert told["latin"].startswith("(module latin_study cannot be read: 'utf-8' codec")
     assert told["absent"] == "(module no_such_study is not installed)"
 

@@ -63,9 +63,8 @@ class RayCluster(Executor):
             # What has no GPU takes no accelerated work where others have one.
             fit = [int(one.get("CPU", 0.0) // self.threads) for one in there if not gpus or one.get("GPU")]
             if not any(fit):
-                lacking = f"{self.threads} processors{' beside a GPU' if gpus else ''}"
-                mend = f"no node of this cluster has {lacking}: give it one, or use fewer threads"
-                raise InputError("executor", self._name, mend)
+                what = f"{self.threads} processors{' beside a GPU' if gpus else ''}: use fewer threads, or give it one"
+                raise InputError("executor", self._name, f"no node of this cluster has {what}")
             room = int(gpus) or sum(fit)
             wanted = min(self.workers or room, lanes)
             # A part of one GPU: Ray gives no actor parts of two.

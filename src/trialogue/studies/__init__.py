@@ -78,7 +78,7 @@ def _question(module: str) -> str:
     except ModuleNotFoundError:
         spec = None
     except Exception as error:  # whatever a package of a user's own does when it is imported
-        return f"(module {module} cannot be found: {error})"
+        return f"(module {module} cannot be imported: {type(error).__name__}: {error})"
     if spec is None or spec.origin is None:
         return f"(module {module} is not installed)"
     try:
