@@ -1,7 +1,7 @@
 """The ledger: for each study the result that counts, and the verdicts on its claims."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -66,13 +66,15 @@ def judged(study: Study[Any], result: Result | None) -> Entry:
     return Entry(study, result, tuple(evaluate(study.claims, evidence)))
 
 
-def counting_result(study: Study[Any], results: str | Path | None = None) -> Result | None:
-    """The result that counts: of the counting presets of this version that are finished, the largest.
+def counting_result(
+    study: Study[Any], results: str | Path | None = None, presets: Sequence[str] = COUNTING
+) -> Result | None:
+    """The result that counts: of the `presets` of this version that are finished, the last, which is the largest.
 
     Where no folder of results is named, those of `results_to_read` are meant.
     """
     place = results_to_read(results)
-    for preset in reversed(COUNTING):
+    for preset in reversed(presets):
         if preset in study.presets:
             name = config_hash(study.name, study.version, config_values(study.presets[preset]))
             folder = place / study.name / name
