@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import OrderedDict
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,18 @@ def test_what_is_put_in_while_a_program_runs() -> None:
     assert list(registry) == ["torch"]
     with pytest.raises(InputError, match=r"thing='mine': no such thing: there are torch"):
         registry.find("mine")
+
+
+def test_what_is_imported_is_of_the_type_that_is_registered() -> None:
+    places = {"ordered": "collections:OrderedDict", "number": "numbers:Number", "place": "os:curdir"}
+    registry: Registry[object] = Registry("trialogue.nothing", "thing", places, of=dict)
+    assert registry["ordered"] is OrderedDict
+    for name in ("number", "place"):
+        told = f"thing='{name}': it is registered as {places[name]}, which is no builtins.dict"
+        with pytest.raises(InputError, match=told):
+            registry[name]
+    assert dict(registry.loadable()) == {"ordered": OrderedDict}
+    assert Registry[object]("trialogue.nothing", "thing", places)["place"] == "."
 
 
 @pytest.mark.usefixtures("installed")

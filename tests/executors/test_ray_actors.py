@@ -2,15 +2,17 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 import trialogue
 from trialogue.errors import InputError
 from trialogue.executors import executor_of
-from trialogue.executors.ray_cluster import RayCluster, _Actors
+from trialogue.executors.ray_cluster import RayCluster, _actor, _Actors
 from trialogue.source_code import source_code
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'trialogue[ray]'")
@@ -200,6 +202,22 @@ def test_each_worker_has_the_processors_of_its_threads(
         assert len(list(crew.done([[item] for item in range(9)]))) == 9
     assert cluster.processors == [threads]
     assert len(cluster.hired) == hired
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_worker_begins_with_its_threads(
+    threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # back where it was, as a worker goes elsewhere
+    worker = _actor(SimpleNamespace(remote=lambda **_: lambda of: of))()
+    before = torch.get_num_threads()
+    try:
+        worker.begin(
+            ray.cloudpickle.dumps(lambda: lambda item: (item, torch.get_num_threads())), [], ".", threads
+        )
+        assert worker.do(7) == (7, threads)
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_no_worker_has_more_threads_than_a_node_has_processors(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,12 @@ def test_the_twin_ranks_what_the_refiner_writes(alpha):
     assert orders[0] != orders[1]
 
 
+def test_repeats_that_were_kept_are_ranked_as_they_are():
+    refined = [Translation([Hypothesis([5, 5, 6], 0.0, 0.0), Hypothesis([5, 6], -1.0, -1.0)], 1)]
+    [answer] = rescored(TWIN, [[4]], refined)
+    assert sorted(each.tokens for each in answer.hypotheses) == [[5, 5, 6], [5, 6]]
+
+
 def test_a_wrong_alpha_is_named():
     with pytest.raises(InputError, match="alpha"):
         rescored(TWIN, [[4]], [Translation([Hypothesis([4], 0.0, 0.0)], 1)], math.inf)

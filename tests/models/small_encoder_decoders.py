@@ -17,6 +17,7 @@ def small_network(
     vocab: int = VOCAB,
     longest: int = LONGEST,
     relu: bool = False,
+    dropout: float = 0.0,
 ) -> EncoderDecoder:
     config = EncoderDecoderConfig(
         vocab_size=vocab,
@@ -29,6 +30,7 @@ def small_network(
         causal=causal,
         positional_attention=not causal,
         activation="relu" if relu else "gelu",
+        dropout=dropout,
     )
     network = EncoderDecoder(config, seed).eval()
     with torch.no_grad():

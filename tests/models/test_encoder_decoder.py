@@ -158,6 +158,24 @@ def test_equal_sizes_share_one_table_and_come_back_from_a_file(tmp_path):
     assert torch.equal(again(sources, inputs), REFINER(sources, inputs))
 
 
+@pytest.mark.parametrize("causal", [True, False])
+def test_dropout_reaches_all_that_is_added_to_a_stream_and_only_in_training(causal):
+    sources, inputs = ended(SOURCES), torch.full((3, 4), 5)
+    whole, nothing, half = (
+        small_network(causal=causal, dropout=rate).train(rate > 0) for rate in (0.0, 1 - 1e-9, 0.5)
+    )
+    states = nothing.encode(sources).states
+    assert torch.equal(states, nothing.encoder_norm(torch.zeros_like(states)))
+    # Nothing is read of the source either: keys and values of constant states are the same everywhere.
+    decoded = nothing.decode(inputs, nothing.encode(sources))
+    assert torch.equal(decoded, nothing.final_norm(torch.zeros_like(decoded)))
+    embedded = half.embed(torch.full((400,), 5), torch.zeros(400, dtype=torch.long))
+    kept = whole.embed(torch.tensor(5), torch.tensor(0))
+    assert torch.equal(embedded, torch.where(embedded == 0, 0, 2 * kept))
+    assert abs((embedded == 0).float().mean() - 0.5) < 0.05
+    assert torch.equal(half.eval()(sources, inputs), whole(sources, inputs))
+
+
 def test_gradients_reach_every_parameter():
     for network in (TWIN, REFINER):
         network.zero_grad()
@@ -177,6 +195,7 @@ def test_gradients_reach_every_parameter():
         (lambda: EncoderDecoderConfig(vocab_size=9, width=10, heads=4), "width"),
         (lambda: EncoderDecoderConfig(vocab_size=9, causal=True), "positional_attention"),
         (lambda: EncoderDecoderConfig(vocab_size=9, activation="tanh"), "activation"),
+        (lambda: EncoderDecoderConfig(vocab_size=9, dropout=1.0), "dropout"),
         (lambda: CausalTranslator(REFINER), "model"),
         (lambda: Refiner(TWIN), "model"),
         (lambda: Refiner(REFINER).condition([4] * 7), "source"),

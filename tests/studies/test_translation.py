@@ -6,13 +6,16 @@ from typing import Any, cast
 import pytest
 import torch
 
+from trialogue.data.parallel.splitting import Split
+from trialogue.data.parallel.text import ParallelText
 from trialogue.errors import InputError
 from trialogue.inference.translation.hypotheses import Hypothesis, Translation
 from trialogue.ledger import Rows
-from trialogue.studies.translation import STUDY
+from trialogue.studies.translation import STUDY, measure
+from trialogue.studies.translation import material as making
 from trialogue.studies.translation.config import PLAIN, PRESETS, REFINER, SMALL, TWIN
 from trialogue.studies.translation.material import HeldOut, Material
-from trialogue.studies.translation.measure import _in_order_of_length, _scored, _strata
+from trialogue.studies.translation.measure import _in_order_of_length, _latency, _scored, _spread, _strata
 from trialogue.studies.translation.quantities import (
     attention,
     corpus,
@@ -87,6 +90,57 @@ def test_every_sentence_draws_as_its_place():
     assert [answer.best for answer in _in_order_of_length(translate, tested, places)] == [
         [place] for place in places
     ]
+
+
+def test_contenders_begin_in_turns_and_rounds_have_sentences_of_their_own(monkeypatch):
+    """What is timed and in which order; of 20 test sentences every third is long."""
+    config = replace(PRESETS["smoke"], test=20, rounds=2, timed=7, steps=(4, 10), hypotheses=(1, 5))
+    lengths = [config.long if place % 3 == 0 else 2 for place in range(20)]
+    tested = HeldOut([[4]] * 20, ["a"] * 20, ["b"] * 20, lengths, [True] * 20)
+    asked = []
+
+    def contender(name):
+        return lambda sources, numbers: asked.append((name, *numbers))
+
+    monkeypatch.setattr(measure, "material", lambda *_: Material((), tested, None))
+    for name in ("twin_of", "refiner_of"):
+        monkeypatch.setattr(measure, name, lambda *_: None)
+    monkeypatch.setattr(measure, "_written", lambda *_: contender("twin"))
+    monkeypatch.setattr(measure, "_refining", lambda *told: contender(f"{told[-2]} steps, {told[-1]}"))
+    monkeypatch.setattr(
+        measure, "_ranked", lambda *told: contender(f"{told[-2]} steps, {told[-1]}, rescored")
+    )
+    found = list(_latency(config, 0, None))
+    names = ["twin", "4 steps, 1", "4 steps, 5", "10 steps, 1", "10 steps, 5", "4 steps, 5, rescored"]
+    turns = [asked[start : start + 6] for start in range(0, len(asked), 6)]
+    assert all(sorted(name for name, _ in turn) == sorted(names) for turn in turns)
+    assert all(len({place for _, place in turn}) == 1 for turn in turns)
+    places = [turn[0][1] for turn in turns]
+    long = list(range(0, 20, 3))
+    even, odd = [0, 2, 4, 8, 10, 14, 16], [1, 3, 5, 9, 11, 15, 17]
+    assert places == [*even, *long, *odd, *long]
+    for start in range(0, 28, 7):
+        assert [turn[0][0] for turn in turns[start : start + 7]] == [*names, "twin"]
+    told = [(row["round"], row["sentences"], row["contender"], row["timed"]) for row in found]
+    assert told == [
+        (number, which, name, 7) for number in (0, 1) for which in ("all", "long") for name in names
+    ]
+
+
+def test_what_is_timed_is_of_all_lengths():
+    assert _spread(list(range(222)), 200)[-1] >= 220
+    assert _spread(list(range(400)), 200) == list(range(0, 400, 2))
+    assert _spread([3, 5], 9) == [3, 5]
+    assert _spread([], 9) == []
+
+
+def test_a_text_with_too_few_test_sentences_is_named(monkeypatch, tmp_path):
+    pair = ParallelText(["a"], ["b"])
+    monkeypatch.setattr(making, "_split", lambda *_: Split(pair, pair, pair, [False]))
+    with pytest.raises(
+        InputError, match=r"test=40: the text has 1 pairs to test on: ask for at most as many"
+    ):
+        making.material(PRESETS["smoke"], 0, tmp_path)
 
 
 def rows(**changed: float) -> Rows:

@@ -1,7 +1,8 @@
 import dataclasses
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,24 @@ def test_the_global_generator_is_left_alone_and_the_seed_matters() -> None:
     assert torch.equal(torch.get_rng_state(), before)
     assert not differs(first, run())
     assert differs(first, run(seed=1))
+
+
+def test_a_training_on_a_processor_keeps_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+
+    @contextmanager
+    def kept() -> Iterator[None]:
+        told.append("kept")
+        yield
+        told.append("given back")
+
+    def observed(step: int) -> Tensor:
+        assert told == ["kept"]
+        return batches(step)
+
+    monkeypatch.setattr(loop, "kept_memory", kept)
+    run(batches=observed)
+    assert told == ["kept", "given back"]
 
 
 def test_averaged_weights_follow_the_formula() -> None:

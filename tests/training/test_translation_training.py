@@ -1,5 +1,6 @@
 """Training of encoder-decoders: what batches hold, what losses are, and that both networks learn a small language."""
 
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -147,18 +148,23 @@ def test_a_training_that_was_cut_short_goes_on_as_if_nothing_had_happened(tmp_pa
             raise Cut
         return batches(step)
 
-    whole = train(small_network(causal=False), batches, config, loss=loss, progress=False)
+    def network():
+        return small_network(causal=False, dropout=0.2)
+
+    whole = train(network(), batches, config, loss=loss, progress=False)
     with pytest.raises(Cut):
-        train(
-            small_network(causal=False), breaking, config, loss=loss, progress=False, checkpoint_dir=tmp_path
-        )
-    resumed = train(
-        small_network(causal=False), batches, config, loss=loss, progress=False, checkpoint_dir=tmp_path
-    )
+        train(network(), breaking, config, loss=loss, progress=False, checkpoint_dir=tmp_path)
+    resumed = train(network(), batches, config, loss=loss, progress=False, checkpoint_dir=tmp_path)
     assert resumed.first_step == 5
     assert torch.equal(resumed.losses, whole.losses)
     for one, other in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+def test_dropout_is_that_of_both_networks():
+    training = replace(SMALL, dropout=0.3)
+    recipes = training.twin(VOCAB, *PAIRS), training.refiner(VOCAB, *PAIRS)
+    assert [each.begun().config.dropout for each in recipes] == [0.3, 0.3]
 
 
 @pytest.mark.parametrize(

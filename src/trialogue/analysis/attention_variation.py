@@ -1,7 +1,9 @@
 """What can be seen of a network in its attention to brackets, and how much of that another seed changes.
 
-patterns = torch.stack([network.attention_weights(tokens)[1][0] for network in networks])     # (seeds, T, T)
-mean_variation(patterns), causal_baseline(patterns.shape[-1])
+For networks of several seeds:
+
+    patterns = torch.stack([network.attention_weights(tokens)[1][0] for network in networks])     # (seeds, T, T)
+    mean_variation(patterns), causal_baseline(patterns.shape[-1])
 """
 
 from dataclasses import replace

@@ -8,19 +8,20 @@ from trialogue.models.checkpoint_loading import Checkpoint
 from trialogue.models.load_errors import Kind
 
 
-def kind_of(name: str | Path) -> Kind:
+def kind_of(name: str | Path, *, remote_code: bool = False) -> Kind:
     """Whether the model `name` (see `Checkpoint`) has a head for masked tokens, or one for the next token.
 
+    The code of a model's repository runs only with `remote_code`; which head its classes have, its config says.
     Raises `InputError` for a model that cannot be had, and for one that has neither.
     """
-    checkpoint = Checkpoint("CausalLM", name)
+    checkpoint = Checkpoint("CausalLM", name, remote_code=remote_code)
     config = checkpoint.config
     if Path(name).suffix == ".gguf":
         return "CausalLM"
     held = tuple(config.architectures or ())
     kinds: tuple[Kind, ...] = ("MaskedLM", "CausalLM")
     for kind in kinds:
-        if set(held) & _classes(kind, type(config)):
+        if set(held) & (_classes(kind, type(config)) | _own_classes(kind, config)):
             return kind
     if any(of.endswith("ForPreTraining") for of in held) and _classes("MaskedLM", type(config)):
         return "MaskedLM"
@@ -44,3 +45,9 @@ def _classes(kind: Kind, config: type[Any]) -> set[str]:
         return set()
     found = mapping[config]
     return {of.__name__ for of in (found if isinstance(found, tuple) else (found,))}
+
+
+def _own_classes(kind: Kind, config: Any) -> set[str]:
+    """The class with that head in the code of the model's own repository."""
+    place = (getattr(config, "auto_map", None) or {}).get(f"AutoModelFor{kind}")
+    return {place.rsplit(".", 1)[-1]} if isinstance(place, str) else set()

@@ -1,7 +1,7 @@
 """Memory of a training on a processor: what one step frees the next one is given, without the kernel between them.
 
 The C library maps large blocks one by one and unmaps them when they are freed, so that every step is given its pages
-anew: a quarter to a third of the time of a step whose logits are tens of megabytes.
+anew: a twentieth to a third of the time of a step whose logits are tens of megabytes, by how busy the kernel is.
 """
 
 import ctypes

@@ -1,8 +1,10 @@
 """How large the matrices of a network are in training, and how far they turn: Figures 2.4 and 2.9 of the thesis.
 
-norms = WeightNorms(range(0, 1001, 10), TopicTransformer.matrices)
-train(model, batches, config, observer=norms)
-norms.norms[1000]["values"]
+An observer of a training:
+
+    norms = WeightNorms(range(0, 1001, 10), TopicTransformer.matrices)
+    train(model, batches, config, observer=norms)
+    norms.norms[1000]["values"]
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping

@@ -1,6 +1,7 @@
 """Topics and interaction order of an inspection are those of the commands of their own."""
 
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -71,9 +72,20 @@ def test_topics_are_those_of_the_command(
         TopicRatios().require(subject, few, Effort())
 
 
-@pytest.mark.parametrize(("field", "told"), [("words", "model"), ("length", "model"), ("folder", "folder")])
+@pytest.mark.parametrize(
+    ("field", "told", "mend"),
+    [
+        (
+            "words",
+            "model",
+            "topics take [0-9]+ words of the text that are single tokens of the model: mend it",
+        ),
+        ("length", "model", "mend it"),
+        ("folder", "folder", "mend it"),
+    ],
+)
 def test_only_what_is_of_the_model_is_put_to_it(
-    field: str, told: str, subject: Subject, monkeypatch: pytest.MonkeyPatch
+    field: str, told: str, mend: str, subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object, **__: object) -> None:
         raise InputError(field, 1, "mend it")
@@ -81,9 +93,10 @@ def test_only_what_is_of_the_model_is_put_to_it(
     monkeypatch.setattr(topics, "measured", fails)
     material = Material()
     material.documents = made_up_documents()
-    with pytest.raises(InputError, match="mend it") as raised:
+    with pytest.raises(InputError) as raised:
         TopicRatios().take(subject, material, Effort(), lambda _: None)
     assert raised.value.field == told
+    assert re.fullmatch(mend, raised.value.mend)
 
 
 def test_losses_on_clones_are_those_of_the_command(subject: Subject, tmp_path: Path) -> None:

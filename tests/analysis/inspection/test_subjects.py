@@ -1,5 +1,8 @@
 """Models that measures are asked of: those that cannot be rewound, those that read ahead, and what memory holds."""
 
+import json
+from pathlib import Path
+
 import pytest
 import torch
 import transformers
@@ -8,7 +11,8 @@ from models.tiny_pretrained import tiny_model, tiny_tokenizer
 from trialogue.analysis.inspection.copying import Copying
 from trialogue.analysis.inspection.decoding import DecodingRules
 from trialogue.analysis.inspection.measure import Effort, Material
-from trialogue.analysis.inspection.subject import Subject
+from trialogue.analysis.inspection.subject import Subject, identity_of
+from trialogue.errors import InputError
 
 SMALL = {"vocab_size": 300, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 
@@ -53,3 +57,53 @@ def test_a_model_that_reads_ahead_is_no_causal_one() -> None:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_rounding_is_no_reading_ahead(dtype: torch.dtype) -> None:
     assert not Subject(tiny_model().to(dtype), tiny_tokenizer(), "causal", name="tiny").reads_ahead
+
+
+OWN_CODE = """
+from transformers import BertConfig, BertForMaskedLM, LlamaConfig, LlamaForCausalLM
+
+class OwnConfig(LlamaConfig):
+    model_type = "own"
+
+class OwnForCausalLM(LlamaForCausalLM):
+    config_class = OwnConfig
+
+class OwnMaskedConfig(BertConfig):
+    model_type = "own-masked"
+
+class OwnForMaskedLM(BertForMaskedLM):
+    config_class = OwnMaskedConfig
+"""
+
+
+@pytest.mark.parametrize(
+    ("masked", "kind", "code"),
+    [
+        (False, "causal", {"AutoConfig": "own.OwnConfig", "AutoModelForCausalLM": "own.OwnForCausalLM"}),
+        (True, "masked", {"AutoConfig": "own.OwnMaskedConfig", "AutoModelForMaskedLM": "own.OwnForMaskedLM"}),
+    ],
+)
+def test_code_of_a_models_own_runs_where_it_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, masked: bool, kind: str, code: dict[str, str]
+) -> None:
+    monkeypatch.setattr(transformers.dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
+    monkeypatch.syspath_prepend(str(tmp_path / "modules"))
+    folder = tmp_path / "model"
+    shape = transformers.BertConfig(
+        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, vocab_size=300
+    )
+    network = transformers.BertForMaskedLM(shape) if masked else tiny_model()
+    network.save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    (folder / "own.py").write_text(OWN_CODE)
+    config = json.loads((folder / "config.json").read_text())
+    head = next(place for name, place in code.items() if "For" in name).removeprefix("own.")
+    named = {"auto_map": code, "model_type": "own-masked" if masked else "own", "architectures": [head]}
+    (folder / "config.json").write_text(json.dumps(config | named))
+    with pytest.raises(InputError, match="if you trust it"):
+        Subject.load(folder)
+    subject = Subject.load(folder, remote_code=True)
+    assert (subject.kind, type(subject.model).__name__) == (kind, head)
+    tokens = subject.ordinary[:6][None]
+    assert torch.equal(subject.model(tokens).logits, network.eval()(tokens).logits)
+    assert identity_of(folder, remote_code=True).weights == subject.files

@@ -226,4 +226,5 @@ def _checkpoint(place: str | Path, device: str | None, dtype: str, remote_code: 
     if Path(place).suffix == ".safetensors":
         mend = "it is a network of a training here: `trialogue interaction-order` and `balance` ask those"
         raise InputError("model", str(place), mend)
-    return Checkpoint(kind_of(place), place, device=device, dtype=dtype, remote_code=remote_code)
+    kind = kind_of(place, remote_code=remote_code)
+    return Checkpoint(kind, place, device=device, dtype=dtype, remote_code=remote_code)

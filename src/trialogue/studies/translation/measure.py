@@ -260,9 +260,10 @@ def _latency(config: Config, seed: int, artifacts: Path) -> Rows:
         contenders[f"{steps} steps, {count}"] = _refining(config, refiner, REFINER, seed, steps, count)
     contenders[f"4 steps, {most}, rescored"] = _ranked(config, twin, refiner, seed, 4, most)
     every = list(range(config.test))
-    long = [place for place in every if held.lengths[place] >= config.long][: config.timed]
+    long = [place for place in every if held.lengths[place] >= config.long]
     for number in range(config.rounds):
-        for name, places in {"all": every[number :: config.rounds][: config.timed], "long": long}.items():
+        for name, among in {"all": every[number :: config.rounds], "long": long}.items():
+            places = _spread(among, config.timed)
             seconds: dict[str, list[float]] = {contender: [] for contender in contenders}
             for turn, place in enumerate(places):
                 order = list(contenders.items())
@@ -282,3 +283,9 @@ def _latency(config: Config, seed: int, artifacts: Path) -> Rows:
                         "median": float(np.median(taken)),
                         "p99": float(np.quantile(taken, 0.99)),
                     }
+
+
+def _spread(places: list[int], most: int) -> list[int]:
+    """At most so many of `places`, evenly: a table of pairs may be in the order of its lengths."""
+    count = min(most, len(places))
+    return [places[index * len(places) // count] for index in range(count)]

@@ -24,9 +24,9 @@ class TranslationTraining:
     """How a refiner or its twin is trained. Raises `InputError` where a field is out of range.
 
     `stages`, `correct`, `masked` and `positional_attention` are the refiner's: see `refinement_loss` and `Noise`. Both
-    have `layers` in the encoder and as many in the decoder. `dropout` (see `EncoderDecoderConfig`) is for trainings that
-    read each pair several times, which learn pairs by heart without it. `bf16` multiplies in bfloat16 also on a processor, where
-    that is fast if it has instructions for it; None means where a GPU can.
+    have `layers` in the encoder and as many in the decoder. `dropout` (see `EncoderDecoderConfig`) is for trainings
+    that read each pair several times, and without it learn pairs by heart. `bf16` multiplies in bfloat16 also on a
+    processor, where that is fast if it has instructions for it; None means where a GPU can.
     """
 
     layers: int = 2
