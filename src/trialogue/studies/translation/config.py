@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from annotated_types import Ge
+from annotated_types import Ge, Lt
 
 from trialogue.errors import InputError
 from trialogue.ledger.settings import Count, Increasing, Positive, Seeds, Settings
@@ -54,6 +54,8 @@ class Config(Settings):
     """Multiply in bfloat16 while training; translations are computed in float32."""
     twin_steps: Count = 6000
     refiner_steps: Count = 5000
+    dropout: Annotated[float, Ge(0), Lt(1)] = 0.0
+    """Of the networks that are trained for that long; small ones read no pair twice."""
     small_steps: Count = 400
     small_pairs: Count = 51_200
     small_sets: Count = 10
@@ -90,6 +92,7 @@ class Config(Settings):
             width=self.width,
             mlp_width=4 * self.width,
             max_length=self.max_length,
+            dropout=self.dropout,
             steps=self.refiner_steps,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
@@ -103,7 +106,7 @@ class Config(Settings):
             return common
         if arm == MASK_PREDICT:
             return replace(common, stages=1, correct=None, masked=1.0)
-        small = replace(common, steps=self.small_steps)
+        small = replace(common, steps=self.small_steps, dropout=0.0)
         differing: dict[str, dict[str, Any]] = {
             ONE_STAGE: {"stages": 1},
             LITTLE_NOISE: {"correct": 0.5},
@@ -159,6 +162,8 @@ PRESETS = {
     ),
     "default": Config(),
     "night": Config(
+        seeds=(3,),
+        dropout=0.2,
         twin_steps=12_000,
         refiner_steps=7000,
         small_steps=1200,
