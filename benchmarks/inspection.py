@@ -1,7 +1,7 @@
 """What an inspection of SmolLM2 takes: wall minutes of the command from nothing, and by measure seconds and tokens.
 
-The command of the documentation at its default effort, with random weights beside, first by one process and then by
-two; the model is in the cache. Seconds of a measure are those of the model itself, by one process.
+The command of the documentation at its default effort, by two processes, with random weights beside; the model is in
+the cache. Seconds and tokens of a measure are those of the model itself.
 
     python benchmarks/inspection.py --text articles.txt
 """
@@ -20,13 +20,13 @@ from rich.table import Table
 
 from record import Record
 
-MODEL = "smollm2"
+MODEL, WORKERS = "smollm2", 2
 
 
-def inspected(text: Path, workers: int) -> tuple[float, dict[str, Any]]:
+def inspected(text: Path) -> tuple[float, dict[str, Any]]:
     """Wall minutes of the command, and what it filed."""
     with TemporaryDirectory() as folder:
-        asked = ["inspect", MODEL, "--text", str(text), "--out", folder, "--workers", str(workers)]
+        asked = ["inspect", MODEL, "--text", str(text), "--out", folder, "--workers", str(WORKERS)]
         began = time.perf_counter()
         subprocess.run([sys.executable, "-m", "trialogue", *asked], check=True)
         minutes = (time.perf_counter() - began) / 60
@@ -36,18 +36,15 @@ def inspected(text: Path, workers: int) -> tuple[float, dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--text", type=Path, required=True, help="a UTF-8 file that measures of text read")
-    text = parser.parse_args().text
     record, table = Record("inspection"), Table("measure", "tokens", "seconds")
-    for workers in (1, 2):
-        minutes, found = inspected(text, workers)
-        record.add(f"processes: {workers}", round(minutes, 1), what="minutes")
-        if workers == 1:
-            for name, measure in found["measures"].items():
-                (of_model,) = measure["checkpoints"]
-                for what in ("tokens", "seconds"):
-                    record.add(name, of_model[what], what=what)
-                table.add_row(name, f"{of_model['tokens']:,}", f"{of_model['seconds']:.0f}")
-        table.add_row(f"all, and random weights, {workers} at a time", "", f"{60 * minutes:.0f}")
+    minutes, found = inspected(parser.parse_args().text)
+    record.add("all", round(minutes, 1), what="minutes")
+    for name, measure in found["measures"].items():
+        (of_model,) = measure["checkpoints"]
+        for what in ("tokens", "seconds"):
+            record.add(name, of_model[what], what=what)
+        table.add_row(name, f"{of_model['tokens']:,}", f"{of_model['seconds']:.0f}")
+    table.add_row("all, with random weights", "", f"{60 * minutes:.0f}")
     Console().print(table)
     record.write()
 

@@ -14,7 +14,15 @@ from trialogue.errors import InputError
 from trialogue.ledger import find_result, ledger, ledger_frame, ledger_records, load_rows
 from trialogue.ledger.entries import counting_result
 from trialogue.ledger.runs.execution import execute
-from trialogue.ledger.runs.results import DONE, FILES, Result, config_hash, config_values, open_result
+from trialogue.ledger.runs.results import (
+    DONE,
+    FILES,
+    Result,
+    config_hash,
+    config_values,
+    open_result,
+    results_to_read,
+)
 
 SMALL = Config(flips=50, seeds=(0, 1, 2))
 
@@ -101,6 +109,15 @@ def test_a_study_s_name_means_its_largest_preset(result: Result, tmp_path: Path)
         assert find_result("biased-coin", tmp_path).preset == shown
 
 
+def test_elsewhere_the_results_of_the_checkout_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert (results_to_read() / "query-complexity").is_dir()
+    (tmp_path / "results").mkdir()
+    assert results_to_read() == Path("results")
+
+
 def test_the_largest_finished_preset_counts(tmp_path: Path) -> None:
     assert counting_result(STUDY, tmp_path) is None
     execute(STUDY, SMALL, tmp_path)
@@ -117,6 +134,9 @@ def test_the_largest_finished_preset_counts(tmp_path: Path) -> None:
     unfinished = counting_result(STUDY, tmp_path)
     assert unfinished is not None
     assert unfinished.preset == "night"
+    smaller = counting_result(STUDY, tmp_path, ("default",))
+    assert smaller is not None
+    assert smaller.preset == "default"
     assert counting_result(replace(STUDY, version=2), tmp_path) is None
 
 

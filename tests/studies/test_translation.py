@@ -1,6 +1,7 @@
 """The study of translation: what its networks differ in, what its sets hold, and quantities of rows written down."""
 
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -75,6 +76,28 @@ def test_repeats_of_refiners_are_dropped_and_those_of_the_twin_are_its_own():
 
     assert bleus(TWIN) == pytest.approx([100, 100])
     assert max(bleus(REFINER)) < 90
+
+
+def test_chinese_is_scored_by_its_characters():
+    config = replace(PRESETS["smoke"], text="wmt17-en-zh", test=4, sets=2, small_sets=1)
+    tested = HeldOut([[4]] * 4, ["a"] * 4, ["我喜欢吃苹果"] * 4, [7] * 4, [False] * 4)
+    held = cast(
+        Any, SimpleNamespace(tested=tested, vocabulary=SimpleNamespace(decode=lambda _: ["我喜欢吃香蕉"]))
+    )
+
+    def translate(sources, numbers):
+        return [Translation([Hypothesis([5], 0.0, 0.0)], 1) for _ in numbers]
+
+    setting = {"arm": TWIN, "steps": 4, "hypotheses": 1}
+    rows = list(_scored(config, held, translate, setting, 0))
+    assert all(row["bleu"] > 40 for row in rows)  # whole lines as words would share none
+    assert all(row["low"] > 40 for row in rows if row["kind"] == "corpus")
+    assert replace(config, text="wmt17-zh-en").tokenize == "13a"
+
+
+def test_a_text_that_is_not_there_names_the_corpora():
+    with pytest.raises(InputError, match=r"text='wmt14-en-fr'.*wmt14-de-en, wmt14-en-de"):
+        making._split(replace(DEFAULT, text="wmt14-en-fr"), 0)
 
 
 def test_every_sentence_draws_as_its_place():

@@ -132,7 +132,7 @@ def report(arguments: argparse.Namespace) -> None:
     else:
         folder = _told(arguments.results)
         entries = ledger(studies.importable(_complain), folder)
-    if SHIPPED in (folder, *folder.parents):
+    if arguments.results is None and SHIPPED in (folder, *folder.parents):
         folder = Path()
     print(atomic_write(arguments.out or folder / "report.html", render_report(entries)))
 

@@ -19,12 +19,19 @@ def _answering(asked):
 def test_the_hubs_splits_are_read_in_the_direction_asked_for(monkeypatch):
     asked = []
     monkeypatch.setitem(sys.modules, "datasets", _answering(asked))
-    found = hub_parallel("wmt14-de-en", "en")
+    found = hub_parallel("wmt14-en-de")
     assert found.train.sources == ["I train you"]
     assert found.test.targets == ["ich rufe dich"]
     assert found.train.left_out == 1
     assert found.familiar.tolist() == [True]
     assert asked == [("wmt/wmt14", "de-en", split) for split in ("train", "validation", "test")]
+
+
+def test_both_directions_of_a_corpus_have_a_name(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", _answering([]))
+    there, back = hub_parallel("wmt14-de-en"), hub_parallel("wmt14-en-de")
+    assert (there.train.sources, there.train.targets) == (back.train.targets, back.train.sources)
+    assert len(HUB_PAIRS) == 6
 
 
 def test_what_cannot_be_had_is_told_in_one_line(monkeypatch):
@@ -33,11 +40,9 @@ def test_what_cannot_be_had_is_told_in_one_line(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=offline))
     with pytest.raises(InputError, match=r"wmt/wmt16 cannot be had from the hub \(no route\)"):
-        hub_parallel("wmt16-ro-en", "ro")
-    with pytest.raises(InputError, match="use one of de, en"):
-        hub_parallel("wmt14-de-en", "fr")
+        hub_parallel("wmt16-ro-en")
     with pytest.raises(InputError, match="use one of " + ", ".join(HUB_PAIRS)):
-        hub_parallel("wmt13", "de")
+        hub_parallel("wmt13-de-en")
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(InputError, match="extra `hub`"):
-        hub_parallel("wmt17-zh-en", "zh")
+        hub_parallel("wmt17-zh-en")

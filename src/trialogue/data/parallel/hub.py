@@ -9,31 +9,30 @@ from trialogue.errors import one_of
 
 
 class HubPairs(NamedTuple):
-    """Where a parallel corpus lies on the hub, and its two languages as codes of two letters."""
+    """Where a parallel corpus lies on the hub, and what is translated into what, as codes of two letters."""
 
     repository: str
     configuration: str
-    languages: tuple[str, str]
+    source: str
+    target: str
 
 
+_CORPORA = (("wmt14", "de", "en"), ("wmt16", "ro", "en"), ("wmt17", "zh", "en"))
 HUB_PAIRS: dict[str, HubPairs] = {
-    "wmt14-de-en": HubPairs("wmt/wmt14", "de-en", ("de", "en")),
-    "wmt16-ro-en": HubPairs("wmt/wmt16", "ro-en", ("ro", "en")),
-    "wmt17-zh-en": HubPairs("wmt/wmt17", "zh-en", ("zh", "en")),
+    f"{corpus}-{source}-{target}": HubPairs(f"wmt/{corpus}", f"{one}-{other}", source, target)
+    for corpus, one, other in _CORPORA
+    for source, target in ((one, other), (other, one))
 }
-"""The corpora that have a name: 4.5, 0.6 and 20 million pairs."""
+"""The corpora that have a name, wmt14-de-en and so on in both directions: 4.5, 0.6 and 20 million pairs."""
 
 
-def hub_parallel(name: str, source: str) -> Split:
-    """The corpus `name`, translated from the language `source`: what it is trained, validated and tested on.
+def hub_parallel(name: str) -> Split:
+    """What `name`, one of `HUB_PAIRS`, is trained, validated and tested on.
 
-    Raises `InputError` for a name or a language that it lacks, where `datasets` is not installed, and where the corpus
-    cannot be had.
+    Raises `InputError` for another name, where `datasets` is not installed, and where the corpus cannot be had.
     """
-    corpus = HUB_PAIRS[one_of("text", name, HUB_PAIRS)]
-    one_of("source", source, corpus.languages)
-    target = next(language for language in corpus.languages if language != source)
-    splits = hub_datasets(name, corpus.repository, corpus.configuration, ("train", "validation", "test"))
+    repository, configuration, source, target = HUB_PAIRS[one_of("text", name, HUB_PAIRS)]
+    splits = hub_datasets(name, repository, configuration, ("train", "validation", "test"))
     train, validation, test = (_pairs(dataset, source, target) for dataset in splits)
     return Split(train, validation, test, one_word_variants(test.targets, train.targets))
 

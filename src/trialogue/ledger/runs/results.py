@@ -46,8 +46,9 @@ ORIGINS = "origins.json"
 """Whose the claims of a result are that did not say so when its run began."""
 
 
-SHIPPED = Path(__file__).resolve().parents[2] / "results"
-"""The results that an installed package brings; a checkout has them above the package, and no such folder."""
+_PACKAGE = Path(__file__).resolve().parents[2]
+SHIPPED = (_PACKAGE if (_PACKAGE / "results").is_dir() else _PACKAGE.parents[1]) / "results"
+"""The results that an installed package brings, or those of the checkout that it is installed from in place."""
 
 
 def results_to_read(results: str | Path | None = None) -> Path:

@@ -192,6 +192,7 @@ NUMBERS = {
     "twin": corpus(TWIN, 0, 1),
     "twin, beam": corpus(TWIN, 0, _BEAM),
     "refiner": corpus(REFINER, 4, _BEAM),
+    "refiner, three lengths": corpus(REFINER, 4, 3),
     "refiner, rescored": corpus(RESCORED, 4, _BEAM),
     "refiner, one step": corpus(REFINER, 1, _BEAM),
     "refiner, ten steps": corpus(REFINER, 10, _BEAM),

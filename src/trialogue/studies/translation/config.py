@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from annotated_types import Ge, Lt
 
+from trialogue.data.parallel.hub import HUB_PAIRS
 from trialogue.errors import InputError
 from trialogue.ledger.settings import Count, Increasing, Positive, Seeds, Settings
 from trialogue.training.config import OptimizerName
@@ -35,7 +36,8 @@ class Config(Settings):
     seeds: Seeds = (2,)
     """Of the split, the initial weights and the batches: one training of each network, as long as is possible."""
     text: str = "tatoeba/deu-eng.tsv"
-    """A table of pairs, looked for where the run begins, or a corpus of the hub. Empty for made-up pairs, for tests."""
+    """A table of pairs, looked for where the run begins, or a corpus of the hub: wmt14-de-en, wmt16-ro-en, wmt17-zh-en,
+    or the other way round. Empty for made-up pairs, for tests."""
     columns: tuple[Count, Count] = (2, 1)
     """Those of the source and of the target, counted from 1."""
     vocab_size: Annotated[int, Ge(261)] = 4000
@@ -83,6 +85,11 @@ class Config(Settings):
         if 4 not in self.steps or self.beams < 2:
             raise InputError("steps", self.steps, "4 must be among them, and beams at least 2")
         self.of(TWIN, self.seeds[0])
+
+    @property
+    def tokenize(self) -> str:
+        """How sacreBLEU parts targets into words: Chinese by its characters, other languages where spaces do."""
+        return "zh" if self.text in HUB_PAIRS and HUB_PAIRS[self.text].target == "zh" else "13a"
 
     def of(self, arm: str, seed: int) -> TranslationTraining:
         """How the network `arm` is trained."""

@@ -139,7 +139,10 @@ def _prepare(config: Config, seed: int, folder: Path) -> None:
 
 def _split(config: Config, seed: int) -> Split:
     if config.text in HUB_PAIRS:
-        return hub_parallel(config.text, config.text.split("-")[1])
+        return hub_parallel(config.text)
+    if config.text and not Path(config.text).exists():
+        mend = f"name a table of pairs that is there, or one of {', '.join(HUB_PAIRS)}"
+        raise InputError("text", config.text, mend)
     text = ParallelText.read(config.text, config.columns) if config.text else _made_up()
     return split(text, config.test, config.validation, seed=seed)
 

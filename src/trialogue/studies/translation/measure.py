@@ -170,7 +170,7 @@ def _scored(
 
     for number in range(sets):
         chosen = [place for place in places if place % config.sets == number]
-        scores, said = quality(*of(dropped, chosen)), stutter(*of(spoken, chosen))
+        scores, said = quality(*of(dropped, chosen), config.tokenize), stutter(*of(spoken, chosen))
         yield {
             "kind": "set",
             **setting,
@@ -188,7 +188,8 @@ def _scored(
         if not chosen:
             continue
         outputs, references = of(dropped, chosen)
-        scores, interval = quality(outputs, references), bleu_interval(outputs, references, seed=seed)
+        scores = quality(outputs, references, config.tokenize)
+        interval = bleu_interval(outputs, references, seed=seed, tokenize=config.tokenize)
         said = stutter(*of(spoken, chosen))
         repeated = said.interval(seed)
         yield {
