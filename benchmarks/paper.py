@@ -201,6 +201,7 @@ def main() -> None:
     torch.set_num_threads(1)
     record, out, table = Record("paper"), Console(width=120), Table()
     cheapest: dict[str, tuple[str, float]] = {}
+    shares: list[float] = []
     core = products()
     record.add("one core", float(f"{core:.2g}"), what="operations a second")
     faster = GPU * BUSY / core
@@ -224,6 +225,7 @@ def main() -> None:
         if whole is not None:
             taken = sum(part["seconds"] for part in whole.provenance["parts"].values())
             plan["core hours, taken"] = taken / 3600
+            shares.append(plan["core hours, taken"] / plan["core hours"])
         for what, value in plan.items():
             record.add(study.name, float(f"{value:.3g}"), what=what)
         table.add_row(study.name, *(f"{plan.get(what, math.nan):.3g}" for what in SHOWN))
@@ -234,9 +236,12 @@ def main() -> None:
     out.print(table)
     for name, (part, estimate) in cheapest.items():
         seconds = checked(studies.find(name), part)
-        record.add(name, float(f"{seconds:.3g}"), what="seconds of a part", of="paper")
-        record.add(name, float(f"{estimate:.3g}"), what="seconds of it, estimated", of="paper")
+        record.add(name, float(f"{seconds:.3g}"), what="seconds of a part", part=part)
+        record.add(name, float(f"{estimate:.3g}"), what="seconds of it, estimated", part=part)
+        shares.append(seconds / estimate)
         out.print(f"{name} {part}: {seconds:.1f} s of CPU, {estimate:.1f} s estimated")
+    for what, share in (("least", min(shares)), ("largest", max(shares))):
+        record.add("all", float(f"{share:.3g}"), what=f"{what} share of an estimate")
     record.write()
 
 
