@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.exceptions import PluginError
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.files import File, Files, InclusionLevel
 
 from trialogue import studies
 from trialogue.errors import InputError
@@ -45,7 +45,9 @@ def on_files(files: Files, config: Any) -> Files:
         files.append(File.generated(config, path, content=content))
     linked = {path for page in files.documentation_pages() for path in OUTSIDE.findall(page.content_string)}
     for path in sorted(linked):
-        files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
+        # Included whatever it is: `exclude_docs` speaks of this folder, whose own Python is no page.
+        copy = File.generated(config, path, abs_src_path=str(ROOT / path), inclusion=InclusionLevel.INCLUDED)
+        files.append(copy)
     return files
 
 
