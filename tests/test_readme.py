@@ -23,15 +23,22 @@ EXAMPLES = {
     if (blocks := re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
     and page.name != "ring.md"  # which a test of its own runs
 }
-SHELLS = {page: re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL) for page in PAGES}
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMANDS = {
-    line.strip(): str(page.relative_to(ROOT))
-    for page, blocks in SHELLS.items()
-    for block in blocks
-    # A command goes on over the lines that are indented.
-    for line in re.findall(r"^trialogue .*\n(?:[ \t].*\n)*", block, re.MULTILINE)
+    command.strip(): str(page.relative_to(ROOT))
+    for page in PAGES
+    for text in [page.read_text(encoding="utf-8")]
+    for command in (
+        # A command of a block goes on over the lines that are indented.
+        *re.findall(
+            r"^trialogue .*\n(?:[ \t].*\n)*",
+            "".join(code for language, code in _BLOCK.findall(text) if language == "sh"),
+            re.MULTILINE,
+        ),
+        *(" ".join(span.split()) for span in re.findall(r"`(trialogue\s[^`]+)`", _BLOCK.sub("", text))),
+    )
 }
-"""Every command of the pages, with its page."""
+"""Every command of the pages, in blocks and within the text, with its page."""
 
 
 @pytest.mark.parametrize("page", EXAMPLES)
@@ -90,10 +97,12 @@ def test_every_command_that_a_page_shows_takes_its_options(
     monkeypatch.setenv("COLUMNS", "80")  # in wider ones the groups of options stand side by side
     words = shlex.split(line.replace("\\\n", " "), comments=True)[1:]
     asked = _asking(words)
-    with pytest.raises(SystemExit) as left:
-        main([*asked, "--help"])
+    try:
+        code: object = main([*asked, "--help"])
+    except SystemExit as left:
+        code = left.code
     page = capsys.readouterr().out
-    assert not left.value.code, f"{COMMANDS[line]}: {asked}"
+    assert not code, f"{COMMANDS[line]}: {asked}"
     listed = re.findall(r"^[│ ]{0,3}(-\S.*?)(?:  |│|$)", page, re.MULTILINE)
     known = {option for one in listed for option in re.findall(r"--[\w-]+", one)}
     used = {word.partition("=")[0] for word in words if word.startswith("--")} - {"--help"}
