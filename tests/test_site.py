@@ -1,27 +1,134 @@
 """The site of documentation: every link and reference of its pages leads somewhere, and every study has a page."""
 
+import importlib.util
+import re
+from html import unescape
 from pathlib import Path
+from types import ModuleType
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
 from trialogue import studies
+from trialogue.errors import InputError
 from trialogue.gallery import document
 from trialogue.ledger.pages import study_pages
 
 pytest.importorskip("mkdocstrings", reason="building the site takes mkdocs: install trialogue[test]")
 
 ROOT = Path(__file__).parents[1]
+SAID = {
+    "findings.md": """# Findings
+
+Of no study.
+
+The flagship (`coin`, preset `night`):
+
+| a | table |
+|---|---|
+
+See [decisions](decisions.md#one) and [elsewhere](https://example.org).
+
+## Coins *and* dice
+
+(`trialogue run dice --preset night`, `card`):
+
+- Both fall.
+- A third (`trialogue run
+  urn`) is [empty](../examples/urn.py).
+""",
+    "index.md": "# Start\n\nBoth `dice` and `ring`, in a ![picture](../results/ring.svg).\n",
+}
+STUDIES = ("card", "coin", "dice", "ring", "urn")
 
 
-def test_the_site_is_built_without_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Strictly, as by `make docs`; the pictures and the gallery, which take a minute, have tests of their own."""
-    monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
-    monkeypatch.setattr(document, "render_gallery", lambda _: "<html></html>")
-    monkeypatch.setattr(study_pages, "svg", lambda *_: "<svg></svg>")
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built strictly, as by `make docs`.
+
+    Without the pictures and the gallery, which take a minute and have tests of their own.
+    """
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
 
-    config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path), strict=True)
-    build(config)
+    folder = tmp_path_factory.mktemp("site")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
+        monkeypatch.setattr(document, "render_gallery", lambda _: "<html></html>")
+        monkeypatch.setattr(study_pages, "svg", lambda *_: "<svg></svg>")
+        build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True))
+    return folder
+
+
+def test_every_study_has_a_page(site: Path) -> None:
     pages = {name for name, module in studies.modules().items() if module.startswith("trialogue.")}
-    assert pages == {path.parent.name for path in tmp_path.glob("studies/*/index.html")}
+    assert pages == {path.parent.name for path in site.glob("studies/*/index.html")}
+
+
+def test_every_link_within_the_site_leads_to_a_file(site: Path) -> None:
+    """Those to files that a page is not, such as examples and pictures, are none that mkdocs looks after."""
+    dead, followed = set(), 0
+    for page in site.rglob("*.html"):
+        for link in re.findall(r'\b(?:href|src)="([^"]*)"', page.read_text(encoding="utf-8")):
+            parts = urlsplit(unescape(link))
+            if parts.scheme or parts.netloc or not parts.path:
+                continue
+            path = unquote(parts.path)
+            target = site / path.lstrip("/") if path.startswith("/") else page.parent / path
+            followed += 1
+            if not (target / "index.html" if target.is_dir() else target).is_file():
+                dead.add(f"{page.relative_to(site)}: {link}")
+    assert not dead
+    assert followed > 1000
+
+
+def test_every_page_of_a_study_says_what_it_means(site: Path) -> None:
+    for page in site.glob("studies/*/index.html"):
+        means = page.read_text(encoding="utf-8").partition('<h2 id="what-it-means">')[2]
+        assert len(re.sub(r"<[^>]*>", "", means.partition("</article>")[0])) > 200, page
+
+
+@pytest.fixture(scope="module")
+def hook() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_site", ROOT / "docs" / "site.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (
+            "coin",
+            "From [Findings](../findings.md#findings):\n\nThe flagship (`coin`, preset `night`):\n\n"
+            "| a | table |\n|---|---|\n\n"
+            "See [decisions](../decisions.md#one) and [elsewhere](https://example.org).",
+        ),
+        (
+            "dice",
+            "From [Coins *and* dice](../findings.md#coins-and-dice), with [card](card.md), [urn](urn.md):\n\n"
+            "(`trialogue run dice --preset night`, `card`):\n\n- Both fall.\n"
+            "- A third (`trialogue run\n  urn`) is [empty](../examples/urn.py).",
+        ),
+        (
+            "urn",
+            "From [Coins *and* dice](../findings.md#coins-and-dice):\n\n"
+            "- A third (`trialogue run\n  urn`) is [empty](../examples/urn.py).",
+        ),
+        (
+            "ring",
+            "From [Start](../index.md#start), with [dice](dice.md):\n\n"
+            "Both `dice` and `ring`, in a ![picture](../results/ring.svg).",
+        ),
+    ],
+)
+def test_what_a_study_means_is_what_a_page_says_of_it(name: str, told: str, hook: ModuleType) -> None:
+    assert hook.what_it_means(name, SAID, STUDIES) == f"\n## What it means\n\n{told}\n"
+
+
+def test_a_study_that_no_page_speaks_of_is_named(hook: ModuleType) -> None:
+    with pytest.raises(InputError, match=r"study='die': neither findings.md nor index.md says what it found"):
+        hook.what_it_means("die", SAID, STUDIES)

@@ -30,7 +30,7 @@ class Refinement(Chain[Refined]):
     """All tokens at once from the model's laws given the sequence as it stands: X^(t+1) = f(X^(t)), equation 4.9.
 
     `start` "random" reads the sequence that it is given (draw its tokens uniformly for the method of the thesis);
-    "mask" reads masks everywhere at first. `tokens` "argmax" takes the likeliest token, "sampled" draws it. `keep` says
+    "mask" reads masks everywhere at first. `choice` "argmax" takes the likeliest token, "sampled" draws it. `keep` says
     what a step leaves as it was: "stutter" each new token that equals the one before it, where the old token stays,
     "nothing", or "confident", the schedule of mask-predict (Ghazvininejad et al. 2019): a step fills the masks, and
     then masks the least likely tokens again, N / `steps` fewer than before, until none is left. A sequence that a step
