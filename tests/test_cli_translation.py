@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import pytest
 
@@ -83,6 +84,16 @@ def test_a_model_is_trained_and_translates(say, folder):
     code, _, err = say("train-translation", "--text", "pairs.tsv", "--out", "model", *TINY)
     assert (code, err.count("\n")) == (2, 1)
     assert "out='model': it holds a model already" in err
+
+
+@pytest.mark.parametrize("command", ["train-translation", "translate"])
+def test_every_option_is_told_in_words(command, capsys):
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    shown = re.split(r"\n\W*(?=--[a-z])", capsys.readouterr().out)[1:]
+    options = [re.split("[─-]{3}", each)[0] for each in shown]
+    assert len(options) > 15
+    assert [each for each in options if not re.search(r"[a-z]{2} [^.]*[.](\s|$)", each)] == []
 
 
 def test_what_else_lies_in_the_folder_stays(say, folder):

@@ -38,7 +38,8 @@ class Translating:
     """Rank what the refiner makes of its lengths by the twin, which reads all of them in one more pass."""
     keep_repeats: bool = False
     """Keep each token that equals the one before it."""
-    seed: int = 0
+    seed: Annotated[int, arg(metavar="N")] = 0
+    """What random tokens are drawn from."""
 
     def __post_init__(self) -> None:
         if self.model is None:
