@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from tyro.conf import arg
 
+from trialogue.data.byte_level_bpe import checked_size
+from trialogue.data.parallel.vocabulary import SPECIAL
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.chains.refinement import Refinement
 from trialogue.inference.translation.refining import LengthBeam
@@ -125,6 +127,7 @@ class Pairs:
             raise InputError(
                 "columns", self.columns, "a file of its own for each language has none: leave it out"
             )
+        checked_size(self.vocab, SPECIAL, "vocab")
         whole_number("test", self.test, 1)
         whole_number("threads", self.threads, 1)
         if self.distil and self.networks == "refiner":
