@@ -7,9 +7,10 @@ import pytest
 from models.small_encoder_decoders import small_network
 from trialogue.data.parallel.vocabulary import SubwordVocabulary
 from trialogue.errors import InputError
-from trialogue.generation.translation.lines import LineTranslator
+from trialogue.generation.translation.lines import Answer, LineTranslator
 from trialogue.generation.translation.model import CARD, VOCABULARY, TranslationModel
 from trialogue.generation.translation.settings import Translating
+from trialogue.inference.translation.hypotheses import NOTHING
 
 TEXTS = ["der Hund und die Katze", "the dog and the cat", "die Katze", "the cat"] * 3
 WORDS = SubwordVocabulary.train(TEXTS, 264)
@@ -54,6 +55,14 @@ def test_every_line_has_its_answer_in_its_place(folder, network, batch):
         assert record["line"] == answer.number
         assert [each["text"] for each in record["hypotheses"]] == answer.texts
         assert record["passes"] == answer.translation.passes
+
+
+@pytest.mark.parametrize(
+    "mark", ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
+)
+def test_an_answer_is_one_line_for_every_reader(mark):
+    answer = Answer(1, "a", [f"one{mark}two"], NOTHING, "", 0.0)
+    assert answer.text == answer.record()["translation"] == "one two"
 
 
 def test_answers_do_not_depend_on_the_batch(folder):

@@ -9,11 +9,13 @@ import torch
 from models.small_encoder_decoders import LONGEST, VOCAB, small_network
 from trialogue.data.parallel.vocabulary import EOS
 from trialogue.errors import InputError
+from trialogue.inference import generate, truncated
 from trialogue.inference.chains.refinement import Refinement
 from trialogue.inference.translation.hypotheses import Hypothesis, ranked, without_repeats
 from trialogue.inference.translation.refining import LengthBeam, likeliest_lengths, random_targets
+from trialogue.inference.translation.rescoring import rescored
 from trialogue.inference.translation.writing import BeamSearch
-from trialogue.models.encoder_decoder.network import ended
+from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.oracles import next_log_probs
@@ -163,6 +165,37 @@ def test_greedy_translations_are_those_of_whole_passes():
         assert translation.best == [token for token in written[1:] if token != EOS][:LONGEST]
         assert translation.hypotheses[0].log_prob == pytest.approx(total, abs=1e-4)
         assert translation.passes == min(len(translation.best) + 1, LONGEST + 1)
+
+
+@pytest.mark.parametrize(("seed", "passes"), [(3, [1, 3, 2]), (31, [5, LONGEST + 1, LONGEST + 1])])
+def test_greedy_translations_take_the_passes_that_walks_count(seed, passes):
+    twin = CausalTranslator(small_network(causal=True, seed=seed))
+    sources = [source for source in SOURCES if source]
+    found = BeamSearch().translate(twin, sources)
+    assert [each.passes for each in found] == passes  # by EOS, or where there is no more room
+    for source, translation in zip(sources, found, strict=True):
+        run = generate(truncated(twin.condition(source), temperature=0), max_new_tokens=LONGEST + 1)
+        written = [token for token in run.completions()[0] if token != EOS]
+        assert translation.best == written[:LONGEST]
+        assert translation.passes == run.forward_passes.tolist()[0] == run.total.forward_passes
+
+
+@pytest.mark.parametrize("hypotheses", [1, 3])
+@pytest.mark.parametrize("name", CHAINS)
+def test_passes_are_the_calls_of_the_decoder(name, hypotheses, monkeypatch):
+    decode, calls = EncoderDecoder.decode, []
+
+    def counted(*asked):
+        calls.append(asked)
+        return decode(*asked)
+
+    monkeypatch.setattr(EncoderDecoder, "decode", counted)
+    for source in SOURCES:
+        found = LengthBeam(4, hypotheses, CHAINS[name]).translate(REFINER, [source])
+        assert found[0].passes == len(calls)
+        ranked_again = rescored(TWIN, [source], found)
+        assert ranked_again[0].passes == len(calls)
+        calls.clear()
 
 
 def test_beams_of_many_sources_are_those_of_each():

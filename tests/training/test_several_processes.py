@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import trialogue
-from training import trained_together
+from training import commanded_together, trained_together
 from training.trained_together import RECIPE, tokens
 from trialogue.models import Transformer
 from trialogue.training import Trained, train, trained
@@ -19,22 +19,28 @@ from trialogue.training import Trained, train, trained
 SCRIPT = Path(trained_together.__file__)
 
 
-def launched(folder: Path, told: Path) -> list[dict[str, Any]]:
-    """What each of two processes says of its training in `folder`."""
-    told.mkdir(exist_ok=True)
+def by_two(*words: str) -> subprocess.CompletedProcess[str]:
+    """Two processes that run a script, or a module, with arguments."""
     program = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(map(str, (Path(trialogue.__file__).parents[1], SCRIPT.parents[1]))),
         "ACCELERATE_USE_CPU": "1",
     }
     ran = subprocess.run(
-        [sys.executable, *program, str(SCRIPT), str(folder), str(told)],
+        [sys.executable, *program, *words],
         env=environment,
         capture_output=True,
         text=True,
         timeout=250,
     )
     assert ran.returncode == 0, ran.stderr[-2000:]
+    return ran
+
+
+def launched(folder: Path, told: Path) -> list[dict[str, Any]]:
+    """What each of two processes says of its training in `folder`."""
+    told.mkdir(exist_ok=True)
+    by_two(str(SCRIPT), str(folder), str(told))
     return [json.loads((told / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(2)]
 
 
@@ -83,3 +89,29 @@ def test_the_check_sees_a_process_that_trains_on_its_own_rows_alone(alone: Train
     for said, expected in (((own.losses, own.model), False), ((alone.losses, alone.network), True)):
         weights = [parameter.tolist() for parameter in said[1].parameters()]
         assert close({"losses": said[0].tolist(), "weights": weights}, alone) is expected
+
+
+def test_of_two_processes_that_train_translation_one_speaks_and_writes(tmp_path: Path) -> None:
+    pairs = [f"{who} {what}\t{what} {who}\n" for who in "abcdef" for what in "ghijkl"]
+    (tmp_path / "pairs.tsv").write_text("".join(pairs), encoding="utf-8")
+    model, heard = tmp_path / "model", tmp_path / "heard"
+    sizes = {"vocab": 262, "test": 4, "steps": 2, "layers": 1, "width": 8, "heads": 2, "mlp-width": 16}
+    options = [f"--{name}={size}" for name, size in (sizes | {"batch-size": 8}).items()]
+    asked = (f"--text={tmp_path / 'pairs.tsv'}", f"--out={model}", "--distil", *options)
+    heard.mkdir()
+    ran = by_two(commanded_together.__file__, str(model), str(heard), "train-translation", *asked)
+    told = ran.stdout + ran.stderr
+    stages = (
+        "training the twin",
+        "translating the sources",
+        "training the refiner",
+        "held-out pairs\n",
+        "twin: BLEU",
+    )
+    assert [told.count(stage) for stage in (*stages, "saved in")] == [1, 1, 1, 3, 1, 1]
+    written, by_the_other = (json.loads((heard / f"{rank}.json").read_text("utf-8")) for rank in range(2))
+    assert by_the_other == []
+    assert str(model / ".unfinished") in written
+    names = {path.name for path in model.iterdir()}
+    assert {"translation.json", "twin.safetensors", "refiner.safetensors"} < names
+    assert ".unfinished" not in names

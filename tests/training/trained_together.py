@@ -35,16 +35,22 @@ RECIPE = Recipe(
 )
 
 
-def together(folder: Path) -> tuple[Trained[Transformer], list[str]]:
-    """What comes of the recipe, and the files in `folder` that this process opened to write or put in place."""
+def written_in(folder: Path) -> list[str]:
+    """The files in `folder` that this process from now on opens to write, puts in place, or removes with a folder."""
     written: list[str] = []
 
     def heard(event: str, arguments: tuple[object, ...]) -> None:
         writes = event == "open" and set(str(arguments[1])) & set("wxa+")
-        if (writes or event == "os.rename") and str(arguments[0]).startswith(str(folder)):
+        if (writes or event in ("os.rename", "shutil.rmtree")) and str(arguments[0]).startswith(str(folder)):
             written.append(str(arguments[0]))
 
     sys.addaudithook(heard)
+    return written
+
+
+def together(folder: Path) -> tuple[Trained[Transformer], list[str]]:
+    """What comes of the recipe, and the files in `folder` that this process opened to write or put in place."""
+    written = written_in(folder)
     return trained(RECIPE, folder), written
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from trialogue.cli.commands import Commands
 from trialogue.cli.fields import Group, parse
@@ -29,10 +29,12 @@ def translate(arguments: argparse.Namespace) -> int:
     import torch
 
     from trialogue.generation.translation.lines import LineTranslator
-    from trialogue.generation.translation.model import TranslationModel
+    from trialogue.generation.translation.model import TranslationModel, require_outside
 
     torch.set_num_threads(lines.threads)
     assert translating.model is not None  # its class sees to it
+    if lines.out is not None:
+        require_outside(lines.out, translating.model)
     model = TranslationModel.open(translating.model, device=lines.device)
     translator = LineTranslator(model, translating, truncate=lines.truncate)
     counts = {"lines": 0, "empty": 0, "refused": 0}
@@ -59,25 +61,23 @@ def train(arguments: argparse.Namespace) -> None:
     import torch
 
     from trialogue.analysis.translation import quality, stutter_rate
-    from trialogue.generation.translation.lines import LineTranslator
-    from trialogue.generation.translation.settings import Translating
     from trialogue.generation.translation.training import train_translation
+    from trialogue.training.processes import processes
+
+    def judged(outputs: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
+        found = quality(outputs, references, pairs.tokenize)
+        return {**found._asdict(), "repeated_words": stutter_rate(outputs, references)}
 
     torch.set_num_threads(pairs.threads)
-    made = train_translation(pairs, training, report=lambda line: print(line, file=sys.stderr))
-    if made.too_long:
-        print(f"{made.too_long:,} pairs of more than {training.max_length} tokens left out", file=sys.stderr)
-    tested = made.split.test
-    for network in made.model.networks:
-        settings = Translating(pairs.out, network=network)
-        translator = LineTranslator(made.model, settings, truncate=True)
-        outputs = [answer.text for answer in translator.answers(tested.sources, 32)]
-        scores = quality(outputs, tested.targets, pairs.tokenize)
-        stutter = stutter_rate(outputs, tested.targets)
+    made = train_translation(pairs, training, judged, report=lambda line: print(line, file=sys.stderr))
+    if not processes().is_main_process:
+        return
+    for network, scores in made.scores.items():
         print(
-            f"{network}: BLEU {scores.bleu:.1f}, chrF {scores.chrf:.1f}, repeated words {stutter:.2%} "
-            f"on {len(tested)} held-out pairs"
+            f"{network}: BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f}, repeated words "
+            f"{scores['repeated_words']:.2%} on {len(made.split.test)} held-out pairs"
         )
+    print(f"BLEU is {scores['bleu_signature']}, chrF {scores['chrf_signature']}")
     print(f"saved in {pairs.out}: trialogue translate --model {pairs.out} < LINES")
 
 

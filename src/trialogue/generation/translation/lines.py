@@ -32,8 +32,8 @@ class Answer(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The best hypothesis in one line; empty where there is none."""
-        return " ".join(self.texts[0].split("\n")) if self.texts else ""
+        """The best hypothesis, in one line whatever marks end a line for its reader; empty where there is none."""
+        return " ".join(self.texts[0].splitlines()) if self.texts else ""
 
     def record(self) -> dict[str, Any]:
         """The answer as JSON."""

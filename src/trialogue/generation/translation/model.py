@@ -18,6 +18,8 @@ from trialogue.models.saved import load_model, save_model
 from trialogue.storage import atomic_write, make_folder
 
 VOCABULARY, CARD = "vocabulary.json", "translation.json"
+HELD_OUT = ("held-out.sources.txt", "held-out.targets.txt")
+"""The pairs that it was not trained on, line by line: `trialogue translate` reads the sources."""
 Network = Literal["refiner", "twin"]
 NETWORKS: tuple[Network, ...] = ("refiner", "twin")
 
@@ -81,6 +83,13 @@ class TranslationModel:
             mend = f"the model has a {' and a '.join(self.networks)}: ask for that, or train it with both"
             raise InputError("network", name, mend)
         return self.networks[name]
+
+
+def require_outside(out: Path, folder: Path) -> None:
+    """Raise `InputError` where the file `out`, which is to be written, is one of the model that lies in `folder`."""
+    own = (CARD, VOCABULARY, *HELD_OUT, *(_weights(folder, name).name for name in NETWORKS))
+    if out.resolve() in [(folder / name).resolve() for name in own]:
+        raise InputError("out", str(out), "it is a file of the model: name another one")
 
 
 def _weights(folder: Path, name: str) -> Path:

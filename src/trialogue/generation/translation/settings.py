@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from tyro.conf import arg
 
+from trialogue.data.byte_level_bpe import checked_size
+from trialogue.data.parallel.vocabulary import SPECIAL
 from trialogue.errors import InputError, whole_number
 from trialogue.inference.chains.refinement import Refinement
 from trialogue.inference.translation.refining import LengthBeam
@@ -38,7 +40,8 @@ class Translating:
     """Rank what the refiner makes of its lengths by the twin, which reads all of them in one more pass."""
     keep_repeats: bool = False
     """Keep each token that equals the one before it."""
-    seed: int = 0
+    seed: Annotated[int, arg(metavar="N")] = 0
+    """What random tokens are drawn from."""
 
     def __post_init__(self) -> None:
         if self.model is None:
@@ -124,6 +127,7 @@ class Pairs:
             raise InputError(
                 "columns", self.columns, "a file of its own for each language has none: leave it out"
             )
+        checked_size(self.vocab, SPECIAL, "vocab")
         whole_number("test", self.test, 1)
         whole_number("threads", self.threads, 1)
         if self.distil and self.networks == "refiner":

@@ -12,6 +12,7 @@ from trialogue.inference.translation.writing import BeamSearch
 from trialogue.models.encoder_decoder.network import ended
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.tensor_files import read_tensors, write_tensors
+from trialogue.training.processes import processes
 from trialogue.training.translation.recipes import rows_of
 
 _AT_ONCE = 256
@@ -45,10 +46,15 @@ def kept_translations(
 ) -> Tensor:
     """What `distilled` makes of encoded `sources` (n, S), as targets (n, T) with EOS and PAD, kept in the file `path`.
 
-    A training that goes on does not translate again. An empty answer is the EOS alone. Raises `InputError` for a
-    damaged file.
+    A training that goes on does not translate again. An empty answer is the EOS alone. Under torchrun every process
+    calls this, and the main one alone writes. Raises `InputError` for a damaged file.
     """
+    together = processes()
     if not path.exists():
-        targets = ended(distilled(twin, rows_of(sources), progress=progress))
-        write_tensors(path, _KIND, {"targets": targets}, {})
+        # All translate: one that waits for hours is taken for dead.
+        shown = progress and together.is_main_process
+        targets = ended(distilled(twin, rows_of(sources), progress=shown))
+        if together.is_main_process:
+            write_tensors(path, _KIND, {"targets": targets}, {})
+    together.wait_for_everyone()
     return read_tensors(path, _KIND, f"delete {path}, so that it is made again")[0]["targets"]

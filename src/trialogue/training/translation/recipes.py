@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Annotated
 
 from torch import Tensor
+from tyro.conf import arg
 
 from trialogue.data.parallel.vocabulary import PAD, SPECIAL
 from trialogue.errors import InputError, non_negative_number, probability, whole_number
@@ -23,31 +25,49 @@ from trialogue.training.translation.objectives import Noise, refinement_loss, tr
 class TranslationTraining:
     """How a refiner or its twin is trained. Raises `InputError` where a field is out of range.
 
-    `stages`, `correct`, `masked` and `positional_attention` are the refiner's: see `refinement_loss` and `Noise`. Both
-    have `layers` in the encoder and as many in the decoder. `dropout` (see `EncoderDecoderConfig`) is for trainings
-    that read each pair several times, and without it learn pairs by heart. `bf16` multiplies in bfloat16 also on a
-    processor, where that is fast if it has instructions for it; None means where a GPU can.
+    Both have one shape; what the options say of the refiner is nothing to its twin: see `refinement_loss` and `Noise`.
     """
 
-    layers: int = 2
-    heads: int = 4
-    width: int = 256
-    mlp_width: int = 1024
-    max_length: int = 64
+    layers: Annotated[int, arg(metavar="N")] = 2
+    """Layers of the encoder, and as many of the decoder."""
+    heads: Annotated[int, arg(metavar="N")] = 4
+    """Heads of attention of each layer, which part its width."""
+    width: Annotated[int, arg(metavar="N")] = 256
+    """Numbers by which a layer tells each token."""
+    mlp_width: Annotated[int, arg(metavar="N")] = 1024
+    """Units of the hidden layer behind attention."""
+    max_length: Annotated[int, arg(metavar="N")] = 64
+    """Tokens of the longest sentence; pairs of which one side is longer are left out."""
     positional_attention: bool = True
-    activation: Activation = "relu"
-    dropout: float = 0.0
-    stages: int = 2
-    correct: float | None = 0.15
-    masked: float = 0.0
-    steps: int = 2000
-    batch_size: int = 128
-    learning_rate: float = 4e-3
-    warmup_share: float = 0.1
-    smoothing: float = 0.0
-    optimizer: OptimizerName = "muon"
-    bf16: bool | None = None
-    seed: int = 0
+    """Attention of the refiner between places, whatever tokens stand there."""
+    activation: Annotated[Activation, arg(metavar="NAME")] = "relu"
+    """That of the hidden layer: gelu or relu."""
+    dropout: Annotated[float, arg(metavar="P")] = 0.0
+    """Probability that a number of a layer is left out of an update; trainings that read each pair several times learn
+    pairs by heart without it."""
+    stages: Annotated[int, arg(metavar="N")] = 2
+    """Steps of refinement that a step of training takes, each from what the one before it wrote; the refiner's."""
+    correct: Annotated[float | None, arg(metavar="P")] = 0.15
+    """Probability that the refiner is shown the right token of a target; None draws one for each pair."""
+    masked: Annotated[float, arg(metavar="P")] = 0.0
+    """Probability that a token which is not the right one is a mask, and not a random one; the refiner's."""
+    steps: Annotated[int, arg(metavar="N")] = 2000
+    """Updates of the weights."""
+    batch_size: Annotated[int, arg(metavar="N")] = 128
+    """Pairs of each update."""
+    learning_rate: Annotated[float, arg(metavar="X")] = 4e-3
+    """The largest one, after the warm-up; from there it falls to zero along a cosine."""
+    warmup_share: Annotated[float, arg(metavar="SHARE")] = 0.1
+    """Share of the steps in which the learning rate rises."""
+    smoothing: Annotated[float, arg(metavar="P")] = 0.0
+    """Probability that is spread over the vocabulary in what is asked for (label smoothing)."""
+    optimizer: Annotated[OptimizerName, arg(metavar="NAME")] = "muon"
+    """adamw, muon, sgd, or adafactor."""
+    bf16: Annotated[bool | None, arg(metavar="{None,True,False}")] = None
+    """True multiplies in bfloat16, also on a processor, where that is fast if it has instructions for it; False never
+    does; None where a GPU can. (None)"""
+    seed: Annotated[int, arg(metavar="N")] = 0
+    """What held-out pairs, initial weights, batches and noise are drawn from."""
 
     def __post_init__(self) -> None:
         for name in ("layers", "stages"):

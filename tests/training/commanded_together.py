@@ -1,0 +1,18 @@
+"""A command that processes run together, each of which says which files it wrote.
+
+python -m torch.distributed.run --nproc-per-node 2 tests/training/commanded_together.py FOLDER TOLD COMMAND ...
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from training.trained_together import written_in
+from trialogue import cli
+
+if __name__ == "__main__":
+    written = written_in(Path(sys.argv[1]))
+    code = cli.main(sys.argv[3:])
+    Path(sys.argv[2], f"{os.environ['RANK']}.json").write_text(json.dumps(written), encoding="utf-8")
+    sys.exit(code)
