@@ -148,6 +148,16 @@ def test_the_report_is_the_same_twice(say: Say, tmp_path: Path) -> None:
     assert say("report", "biased-coin", "--out", "one.html").code == 0
 
 
+def test_a_report_is_put_beside_results_that_are_named_and_never_beside_the_package_s(
+    say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brought = tmp_path / "brought"
+    say(*SMOKE, "--results", "brought")
+    monkeypatch.setattr("trialogue.ledger.runs.results.SHIPPED", brought)
+    assert say("report").out == "report.html\n"
+    assert say("report", "--results", str(brought)).out == f"{brought}/report.html\n"
+
+
 def test_a_missing_folder_of_results_is_told(say: Say) -> None:
     told = say("ledger", "--results", "nowhere")
     assert (told.code, "results='nowhere': there is no such folder" in told.err) == (0, True)

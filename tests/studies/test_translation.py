@@ -14,7 +14,7 @@ from trialogue.inference.translation.hypotheses import Hypothesis, Translation
 from trialogue.ledger import Rows
 from trialogue.studies.translation import STUDY, measure
 from trialogue.studies.translation import material as making
-from trialogue.studies.translation.config import PLAIN, PRESETS, REFINER, SMALL, TWIN
+from trialogue.studies.translation.config import MASK_PREDICT, PLAIN, PRESETS, REFINER, SMALL, TWIN
 from trialogue.studies.translation.material import HeldOut, Material
 from trialogue.studies.translation.measure import _in_order_of_length, _latency, _scored, _spread, _strata
 from trialogue.studies.translation.quantities import (
@@ -42,6 +42,14 @@ def test_small_refiners_differ_in_one_respect():
     assert names[0] == "twin-2"  # first, while those that need none are trained beside it
     assert names.index("refiner-2") > names.index("masks-2")
     assert len(names) == 6 + len(SMALL)
+
+
+def test_networks_that_are_trained_for_long_have_the_dropout():
+    config = replace(DEFAULT, dropout=0.3)
+    assert {arm: config.of(arm, 1).dropout for arm in (TWIN, REFINER, MASK_PREDICT, *SMALL)} == {
+        **dict.fromkeys((TWIN, REFINER, MASK_PREDICT), 0.3),
+        **dict.fromkeys(SMALL, 0.0),
+    }
 
 
 def test_strata_are_parts_of_the_test_sentences():
