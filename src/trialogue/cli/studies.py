@@ -124,6 +124,8 @@ def report(arguments: argparse.Namespace) -> None:
 
     if arguments.out:
         require_folder(arguments.out)
+    elif arguments.results is not None and not arguments.results.is_dir():
+        raise InputError("results", str(arguments.results), "there is no such folder to put the report in")
     if arguments.result:
         found = [find_result(name, arguments.results) for name in arguments.result]
         entries = [judged(studies.find(result.study), result) for result in found]
