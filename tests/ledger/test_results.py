@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import biased_coin
@@ -15,6 +15,7 @@ from trialogue.ledger import find_result, ledger, ledger_frame, ledger_records, 
 from trialogue.ledger.entries import counting_result
 from trialogue.ledger.runs.execution import execute
 from trialogue.ledger.runs.results import (
+    ADDED,
     DONE,
     FILES,
     Result,
@@ -187,3 +188,17 @@ def test_a_config_that_json_cannot_hold_is_refused() -> None:
     for value in (float("nan"), object()):
         with pytest.raises(InputError, match="JSON"):
             config_values(Values(number=value))  # type: ignore[arg-type]
+
+
+def test_a_field_added_later_leaves_hashes_as_they_were_while_it_has_its_default() -> None:
+    @dataclass(frozen=True)
+    class Before:
+        seeds: tuple[int, ...] = (0, 1)
+
+    @dataclass(frozen=True)
+    class After:
+        seeds: tuple[int, ...] = (0, 1)
+        rate: float = field(default=0.5, metadata=ADDED)
+
+    assert config_values(After()) == config_values(Before())
+    assert config_values(After(rate=0.25)) == {"seeds": [0, 1], "rate": 0.25}

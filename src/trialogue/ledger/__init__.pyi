@@ -1,5 +1,6 @@
 from .claims.claims import NOT_PRINTED as NOT_PRINTED
 from .claims.claims import Claim as Claim
+from .claims.claims import Precondition as Precondition
 from .claims.quantities import Counts as Counts
 from .claims.quantities import Criterion as Criterion
 from .claims.quantities import Quantity as Quantity
@@ -18,6 +19,7 @@ from .pages.tables import ResultTable as ResultTable
 from .rows import NoRows as NoRows
 from .rows import Rows as Rows
 from .runs.provenance import note_model as note_model
+from .runs.results import ADDED as ADDED
 from .runs.results import Result as Result
 from .runs.results import find_result as find_result
 from .runs.results import load_rows as load_rows

@@ -14,6 +14,7 @@ from trialogue.errors import InputError
 from trialogue.ledger.claims.claims import Claim
 from trialogue.ledger.claims.pilots import Pilot, read_pilot
 from trialogue.ledger.claims.quantities import Quantity
+from trialogue.ledger.claims.withdrawn import WithdrawnClaim, read_withdrawn
 from trialogue.ledger.pages.figures import Figure
 from trialogue.ledger.pages.tables import ResultTable
 from trialogue.ledger.question import question_of
@@ -104,15 +105,24 @@ class Study(Generic[Config]):
 
     @property
     def pilot_file(self) -> Path:
-        """Where its pilot is frozen: `pilot.json` in a package, `name.pilot.json` beside a module `name.py`."""
-        module = sys.modules[self.module]
-        path = Path(str(module.__file__))
-        return path.parent / "pilot.json" if hasattr(module, "__path__") else path.with_suffix(".pilot.json")
+        """Path of the frozen pilot: `pilot.json` in a package, `name.pilot.json` next to a module `name.py`."""
+        return self._file("pilot.json")
 
     @cached_property
     def pilot(self) -> Pilot:
-        """What its pilot found, empty where there was none."""
+        """The estimates of the study's pilot. Empty if it has none."""
         return read_pilot(self.pilot_file)
+
+    @cached_property
+    def withdrawn(self) -> tuple[WithdrawnClaim, ...]:
+        """The claims that the study no longer makes, read from `withdrawn.json` next to `pilot.json`."""
+        return read_withdrawn(self._file("withdrawn.json"))
+
+    def _file(self, name: str) -> Path:
+        """Path of a file that belongs to the study: inside its package, or next to its module."""
+        module = sys.modules[self.module]
+        path = Path(str(module.__file__))
+        return path.parent / name if hasattr(module, "__path__") else path.with_suffix(f".{name}")
 
     def preset(self, name: str) -> Config:
         """The config of a preset; raises `InputError` for an unknown one."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from trialogue.errors import InputError
+from trialogue.ledger.claims.documents import check_statement_id
 from trialogue.ledger.claims.quantities import Criterion, Quantity, Unit
 
 Origin = Literal["published", "ours"]
@@ -15,13 +16,37 @@ NOT_PRINTED = "not printed"
 
 
 @dataclass(frozen=True)
+class Precondition:
+    """A condition that a run must meet before a claim can be tested, such as a network that has learned its task.
+
+    The condition is met if the mean of the quantity over replications lies in the criterion's region.
+    """
+
+    statement: str
+    criterion: Criterion
+
+
+@dataclass(frozen=True)
 class Claim:
     """A statement and the criterion that decides it, both fixed before the run.
 
-    A claim of `origin` "published" is the source's statement: its threshold is zero where the source gives a
-    direction, the source's number where it gives one, and otherwise a grade of this project, which `grade` says.
-    Claims of "ours" are controls, other readings, and what a pilot suggested. `source` names the place, `published`
-    what stands there.
+    The threshold of a published claim is zero if the source gives a direction, and the source's number if it gives
+    one. Otherwise the threshold is a grade chosen by this project, and `grade` is true.
+
+    Args:
+        id: Name of the claim, unique within its study.
+        statement: The statement that the criterion decides, as registered.
+        criterion: The statistic and the threshold that decide the statement.
+        source: Place in the source, such as "Table 3.1".
+        published: The source's words or numbers at that place.
+        origin: "published" for a statement of the source. "ours" for controls, other interpretations of the source
+            and statements suggested by a pilot.
+        grade: Whether the threshold of a published claim is a grade chosen by this project.
+        statement_id: The source's statement, as "<document>:<identifier>", such as "thesis:M-F41". Documents are the
+            keys of `DOCUMENTS`. Several claims may test one statement. Empty for claims of "ours".
+        setting: How this study's setting differs from the setting that the source's statement is about, in one
+            sentence that is shown with every verdict. Empty if the settings agree.
+        preconditions: Conditions without which the claim is not tested.
     """
 
     id: str
@@ -31,6 +56,9 @@ class Claim:
     published: str = NOT_PRINTED
     origin: Origin = "published"
     grade: bool = False
+    statement_id: str = ""
+    setting: str = ""
+    preconditions: tuple[Precondition, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.criterion, Criterion):
@@ -42,6 +70,8 @@ class Claim:
             raise InputError(
                 "grade", self.grade, f"claim {self.id}: only published claims are held to a grade"
             )
+        if self.statement_id:
+            check_statement_id(self.statement_id, self.id)
 
     @property
     def quantity(self) -> Quantity:

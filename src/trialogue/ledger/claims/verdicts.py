@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trialogue.ledger.claims.claims import Claim, Registration
+from trialogue.ledger.claims.claims import Claim, Precondition, Registration
 from trialogue.ledger.claims.intervals import (
     Decision,
     Interval,
@@ -165,6 +165,9 @@ def _obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence: Evi
     """Why the claim cannot be judged; empty where it can. `labels` name the replications of its estimates."""
     if evidence.preset in DECIDE_NOTHING:
         return f"the preset {evidence.preset} decides nothing"
+    for precondition in claim.preconditions:
+        if not _is_met(precondition, evidence.rows):
+            return f"precondition not met: {precondition.statement}"
     if not labels:
         absent = claim.quantity.absence(evidence.rows)
         return f"the rows hold no estimate: {absent}" if absent else "the rows hold no estimate"
@@ -175,6 +178,16 @@ def _obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence: Evi
     if len(labels) != needed or len(set(labels)) < needed:
         return f"{len(labels)} of {needed} replications"
     return "one replication has no interval" if needed < 2 else ""
+
+
+def _is_met(precondition: Precondition, rows: Rows) -> bool:
+    """Return whether the mean of the precondition's quantity lies in its criterion's region."""
+    criterion = precondition.criterion
+    estimates = criterion.quantity(rows).to_numpy(dtype=np.float64)
+    if not len(estimates) or not np.isfinite(estimates).all():
+        return False
+    mean = float(estimates.mean())
+    return decide(mean, mean, criterion) == "holds"
 
 
 def _share_seeds(evidence: Evidence) -> bool:

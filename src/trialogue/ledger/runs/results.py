@@ -46,6 +46,9 @@ ORIGINS = "origins.json"
 """Whose the claims of a result are that did not say so when its run began."""
 
 
+ADDED: Mapping[str, bool] = {"added": True}
+"""Metadata of a config field that is newer than committed results, see `config_values`."""
+
 _PACKAGE = Path(__file__).resolve().parents[2]
 SHIPPED = (_PACKAGE if (_PACKAGE / "results").is_dir() else _PACKAGE.parents[1]) / "results"
 """The results that an installed package brings, or those of the checkout that it is installed from in place."""
@@ -60,12 +63,29 @@ def results_to_read(results: str | Path | None = None) -> Path:
 
 
 def config_values(config: Any) -> dict[str, Any]:
-    """Every value of a config dataclass as JSON holds it; raises `InputError` where JSON cannot."""
+    """Return every value of a config dataclass as JSON represents it.
+
+    A field that was added after results had been committed is left out while it has its default, so that the hashes
+    of those results stay valid. Declare such a field with `dataclasses.field(default=..., metadata=ADDED)`.
+
+    Raises:
+        InputError: A value has no JSON representation.
+    """
     try:
-        values: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config), allow_nan=False))
+        values: dict[str, Any] = json.loads(json.dumps(config, allow_nan=False, default=_fields_of))
     except (TypeError, ValueError) as error:
         raise InputError("config", config, f"holds a value that JSON cannot: {error}") from error
     return values
+
+
+def _fields_of(config: Any) -> dict[str, Any]:
+    if not dataclasses.is_dataclass(config) or isinstance(config, type):
+        raise TypeError(f"{type(config).__name__} has no JSON representation")
+    return {
+        field.name: getattr(config, field.name)
+        for field in dataclasses.fields(config)
+        if not (field.metadata.get("added") and getattr(config, field.name) == field.default)
+    }
 
 
 def config_hash(study: str, version: int, values: Mapping[str, Any]) -> str:

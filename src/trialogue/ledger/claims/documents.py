@@ -1,0 +1,23 @@
+"""The documents whose statements the studies test, and the identifiers of their statements."""
+
+import re
+from collections.abc import Mapping
+
+from trialogue.errors import InputError
+
+DOCUMENTS: Mapping[str, str] = {
+    "potts": "Notes on Potts chains: domain walls and the coherence of autoregressive models",
+    "clones": "A distributional simplicity bias in the learning dynamics of transformers",
+    "type-signature": "Theoretical Limitations of Autoregressive Models",
+    "memorization": "Memorization in attention-only transformers",
+    "thesis": "Mathematical Foundations of Data-Training-Inference Interaction in Language Modeling",
+}
+"""Titles of the documents by the name that statement identifiers begin with."""
+
+
+def check_statement_id(statement_id: str, claim: str) -> None:
+    """Raise `InputError` unless `statement_id` has the form "<document>:<identifier>" with a known document."""
+    document, _, identifier = statement_id.partition(":")
+    if document not in DOCUMENTS or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", identifier):
+        hint = f'claim {claim}: use "<document>:<identifier>" with a document among {", ".join(DOCUMENTS)}'
+        raise InputError("statement_id", statement_id, hint)
