@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from trialogue.errors import InputError
 from trialogue.ledger.claims.claims import Origin
@@ -65,9 +66,10 @@ def read_withdrawn(path: Path) -> tuple[WithdrawnClaim, ...]:
     if not path.is_file():
         return ()
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
+        entries: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+        numbers = ("estimate", "low", "high")
         return tuple(
-            WithdrawnClaim(**{name: math.nan if value is None else value for name, value in entry.items()})
+            WithdrawnClaim(**(entry | {name: math.nan for name in numbers if entry.get(name) is None}))
             for entry in entries
         )
     except (OSError, ValueError, TypeError, AttributeError) as error:
