@@ -14,7 +14,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 .PHONY: demo test test-llama lowest wheel release pages docs lint types clean
 
 demo: $(VENV)/installed
-	$(BIN)/trialogue run dyck-backtracking --preset default --workers 2 --results runs
+	$(BIN)/trialogue run dyck-backtracking --preset default --workers 2
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -35,8 +35,8 @@ wheel: $(VENV)/installed-test
 	$(BIN)/python -m hatchling build
 	$(PYTHON) -m venv build/alone
 	build/alone/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
-	cd build/alone && bin/trialogue run dyck-backtracking --preset smoke --results results
-	cd build/alone && bin/trialogue report dyck-backtracking
+	cd build/alone && bin/trialogue run dyck-backtracking --preset smoke
+	cd build/alone && bin/trialogue ledger dyck-backtracking
 
 release: lint types docs lowest wheel
 	for python in python3.12 python3.13; do $(MAKE) test PYTHON=$$python VENV=.venv-$$python || exit 1; done

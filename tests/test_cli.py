@@ -98,7 +98,7 @@ def test_bad_input_is_one_line_and_code_2(case: str, say: Say, tmp_path: Path) -
 
 def test_a_corrupted_folder_is_one_line_for_every_command(say: Say) -> None:
     assert say(*RUN).code == 0
-    folder = STUDY.result_folder(STUDY.presets["default"], "results")
+    folder = STUDY.result_folder(STUDY.presets["default"], "runs")
     (folder / "rows.jsonl").write_text("", encoding="utf-8")
     for tokens in (RUN, ("ledger",), ("report",), ("compare", "biased-coin", str(folder))):
         told = say(*tokens)
@@ -125,7 +125,7 @@ def test_a_run_prints_tables_verdicts_and_the_report(say: Say) -> None:
 def test_overrides_have_the_types_of_the_config(say: Say) -> None:
     told = say(*SMOKE, "--seeds", "4", "5", "--bias", "0.25")
     assert told.code == 0
-    folder = STUDY.result_folder(Config(flips=10, seeds=(4, 5), bias=0.25), "results")
+    folder = STUDY.result_folder(Config(flips=10, seeds=(4, 5), bias=0.25), "runs")
     assert json.loads((folder / "config.json").read_text(encoding="utf-8"))["config"]["seeds"] == [4, 5]
 
 
@@ -139,10 +139,32 @@ def test_the_ledger_as_text_and_as_json(say: Say) -> None:
     assert "fewer-heads" in say("ledger").out
 
 
+def test_the_ledger_of_a_study_shows_committed_verdicts_and_then_one_s_own(
+    say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trialogue.ledger.runs.results.SHIPPED", tmp_path / "committed")
+    say("run", "biased-coin", "--results", "committed")
+    say(*SMOKE)
+    say("run", "biased-coin", "--bias", "0.9")
+    committed = [
+        record for record in json.loads(say("ledger", "--json").out) if record["study"] == "biased-coin"
+    ]
+    assert {record["preset"] for record in committed} == {"default"}
+    told = say("ledger", "biased-coin").out
+    committed_part, own_part = told.split("Your runs in runs:")
+    assert "refuted" in committed_part
+    assert "bias = 0.9 (not 0.7)" in " ".join(own_part.split())
+    records = json.loads(say("ledger", "biased-coin", "--json").out)
+    changed = [record for record in records if record["changed"] == {"bias": [0.9, 0.7]}]
+    assert len(records) == 3 * len(committed)
+    assert len(changed) == len(committed)
+    assert "refuted" in {record["verdict"] for record in changed}
+
+
 def test_the_report_is_the_same_twice(say: Say, tmp_path: Path) -> None:
     say(*SMOKE)
-    assert say("report").out == "results/report.html\n"
-    first = (tmp_path / "results" / "report.html").read_bytes()
+    assert say("report").out == "report.html\n"
+    first = (tmp_path / "report.html").read_bytes()
     assert say("report", "--out", "again.html").code == 0
     assert (tmp_path / "again.html").read_bytes() == first
     assert say("report", "biased-coin", "--out", "one.html").code == 0
@@ -186,7 +208,7 @@ def test_compare_prints_differences(say: Say) -> None:
     say(*SMOKE)
     say(*SMOKE, "--bias", "0.4")
     first, second = (
-        STUDY.result_folder(Config(flips=10, seeds=(0, 1), bias=bias), "results").name for bias in (0.7, 0.4)
+        STUDY.result_folder(Config(flips=10, seeds=(0, 1), bias=bias), "runs").name for bias in (0.7, 0.4)
     )
     told = say("compare", first, f"biased-coin@{second}")
     assert told.code == 0

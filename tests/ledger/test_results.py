@@ -11,18 +11,19 @@ import pytest
 from biased_coin import STUDY, Config
 
 from trialogue.errors import InputError
-from trialogue.ledger import find_result, ledger, ledger_frame, ledger_records, load_rows
+from trialogue.ledger import find_result, ledger, ledger_frame, ledger_records, load_rows, own_entries
 from trialogue.ledger.entries import counting_result
 from trialogue.ledger.runs.execution import execute
 from trialogue.ledger.runs.results import (
     ADDED,
     DONE,
     FILES,
+    SHIPPED,
     Result,
     config_hash,
     config_values,
+    folders_to_read,
     open_result,
-    results_to_read,
 )
 
 SMALL = Config(flips=50, seeds=(0, 1, 2))
@@ -110,13 +111,34 @@ def test_a_study_s_name_means_its_largest_preset(result: Result, tmp_path: Path)
         assert find_result("biased-coin", tmp_path).preset == shown
 
 
-def test_elsewhere_the_results_of_the_checkout_are_read(
+def test_committed_results_come_before_one_s_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert folders_to_read() == [SHIPPED]
+    for folder in ("results", "runs"):
+        (tmp_path / folder).mkdir()
+    assert folders_to_read() == [SHIPPED, Path("results"), Path("runs")]
+    monkeypatch.chdir(SHIPPED.parent)
+    assert folders_to_read()[0] == SHIPPED
+    assert Path("results") not in folders_to_read()
+    assert folders_to_read("elsewhere") == [Path("elsewhere")]
+
+
+def test_a_run_never_takes_the_place_of_a_committed_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert (results_to_read() / "query-complexity").is_dir()
-    (tmp_path / "results").mkdir()
-    assert results_to_read() == Path("results")
+    monkeypatch.setattr("trialogue.ledger.runs.results.SHIPPED", tmp_path / "committed")
+    execute(STUDY, STUDY.presets["paper"])
+    own = counting_result(STUDY)
+    assert own is not None
+    assert own.folder.parents[1].name == "runs"
+    execute(STUDY, STUDY.presets["default"], "committed")
+    execute(STUDY, STUDY.presets["smoke"])
+    counting = counting_result(STUDY)
+    assert counting is not None
+    assert (counting.preset, counting.folder.parents[1].name) == ("default", "committed")
+    (entry,) = ledger([STUDY])
+    assert [each.result.preset for each in own_entries(STUDY, entry) if each.result] == ["paper", "smoke"]
 
 
 def test_the_largest_finished_preset_counts(tmp_path: Path) -> None:

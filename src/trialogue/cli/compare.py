@@ -81,5 +81,5 @@ def add(commands: Commands) -> None:
         "--results",
         metavar="DIR",
         type=Path,
-        help="folder of results (./results, or, where there is none, those of the package)",
+        help="folder of results to read (default: the committed results, then ./results and ./runs)",
     )

@@ -22,5 +22,8 @@ def add(commands: Commands) -> None:
         "--out", metavar="FILE", type=Path, default=Path("gallery.html"), help="the page (./gallery.html)"
     )
     parser.add_argument(
-        "--results", metavar="DIR", type=Path, help="folder of results (./results, or those of the package)"
+        "--results",
+        metavar="DIR",
+        type=Path,
+        help="folder of results to read (default: the committed results, then ./results and ./runs)",
     )

@@ -53,6 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
         terminal.print_table(out, table, entry.rows)
     terminal.print_ledger(out, [entry])
     report = atomic_write(result.folder / "report.html", render_report([entry]))
+    print(f"next to the committed verdicts: trialogue ledger {study.name}")
     print(f"rows: {result.folder / 'rows.jsonl'}\nreport: {report}")
 
 
@@ -70,14 +71,10 @@ def _complain(line: str) -> None:
     print(f"trialogue: {line}", file=sys.stderr)
 
 
-def _told(results: Path | None) -> Path:
-    """The folder of results to read; where there is no such folder, that is said."""
-    from trialogue.ledger.runs.results import results_to_read
-
-    folder = results_to_read(results)
-    if not folder.is_dir():
-        _complain(f"results={str(folder)!r}: there is no such folder, so that nothing has been run")
-    return folder
+def _check_folder(results: Path | None) -> None:
+    """Warn if the folder of results that the command names does not exist."""
+    if results is not None and not results.is_dir():
+        _complain(f"results={str(results)!r}: no such folder, so that it holds no result")
 
 
 def _executed(study: "Study[Any]", config: object, arguments: argparse.Namespace) -> "Result":
@@ -104,38 +101,51 @@ def _executed(study: "Study[Any]", config: object, arguments: argparse.Namespace
 
 
 def show_ledger(arguments: argparse.Namespace) -> None:
-    """Print the verdict on every claim of every study."""
-    from trialogue.ledger import ledger, ledger_records
+    """Print the verdict on every claim: of all studies, or of those named, with your own runs of them."""
+    from trialogue.ledger import ledger, ledger_records, own_entries
     from trialogue.ledger.pages import terminal
 
-    entries = ledger(studies.importable(_complain), _told(arguments.results))
-    if arguments.json:
-        print(json.dumps(ledger_records(entries), indent=1, ensure_ascii=False, allow_nan=False))
+    _check_folder(arguments.results)
+    if arguments.study:
+        chosen = [studies.find(name) for name in dict.fromkeys(arguments.study)]
     else:
-        terminal.print_ledger(terminal.console(), entries)
+        chosen = list(studies.importable(_complain))
+    entries = ledger(chosen, arguments.results)
+    own = [each for entry in entries for each in own_entries(entry.study, entry, arguments.runs)]
+    if arguments.json:
+        shown = [*entries, *(own if arguments.study else [])]
+        print(json.dumps(ledger_records(shown), indent=1, ensure_ascii=False, allow_nan=False))
+        return
+    out = terminal.console()
+    terminal.print_ledger(out, entries)
+    if own and arguments.study:
+        print(f"\nYour runs in {arguments.runs}:\n")
+        terminal.print_ledger(out, own)
+    elif own:
+        names = " ".join(dict.fromkeys(entry.study.name for entry in own))
+        print(f"\nYour runs in {arguments.runs}: trialogue ledger {names}")
 
 
 def report(arguments: argparse.Namespace) -> None:
     """Write the report of the results that count, or of those that are named, as one HTML page."""
     from trialogue.ledger import find_result, judged, ledger
     from trialogue.ledger.pages.report import render_report
-    from trialogue.ledger.runs.results import SHIPPED, results_to_read
+    from trialogue.ledger.runs.results import SHIPPED
     from trialogue.storage import atomic_write, require_folder
 
     if arguments.out:
         require_folder(arguments.out)
     elif arguments.results is not None and not arguments.results.is_dir():
         raise InputError("results", str(arguments.results), "there is no such folder to put the report in")
+    folder = arguments.results or Path()
     if arguments.result:
         found = [find_result(name, arguments.results) for name in arguments.result]
         entries = [judged(studies.find(result.study), result) for result in found]
-        # The page of one result lies with it, that of several above all.
-        folder = found[0].folder if len(found) == 1 else results_to_read(arguments.results)
+        # The page of one result lies next to its rows, unless they are the committed ones.
+        if len(found) == 1 and SHIPPED not in found[0].folder.parents:
+            folder = found[0].folder
     else:
-        folder = _told(arguments.results)
-        entries = ledger(studies.importable(_complain), folder)
-    if arguments.results is None and SHIPPED in (folder, *folder.parents):
-        folder = Path()
+        entries = ledger(studies.importable(_complain), arguments.results)
     print(atomic_write(arguments.out or folder / "report.html", render_report(entries)))
 
 
@@ -149,7 +159,8 @@ def fill(arguments: argparse.Namespace) -> None:
     if len(arguments.template) > 1 and not into_folder:
         raise InputError("out", str(arguments.out), "several templates need a folder that is there")
     require_folder(arguments.out)
-    entries = ledger(studies.importable(_complain), _told(arguments.results))
+    _check_folder(arguments.results)
+    entries = ledger(studies.importable(_complain), arguments.results)
     for path in arguments.template:
         try:
             text = filled(path.read_text(encoding="utf-8"), entries, arguments.measured)
@@ -201,6 +212,19 @@ def add(commands: Commands) -> None:
             help="local; ray: a Ray cluster for this run; ray://HOST:PORT or ray:ADDRESS: one that is running",
         )
     showing = commands.add("ledger", show_ledger)
+    showing.add_argument(
+        "study",
+        metavar="STUDY",
+        nargs="*",
+        help="studies to show, with your own runs (default: all, without)",
+    )
+    showing.add_argument(
+        "--runs",
+        metavar="DIR",
+        type=Path,
+        default=Path("runs"),
+        help="folder of your own runs (default: ./runs)",
+    )
     showing.add_argument("--json", action="store_true", help="print one JSON record per claim")
     reporting = commands.add("report", report)
     reporting.add_argument(
@@ -224,13 +248,13 @@ def add(commands: Commands) -> None:
             "--results",
             metavar="DIR",
             type=Path,
-            default=Path("results"),
-            help="folder of results (./results)",
+            default=Path("runs"),
+            help="folder to write the result to (default: ./runs)",
         )
     for reading in (showing, reporting, filling):
         reading.add_argument(
             "--results",
             metavar="DIR",
             type=Path,
-            help="folder of results (./results, or, where there is none, those of the package)",
+            help="folder of results to read (default: the committed results, then ./results and ./runs)",
         )

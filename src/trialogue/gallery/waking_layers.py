@@ -8,7 +8,7 @@ from pandas import DataFrame
 from trialogue.errors import InputError
 from trialogue.ledger.entries import counting_result
 from trialogue.ledger.rows import Rows
-from trialogue.ledger.runs.results import results_to_read
+from trialogue.ledger.runs.results import folders_to_read
 from trialogue.studies.interaction_order import STUDY
 
 DEPTHS = (1, 2, 3)
@@ -25,7 +25,7 @@ def scene(results: str | Path | None) -> dict[str, Any]:
     result = counting_result(STUDY, results)
     if result is None:
         mend = f"it has no finished result of {STUDY.name}: run `trialogue run {STUDY.name}`, or name another folder"
-        raise InputError("results", str(results_to_read(results)), mend)
+        raise InputError("results", ", ".join(map(str, folders_to_read(results))), mend)
     rows = STUDY.rows(result)
     bounds = rows["law"].sort_values("seed")
     laws = [_law(rows, int(seed)) for seed in bounds.seed]

@@ -13,6 +13,7 @@ from .entries import judged as judged
 from .entries import ledger as ledger
 from .entries import ledger_frame as ledger_frame
 from .entries import ledger_records as ledger_records
+from .entries import own_entries as own_entries
 from .pages.figures import Figure as Figure
 from .pages.tables import Cells as Cells
 from .pages.tables import ResultTable as ResultTable

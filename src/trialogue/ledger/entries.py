@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,23 +13,36 @@ from trialogue.ledger.claims.verdicts import Evidence, Verdict, evaluate
 from trialogue.ledger.rows import Rows
 from trialogue.ledger.runs.results import (
     COUNTING,
+    RUNS,
     Result,
     config_hash,
     config_values,
+    finished_results,
+    folders_to_read,
     is_finished,
     open_result,
-    results_to_read,
 )
+from trialogue.ledger.runs.scale import Differences, changed_fields, reduced_fields
 from trialogue.ledger.study import Study
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A study, the result it is judged by (None where nothing has been run) and the verdict on each claim."""
+    """A study with the verdicts of one result.
+
+    Args:
+        study: The study.
+        result: The result, None if nothing has been run.
+        verdicts: The verdict on each claim.
+        closest: The preset that the result's config is closest to, empty without a result.
+        changed: The fields in which the config differs from that preset: the run's value and the preset's.
+    """
 
     study: Study[Any]
     result: Result | None
     verdicts: tuple[Verdict, ...]
+    closest: str = ""
+    changed: Differences = field(default_factory=dict)
 
     @cached_property
     def rows(self) -> Rows:
@@ -38,23 +51,30 @@ class Entry:
 
     @property
     def scale(self) -> str:
-        """Of which preset the result is, whether that counts, and that a larger one is published where there is one."""
+        """The preset of the result, and whether the result counts. Empty without a result."""
         if self.result is None:
             return ""
-        if self.result.preset not in COUNTING:
-            return f"{self.result.preset or 'a config of your own'}, which does not count"
-        reduced = "paper" in self.study.presets and self.result.preset != "paper"
-        return f"{self.result.preset}, a reduced scale" if reduced else self.result.preset
+        preset = self.result.preset
+        if preset is None:
+            fields = ", ".join(
+                f"{name} = {mine} (not {theirs})" for name, (mine, theirs) in self.changed.items()
+            )
+            return f"{self.closest} with {fields}; does not count"
+        if preset not in COUNTING:
+            return f"{preset}, which does not count"
+        reduced = "paper" in self.study.presets and preset != "paper"
+        return f"{preset}, a reduced scale" if reduced else preset
 
 
 def judged(study: Study[Any], result: Result | None) -> Entry:
-    """The entry of one study judged by `result`; without a result every claim is not tested."""
+    """Return the entry of one study for `result`. Without a result, no claim is tested."""
     if result is None:
         nothing = [
             Verdict(claim=claim, answer="not tested", reason="no finished run of a preset")
             for claim in study.claims
         ]
         return Entry(study, None, tuple(nothing))
+    counts = result.preset in COUNTING
     evidence = Evidence(
         rows=study.rows(result),
         config=result.config,
@@ -62,30 +82,54 @@ def judged(study: Study[Any], result: Result | None) -> Entry:
         registration=result.registration,
         stored=result.estimates,
         pilot=study.pilot,
+        reduced={} if counts else reduced_fields(study, result.config),
     )
-    return Entry(study, result, tuple(evaluate(study.claims, evidence)))
+    closest, changed = changed_fields(study, result.config)
+    return Entry(study, result, tuple(evaluate(study.claims, evidence)), closest, changed)
 
 
 def counting_result(
     study: Study[Any], results: str | Path | None = None, presets: Sequence[str] = COUNTING
 ) -> Result | None:
-    """The result that counts: of the `presets` of this version that are finished, the last, which is the largest.
+    """Return the result that counts for a study.
 
-    Where no folder of results is named, those of `results_to_read` are meant.
+    Args:
+        study: The study.
+        results: A folder of results. By default, the first of `folders_to_read` that has a result that counts.
+        presets: Presets that count, the largest last.
+
+    Returns:
+        The finished result of the largest of the presets, at the study's version. None if there is none.
     """
-    place = results_to_read(results)
-    for preset in reversed(presets):
-        if preset in study.presets:
-            name = config_hash(study.name, study.version, config_values(study.presets[preset]))
-            folder = place / study.name / name
-            if is_finished(folder):
-                return open_result(folder)
+    for place in folders_to_read(results):
+        for preset in reversed(presets):
+            if preset in study.presets:
+                name = config_hash(study.name, study.version, config_values(study.presets[preset]))
+                folder = place / study.name / name
+                if is_finished(folder):
+                    return open_result(folder)
     return None
 
 
 def ledger(studies: Iterable[Study[Any]], results: str | Path | None = None) -> list[Entry]:
-    """The entry of every study, judged by the result that counts (see `counting_result`)."""
+    """Return the entry of every study, judged by the result that counts (see `counting_result`)."""
     return [judged(study, counting_result(study, results)) for study in studies]
+
+
+def own_entries(study: Study[Any], counting: Entry, runs: Path = RUNS) -> list[Entry]:
+    """Return the entries of a user's own runs of a study.
+
+    Args:
+        study: The study.
+        counting: The entry of the result that counts, which is left out.
+        runs: The folder of the user's runs.
+
+    Returns:
+        One entry per finished run of the study's current version, in the order in which the runs finished.
+    """
+    found = [result for result in finished_results(study.name, runs) if result.version == study.version]
+    shown = counting.result.folder if counting.result else None
+    return [judged(study, result) for result in found if result.folder != shown]
 
 
 def ledger_records(entries: Iterable[Entry]) -> list[dict[str, object]]:
@@ -121,6 +165,7 @@ def ledger_records(entries: Iterable[Entry]) -> list[dict[str, object]]:
             "remarks": list(verdict.remarks),
             "preset": entry.result.preset if entry.result else None,
             "result": entry.result.hash if entry.result else None,
+            "changed": {name: list(values) for name, values in entry.changed.items()},
         }
         for entry in entries
         for verdict in entry.verdicts

@@ -134,7 +134,7 @@ class Study(Generic[Config]):
         """The preset that `config` equals, if any."""
         return next((name for name, preset in self.presets.items() if preset == config), None)
 
-    def result_folder(self, config: Config, results: str | Path = "results") -> Path:
+    def result_folder(self, config: Config, results: str | Path = "runs") -> Path:
         """Where the result of `config` lies under `results`."""
         return Path(results) / self.name / config_hash(self.name, self.version, config_values(config))
 

@@ -46,7 +46,8 @@ class Evidence:
     """What claims are judged by: the rows of one result, and what was fixed with them.
 
     `config` holds the values of the run's config, `registration` the claims as the run began, and `stored` what their
-    quantities gave when it ended.
+    quantities gave when it ended. `reduced` holds the fields that make the run smaller than the preset `default`, with
+    both values: such a run decides nothing.
     """
 
     rows: Rows
@@ -55,6 +56,7 @@ class Evidence:
     registration: Registration = field(default_factory=Registration)
     stored: Estimates = field(default_factory=dict)
     pilot: Pilot = field(default_factory=Pilot)
+    reduced: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,6 +167,12 @@ def _obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence: Evi
     """Why the claim cannot be judged; empty where it can. `labels` name the replications of its estimates."""
     if evidence.preset in DECIDE_NOTHING:
         return f"the preset {evidence.preset} decides nothing"
+    if evidence.reduced:
+        fields = ", ".join(
+            f"{name} = {_short(mine)} (default: {_short(full)})"
+            for name, (mine, full) in evidence.reduced.items()
+        )
+        return f"smaller than the preset default, which decides nothing: {fields}"
     for precondition in claim.preconditions:
         if not _is_met(precondition, evidence.rows):
             return f"precondition not met: {precondition.statement}"
@@ -178,6 +186,11 @@ def _obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence: Evi
     if len(labels) != needed or len(set(labels)) < needed:
         return f"{len(labels)} of {needed} replications"
     return "one replication has no interval" if needed < 2 else ""
+
+
+def _short(value: Any) -> str:
+    """Return the text of a value, or of its length if it is a long list."""
+    return f"{len(value)} values" if isinstance(value, list) and len(value) > 4 else str(value)
 
 
 def _is_met(precondition: Precondition, rows: Rows) -> bool:

@@ -33,7 +33,7 @@ Config = TypeVar("Config")
 def execute(
     study: Study[Config],
     config: Config,
-    results: str | Path = "results",
+    results: str | Path = "runs",
     *,
     force: bool = False,
     workers: int = 1,

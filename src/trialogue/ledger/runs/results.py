@@ -51,15 +51,24 @@ ADDED: Mapping[str, bool] = {"added": True}
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 SHIPPED = (_PACKAGE if (_PACKAGE / "results").is_dir() else _PACKAGE.parents[1]) / "results"
-"""The results that an installed package brings, or those of the checkout that it is installed from in place."""
+"""The committed results: those of an installed package, or of the checkout that an editable install points to."""
+
+RUNS = Path("runs")
+"""The folder that runs write to unless another one is given."""
 
 
-def results_to_read(results: str | Path | None = None) -> Path:
-    """`results`; where None are named, `./results`, or, where there is no such folder, those of the package."""
+def folders_to_read(results: str | Path | None = None) -> list[Path]:
+    """Return the folders in which results are looked up, in this order.
+
+    Args:
+        results: A folder of results. It is the only one if it is given. By default, the committed results come first,
+            then `./results`, which may hold the committed results of a study of your own, then `./runs`.
+    """
     if results is not None:
-        return Path(results)
+        return [Path(results)]
     own = Path("results")
-    return own if own.is_dir() or not SHIPPED.is_dir() else SHIPPED
+    same = own.is_dir() and SHIPPED.is_dir() and own.samefile(SHIPPED)
+    return [folder for folder in (SHIPPED, *([] if same else [own]), RUNS) if folder.is_dir()] or [RUNS]
 
 
 def config_values(config: Any) -> dict[str, Any]:
@@ -225,26 +234,37 @@ def open_result(folder: Path) -> Result:
 
 
 def find_result(reference: str | Path, results: str | Path | None = None) -> Result:
-    """The finished result that `reference` names: a folder, the beginning of a hash, `study@hash` or a study.
+    """Return the finished result that `reference` names.
 
-    A study's name alone means its newest version at its largest preset. Where no folder of results is named, it is
-    looked for in `./results`, and then in those of the package. Raises `InputError` where nothing or more than one
-    result answers to the reference, or one that does is corrupted.
+    Args:
+        reference: A folder, the beginning of a hash, `study@hash`, or the name of a study. The name of a study alone
+            means the newest version at the largest preset in the first folder that has a result of it.
+        results: A folder of results. By default, the folders of `folders_to_read`.
+
+    Raises:
+        InputError: No result or more than one matches, or a result that matches is corrupted.
     """
     if Path(reference).is_dir():
         return open_result(Path(reference))
-    places = [Path("results"), SHIPPED] if results is None else [Path(results)]
-    for place in places:
-        found = _named(str(reference), place)
+    folders = folders_to_read(results)
+    for folder in folders:
+        found = _named(str(reference), folder)
         if found:
             return found
+    looked_in = " or ".join(map(str, folders))
     raise InputError(
-        "result", str(reference), f"no finished result in {places[0]} answers to this: see `trialogue ledger`"
+        "result", str(reference), f"no finished result in {looked_in} has this name: see `trialogue ledger`"
     )
 
 
+def finished_results(study: str, results: Path) -> list[Result]:
+    """Return the finished results of the study named `study` in the folder `results`, in the order they finished."""
+    finished = [open_result(done.parent) for done in (results / study).glob(f"*/{DONE}")]
+    return sorted(finished, key=lambda result: (str(result.provenance["finished"]), result.hash))
+
+
 def _named(name: str, results: Path) -> Result | None:
-    """That of `results` which `name` names; None where there is none."""
+    """Return the result in the folder `results` that `name` refers to, or None."""
     study, at, prefix = name.rpartition("@")
     folders = [done.parent for done in sorted(results.glob(f"*/*/{DONE}"))]
     of_study = [open_result(folder) for folder in folders if not at and folder.parent.name == name]
