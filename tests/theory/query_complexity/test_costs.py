@@ -57,7 +57,7 @@ def test_costs_on_trees() -> None:
     ("old", "new"),
     [
         ("calls += float(level.weights @ draws)", "calls += float(level.weights.sum())"),
-        ("missed = (1 - chance) ** most", "missed = chance * 0.0"),
+        ("torch.where(chance > 0, _found(chance, most) / chance, most)", "torch.where(chance > 0, 1 / chance, most)"),
         ("calls += float(level.weights.sum())", "calls += 1"),
         ("ends[:, self.oracle.eos] = True", "pass"),
         ("return calls / accepted if", "return calls if"),
