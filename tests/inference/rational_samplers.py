@@ -459,7 +459,10 @@ def sequential_monte_carlo(walk: SequentialMonteCarlo, tree: ExtremeTree) -> Exp
             else:
                 found.failed += p
             return
-        if all(not weight or tree.complete(prefix) for weight, (prefix, _) in zip(weights, particles, strict=True)):
+        if all(
+            not weight or tree.complete(prefix)
+            for weight, (prefix, _) in zip(weights, particles, strict=True)
+        ):
             for weight, (prefix, _) in zip(weights, particles, strict=True):
                 found.law[prefix] += p * weight / total
                 found.weights[prefix] += p * weight / n

@@ -121,7 +121,9 @@ def test_exact_laws_are_those_of_rational_arithmetic(place: int) -> None:
     systematic = isinstance(walk, SequentialMonteCarlo) and walk.resampling == "systematic"
     for tree in trees_for(place):
         law = law_of(walk, tree)
-        assert math.fsum((*law.probabilities.values(), law.failed, law.never_halts)) == pytest.approx(1, abs=1e-12)
+        assert math.fsum((*law.probabilities.values(), law.failed, law.never_halts)) == pytest.approx(
+            1, abs=1e-12
+        )
         if systematic:
             truth = expected(walk, tree)
             assert law.probabilities == pytest.approx({x: float(p) for x, p in truth.law.items()}, abs=1e-12)
@@ -179,7 +181,9 @@ def starts_with_ones(sequence: tuple[int, ...]) -> float:
 @pytest.mark.parametrize("walk", [ValueGuided(), Rejection()], ids=str)
 def test_rare_halting_keeps_all_of_the_mass(walk: Walk, chance: float) -> None:
     law = exact_law(walk, rare(chance), starts_with_ones)
-    assert {x: p for x, p in law.probabilities.items() if p} == pytest.approx({(1, 1, 0): 0.5, (1, 1, 1): 0.5})
+    assert {x: p for x, p in law.probabilities.items() if p} == pytest.approx(
+        {(1, 1, 0): 0.5, (1, 1, 1): 0.5}
+    )
     assert relative_error(law.expected_queries, expected(walk, RareTree(chance)).calls) < 1e-12
 
 

@@ -58,7 +58,10 @@ def test_costs_on_trees() -> None:
     ("old", "new"),
     [
         ("calls += float(level.weights @ draws)", "calls += float(level.weights.sum())"),
-        ("torch.where(chance > 0, _found(chance, most) / chance, most)", "torch.where(chance > 0, 1 / chance, most)"),
+        (
+            "torch.where(chance > 0, _found(chance, most) / chance, most)",
+            "torch.where(chance > 0, 1 / chance, most)",
+        ),
         ("calls += float(level.weights.sum())", "calls += 1"),
         ("ends[:, self.oracle.eos] = True", "pass"),
         ("return calls / accepted if", "return calls if"),
@@ -108,7 +111,7 @@ def test_acceptance_below_double_precision_is_one_line() -> None:
         lambda: rejection_cost(rare, only_ones),
         lambda: rejection_cost(rarer, only_ones),
     ):
-        with pytest.raises(InputError, match="^verifier=.*below 1e-300"):
+        with pytest.raises(InputError, match=r"^verifier=.*below 1e-300"):
             call()
 
 

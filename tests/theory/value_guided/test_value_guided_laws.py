@@ -244,10 +244,12 @@ def test_prefixes_that_the_walk_never_reaches_have_no_mass():
     assert network.reached.sum() == len(chain.states) == 4
 
 
-def extreme(seeds, **settings):
+def extreme(seeds):
     """Trees of which some leaf can be reached, and their chains."""
     for seed in seeds:
-        tree = ExtremeTree(seed, horizon=3, **settings)
+        tree = ExtremeTree(seed, horizon=3)
+        if not any(tree.value(child) for child, _ in tree.children(())):
+            continue
         chain = value_guided_chain(tree.table(), tree.value)
         if chain.leaf.any():
             yield tree, chain
@@ -288,7 +290,9 @@ def test_the_chain_and_closed_forms_in_rational_arithmetic():
         assert chain.leaf_mass == pytest.approx(leaves, rel=1e-12)
         # By conductances to either side of a node, and by expected visits.
         listed = prefix_tree(oracle)
-        shares = dict(zip(listed.prefixes, walk_conductances(listed, tree.value).visited.tolist(), strict=True))
+        shares = dict(
+            zip(listed.prefixes, walk_conductances(listed, tree.value).visited.tolist(), strict=True)
+        )
         visited = chain.visited_before_leaf()
         assert visited == pytest.approx({x: shares[x] for x in visited}, rel=1e-12)
         compared += 1
@@ -325,7 +329,10 @@ FLIP = csr_array(np.array([[0.5, 0.5], [0.5, 0.5]]))
     [
         (lambda: Conductances(np.array([-1, -1]), np.ones(2), HALF), "parent=.*root first"),
         (lambda: Conductances("ab", np.ones(2), HALF), "parent='ab': give the place"),
-        (lambda: Conductances(np.array([-1.0, 0.0]), np.ones(2), HALF), "parent=float64: give the place"),
+        (
+            lambda: Conductances(np.array([-1.0, 0.0]), np.ones(2), HALF),
+            "parent=dtype.*float64.*: give the place",
+        ),
         (lambda: Conductances(np.array([[-1, 0]]), np.ones(2), HALF), "parent=.*root first"),
         (lambda: Conductances(np.array([-1, 0]), np.ones(3), HALF), "edge=.*one for each node"),
         (lambda: Conductances(np.array([-1, 0]), np.array([0, np.nan]), HALF), "edge=.*finite conductances"),

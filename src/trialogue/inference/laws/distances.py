@@ -25,7 +25,10 @@ def total_variation(first: Mapping[Sequence_, float], second: Mapping[Sequence_,
 def kullback_leibler(first: Mapping[Sequence_, float], second: Mapping[Sequence_, float]) -> float:
     """KL(first, second) in nats, infinite where `first` gives what `second` does not.
 
-    Mass missing from `first`, beyond rounding, counts as such an outcome. Raises `InputError` as `total_variation` does.
+    Mass missing from `first`, beyond rounding, counts as such an outcome.
+
+    Raises:
+        InputError: If a probability is negative or not a finite number.
     """
     _require_probabilities("first", first)
     _require_probabilities("second", second)

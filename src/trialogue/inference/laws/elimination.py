@@ -102,7 +102,7 @@ def stationary_distribution(transitions: csr_array) -> Array:
     """Return the stationary distribution (n,) of a chain that returns to its first state from wherever that leads.
 
     Raises:
-        InputError: If a state that can be reached from the first does not lead back, or with a probability below 1e-300.
+        InputError: If a state that is reached from the first leads back with a probability below 1e-300.
     """
     transitions = csr_array(transitions)
     size = transitions.shape[0]
@@ -125,7 +125,7 @@ class _Factors:
         indptr, indices = transitions.indptr.tolist(), transitions.indices.tolist()
         data, ended, inside = transitions.data.tolist(), ends.tolist(), ending.tolist()
         self._size = len(inside)
-        self._order = unweighted._order if unweighted else _postorder(indptr, indices, inside)
+        self._order: list[int] = unweighted._order if unweighted else _postorder(indptr, indices, inside)
         # Of each state: the rest of its row as shares, the probability of leaving, of staying, and the rest of its
         # column, which leads to it from states that were eliminated later.
         self._rows: dict[int, dict[int, float]] = {}
@@ -155,10 +155,9 @@ class _Factors:
                         if further in rank:
                             heappush(passed, rank[further])
             staying = row.pop(state, 0.0)
+            leaving = math.fsum((*row.values(), end))
             if unweighted:
                 leaving = _weighted_leaving(unweighted, state, staying)
-            else:
-                leaving = math.fsum((*row.values(), end))
             if place < len(self._order) - 1:
                 _require_leaving(leaving)
                 self._rows[state] = {further: entry / leaving for further, entry in row.items()}
@@ -175,6 +174,8 @@ class _Factors:
         for state in reversed(self._order[:-1]):
             entered = math.fsum(visits[before] * entry for before, entry in self._columns[state])
             visits[state] = entered / self._leaving[state]
+        if not all(map(math.isfinite, visits)):
+            raise InputError("visits", math.inf, "the expected visits of a state are beyond double precision")
         return np.array(visits)
 
     def own_visits(self) -> dict[int, float]:
@@ -212,7 +213,7 @@ def _require_leaving(leaving: float) -> None:
         raise InputError(
             "probability",
             leaving,
-            f"the chain ends, or comes back to its start, with a probability below {SMALLEST:g}: beyond double precision",
+            f"the chain ends, or returns to its start, with a probability below {SMALLEST:g}: beyond double precision",
         )
 
 

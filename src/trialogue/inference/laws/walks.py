@@ -115,7 +115,9 @@ def target_law(
 def _law(found: Explored) -> Law:
     """Solve the absorbing chain for the distribution of its outputs."""
     ended, size = found.ended, len(found.queries)
-    chain = AbsorbingChain(found.transitions, np.bincount(ended.state, ended.probability, size))
+    chain = AbsorbingChain(
+        found.transitions, np.bincount(ended.state, ended.probability, size).astype(np.float64)
+    )
     visits = chain.visits
     weighed = visits if found.weighted is None else chain.weighted_visits(found.weighted)
     never_halts = chain.never_ends
@@ -126,7 +128,8 @@ def _law(found: Explored) -> Law:
     failed = math.fsum(masses[~complete])
     require_distribution("probabilities", (*probabilities, failed), never_halts)
     queries = float(visits @ found.queries)
-    weight = weighed[ended.state] * (ended.probability * np.exp(ended.log_weight))
+    with np.errstate(over="ignore", invalid="ignore"):  # Weights that are not finite are refused below.
+        weight = weighed[ended.state] * (ended.probability * np.exp(ended.log_weight))
     weights = np.bincount(place, weight[complete], len(found.outputs))
     if not math.isfinite(queries) or not bool((np.isfinite(weights) & (weights >= 0)).all()):
         raise InputError("log_weight", queries, "the expected calls or weights are beyond double precision")

@@ -38,7 +38,8 @@ def hidden_string_optimum(length: int) -> Fraction:
 def hidden_string_values(candidates: int, *, infer_last: bool = True) -> list[Fraction]:
     """The dynamic program: expected queries of the best searcher while m = 1, ..., `candidates` are left.
 
-    Without `infer_last` the hidden string must be asked about. Raises `InputError` for a number of candidates outside 1 to 2^20.
+    Without `infer_last` the hidden string must be asked about. Raises `InputError` for
+    a number of candidates outside 1 to 2^20.
     """
     values = [Fraction(0 if truth_value("infer_last", infer_last) else 1)]
     for left in range(2, whole_number("candidates", candidates, 1, _MOST_CANDIDATES) + 1):

@@ -28,15 +28,15 @@ def walk_conductances(tree: PrefixTree, values: VerifierLike) -> Conductances:
     Raises `InputError` where no child of the root has a positive value, and for values that are not finite and
     non-negative.
     """
+    if not isinstance(tree, PrefixTree):
+        raise InputError(
+            "tree", type(tree).__name__, "give a PrefixTree, such as that of prefix_tree(oracle)"
+        )
     return _network(tree, values, tree.log_probs)
 
 
 def _network(tree: PrefixTree, values: VerifierLike, log_probs: NDArray[np.float64]) -> Conductances:
     """The network whose edge to a prefix y conducts exp(`log_probs`) V(y)."""
-    if not isinstance(tree, PrefixTree):
-        raise InputError(
-            "tree", type(tree).__name__, "give a PrefixTree, such as that of prefix_tree(oracle)"
-        )
     judged = np.concatenate(([0.0], tree.values(values, np.arange(1, len(tree.prefixes)))))
     network = Conductances(tree.parent, np.exp(log_probs) * judged, tree.leaf)
     if not tree.leaf[0] and not network.weight[0] > 0:
