@@ -251,7 +251,8 @@ Move = tuple[Fraction, str | State, Prefix | None]
 def chain(start: State, moves: Callable[[State], tuple[list[Move], Fraction]]) -> Expected:
     """Solve an absorbing chain by Gaussian elimination over the rationals.
 
-    `moves` gives for each state its moves (probability, next state or END or FAIL, output) and its expected calls.
+    `moves` gives for each state its moves (probability, next state or END or FAIL, output) and its expected calls. From
+    any state either all ends can be reached, or none.
     """
     states, rows, calls, outputs = [start], {}, {}, {}
     for state in states:
@@ -268,12 +269,12 @@ def chain(start: State, moves: Callable[[State], tuple[list[Move], Fraction]]) -
                 if target not in rows and target not in states:
                     states.append(target)
         rows[state], outputs[state] = row, ends
+    if not any(outputs.values()):
+        return Expected({}, math.inf, never=Fraction(1))
     # The value of a state is what it yields plus the mean value of its successors; the start is solved for last.
     for state in reversed(states):
         stay = rows[state].pop(state, Fraction(0))
         yields = outputs[state]
-        if state == start and stay == 1:
-            return Expected({}, math.inf, never=Fraction(1))
         for numbers in (rows[state], yields):
             for key in numbers:
                 numbers[key] /= 1 - stay

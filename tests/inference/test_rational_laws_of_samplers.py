@@ -222,6 +222,10 @@ def test_values_over_24_orders_of_magnitude() -> None:
         (lambda: exact_law(Rejection(), rare(1e-160), starts_with_ones), "probability=.*below 1e-300"),
         (lambda: exact_law(Rejection(), rare(1e-200), starts_with_ones), "probability=.*below 1e-300"),
         (lambda: exact_law(Rejection(), Unlikely(), lambda x: x == (1,)), "probability=.*below 1e-300"),
+        (
+            lambda: exact_law(ValueGuided(), rare(1e-160), starts_with_ones),
+            "(probability|visits)=.*double precision",
+        ),
         (lambda: target_law(rare(1e-160), lambda x: x[:2] == (1, 1)), "verifier=.*below 1e-300"),
         (lambda: target_law(rare(1e-200), lambda x: x[:2] == (1, 1)), "verifier=.*below 1e-300"),
     ],
@@ -273,7 +277,7 @@ def test_weights_of_a_walk_that_comes_back(chance: float, factor: float) -> None
     accepted = Fraction(chance) / (1 + Fraction(chance))
     weight = accepted / (1 - (1 - accepted) * Fraction(factor))
     assert law.probabilities[1,] == pytest.approx(1, abs=1e-12)
-    assert law.weights[1,] == pytest.approx(float(weight), rel=1e-12)
+    assert law.weights[1,] == pytest.approx(float(weight), rel=1e-12, abs=0)
 
 
 def test_infinite_weights_are_one_line() -> None:

@@ -230,6 +230,11 @@ def test_a_network_is_checked():
         Conductances(np.array([-1, 0]), np.array([0.0, -1.0]), np.array([False, True]))
 
 
+def close(expected):
+    """Within 1e-12 of its own size, however small: `approx` alone accepts any difference below 1e-12."""
+    return pytest.approx(expected, rel=1e-12, abs=0)
+
+
 def even_parity(prefix):
     return float(sum(prefix) % 2 == 0)
 
@@ -237,9 +242,9 @@ def even_parity(prefix):
 def test_prefixes_that_the_walk_never_reaches_have_no_mass():
     fair = Table(lambda _: (0.5, 0.5), 2, max_length=3)
     chain, stationary = value_guided_chain(fair, even_parity), stationary_law(fair, even_parity)
-    assert leaf_mass(fair, even_parity) == pytest.approx(1 / 14, rel=1e-14)
-    assert chain.leaf_mass == pytest.approx(1 / 14, rel=1e-14)
-    assert stationary == pytest.approx(dict(zip(chain.states, chain.stationary, strict=True)), rel=1e-14)
+    assert leaf_mass(fair, even_parity) == close(1 / 14)
+    assert chain.leaf_mass == close(1 / 14)
+    assert stationary == close(dict(zip(chain.states, chain.stationary, strict=True)))
     network = walk_conductances(prefix_tree(fair), even_parity)
     assert network.reached.sum() == len(chain.states) == 4
 
@@ -277,24 +282,24 @@ def test_the_chain_and_closed_forms_in_rational_arithmetic():
         truth, stationary = expected(walk, tree), exact_stationary(tree)
         found = first_leaf(oracle, tree.value)
         law = {x: float(p) for x, p in truth.law.items() if p}
-        assert found.law == pytest.approx(law, rel=1e-12)
-        assert {x: p for x, p in chain.first_leaf_law().items() if p} == pytest.approx(law, rel=1e-12)
-        assert found.moves == pytest.approx(float(truth.calls), rel=1e-12)
-        assert chain.steps_to_leaf == pytest.approx(2 * float(truth.calls), rel=1e-12)
+        assert found.law == close(law)
+        assert {x: p for x, p in chain.first_leaf_law().items() if p} == close(law)
+        assert found.moves == close(float(truth.calls))
+        assert chain.steps_to_leaf == close(2 * float(truth.calls))
         exact = {x: float(p) for x, p in stationary.items()}
-        assert stationary_law(oracle, tree.value) == pytest.approx(exact, rel=1e-12)
+        assert stationary_law(oracle, tree.value) == close(exact)
         own = dict(zip(chain.states, chain.stationary.tolist(), strict=True))
-        assert own == pytest.approx(exact, rel=1e-12)
+        assert own == close(exact)
         leaves = float(sum(p for x, p in stationary.items() if tree.complete(x)))
-        assert leaf_mass(oracle, tree.value) == pytest.approx(leaves, rel=1e-12)
-        assert chain.leaf_mass == pytest.approx(leaves, rel=1e-12)
+        assert leaf_mass(oracle, tree.value) == close(leaves)
+        assert chain.leaf_mass == close(leaves)
         # By conductances to either side of a node, and by expected visits.
         listed = prefix_tree(oracle)
         shares = dict(
             zip(listed.prefixes, walk_conductances(listed, tree.value).visited.tolist(), strict=True)
         )
         visited = chain.visited_before_leaf()
-        assert visited == pytest.approx({x: shares[x] for x in visited}, rel=1e-12)
+        assert visited == close({x: shares[x] for x in visited})
         compared += 1
     assert compared > 15
 
@@ -304,14 +309,14 @@ def test_siblings_are_summed_without_subtraction():
     network = Conductances(
         np.array([-1, 0, 0, 1, 2]), np.array([0, 1, 1e-18, 1, 1]), np.array([False, False, False, True, True])
     )
-    assert network.above[1] == pytest.approx(1e-18, rel=1e-12)
-    assert network.above[2] == pytest.approx(1e-18, rel=1e-12)
+    assert network.above[1] == close(1e-18)
+    assert network.above[2] == close(1e-18)
 
 
 def test_going_down_only_does_not_lose_long_paths():
     long = Table(lambda y: (1e-200, 1.0) if len(y) < 3 else (0.5, 0.5), 2, max_length=4)
     law = action_level_law(long, lambda y: float(1 not in y[:3]))
-    assert law == pytest.approx({(0, 0, 0, 0): 0.5, (0, 0, 0, 1): 0.5}, rel=1e-12)
+    assert law == close({(0, 0, 0, 0): 0.5, (0, 0, 0, 1): 0.5})
 
 
 def test_a_prompt_that_is_complete_is_the_only_state():

@@ -172,7 +172,7 @@ class _Factors:
             _require_leaving(self._leaving[start])
         visits[start] = 1.0 if between else 1 / self._leaving[start]
         for state in reversed(self._order[:-1]):
-            entered = math.fsum(visits[before] * entry for before, entry in self._columns[state])
+            entered = sum(visits[before] * entry for before, entry in self._columns[state])
             visits[state] = entered / self._leaving[state]
         if not all(map(math.isfinite, visits)):
             raise InputError("visits", math.inf, "the expected visits of a state are beyond double precision")

@@ -159,7 +159,7 @@ class WalkChain:
         if self.leaf[0]:
             return 0.0
         chain = self._before_leaves[1]
-        return math.inf if chain.never_ends > 0 else math.fsum(chain.visits)
+        return math.inf if chain.never_ends > 0 else float(chain.visits.sum())
 
     def first_leaf_law(self) -> dict[Sequence_, float]:
         """The distribution of the first leaf.
