@@ -20,10 +20,15 @@ class Enumeration:
     Rows come in groups of `members`; each group is one state whose branches are wanted. It has a tape of its own: at
     each call of `choose` that its rows take part in, one digit per member, the option that is taken. The weight of a
     branch is the product of what its digits weigh. What a group chooses must not depend on other groups.
+
+    Args:
+        groups: Number of states.
+        members: Rows of each.
+        smallest: Lower bound of the weight of a branch that can be taken. By default the weight may underflow to zero.
     """
 
-    def __init__(self, groups: int, members: int) -> None:
-        self._groups, self._members = groups, members
+    def __init__(self, groups: int, members: int, smallest: float = 0.0) -> None:
+        self._groups, self._members, self._smallest = groups, members, smallest
         # Of each group, call and member the option that is taken, and the next one that can be.
         self._taken = torch.full((groups, 0, members), _NONE)
         self._next = torch.full((groups, 0, members), _NONE)
@@ -61,7 +66,7 @@ class Enumeration:
             self._log_weight.zero_()
             self._next.fill_(_NONE)
             result = run()
-            yield self._log_weight.exp() * left, result
+            yield self._log_weight.exp().clamp_min(self._smallest) * left, result
             left &= self._advance()
 
     def _make_room(self, calls: int) -> None:

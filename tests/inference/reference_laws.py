@@ -109,8 +109,8 @@ def backtracking(
     A redo ends early at the end of sequence or the horizon. With `erase_prompt` the erasing counts from the end of
     x o s; else it stops at x.
     """
-    law: dict[Prefix, float] = defaultdict(float)
-    queries = 0.0
+    law: dict[Prefix, float] = defaultdict(int)
+    queries = 0
 
     def loop(s: Prefix, left: int, mass: float, calls: int) -> None:
         nonlocal queries
@@ -130,7 +130,7 @@ def backtracking(
             else:
                 loop(drawn, left, mass * probability, calls + 1)
 
-    loop(prompt, quota, 1.0, 0)
+    loop(prompt, quota, 1, 0)
     return dict(law), queries
 
 
@@ -149,8 +149,8 @@ def released_backtracking(
     Before each token the verifier is asked about what is there, if any of it may be erased. The token is greedy while
     its position in the completion lies below the number of tokens erased so far.
     """
-    law: dict[Prefix, float] = defaultdict(float)
-    queries = 0.0
+    law: dict[Prefix, float] = defaultdict(int)
+    queries = 0
 
     def loop(s: Prefix, left: int, erased: int, seen: frozenset[Prefix], mass: float, calls: int) -> None:
         nonlocal queries
@@ -169,7 +169,7 @@ def released_backtracking(
             for drawn, probability in tree.children(s):
                 loop(drawn, left, erased, seen, mass * probability, calls + 1)
 
-    loop(prompt, quota, 0, frozenset(), 1.0, 0)
+    loop(prompt, quota, 0, frozenset(), 1, 0)
     return dict(law), queries
 
 

@@ -1,11 +1,13 @@
 """States that lead to the same outputs are one state of an exact law, and the law is what it is without that."""
 
+import math
 from itertools import pairwise
 
 import pytest
 import torch
 
 from trialogue.data import Table
+from trialogue.errors import InputError
 from trialogue.inference import SequentialMonteCarlo, TokenwiseRejection, WeightedRejection
 from trialogue.inference.laws import exact_law, kullback_leibler, total_variation
 from trialogue.inference.walks.sequential_monte_carlo import Particles
@@ -95,3 +97,21 @@ def test_divergence_counts_what_is_missing():
     assert kullback_leibler({(0,): 0.5}, fair) == float("inf")
     assert kullback_leibler(fair, {(0,): 1.0}) == float("inf")
     assert kullback_leibler({(0,): 1.0}, fair) == pytest.approx(0.693147, abs=1e-6)
+
+
+@pytest.mark.parametrize("distance", [total_variation, kullback_leibler])
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        ({(0,): math.nan}, "first=nan: probabilities are finite"),
+        ({(0,): math.inf}, "first=inf: probabilities are finite"),
+        ({(0,): 1.5, (1,): -0.5}, "first=-0.5: probabilities are finite"),
+        ([1.0], r"first=\[1.0\]: give a mapping"),
+        ({(0,): "1"}, "first=.*: give a mapping"),
+    ],
+)
+def test_distances_of_what_is_no_distribution(distance, first, told):
+    with pytest.raises(InputError, match=f"^{told}"):
+        distance(first, {(0,): 1.0})
+    with pytest.raises(InputError, match=f"^{told.replace('first', 'second', 1)}"):
+        distance({(0,): 1.0}, first)

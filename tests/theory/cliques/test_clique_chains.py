@@ -121,6 +121,9 @@ def test_cliques_of_hundreds_keep_rows_that_sum_to_one():
         (lambda: parallel_chain(4, 1.0, math.nan), "field"),
         (lambda: hitting_probability(parallel_chain(4, 1.0, 0.0), -1), "steps"),
         (lambda: log_hitting_times(np.array([[0.0, -math.inf], [-math.inf, 0.0]])), "log_matrix"),
+        (lambda: log_hitting_times(np.zeros((2, 2))), "log_matrix"),
+        (lambda: log_hitting_times(np.full((2, 2), -math.inf)), "log_matrix"),
+        (lambda: hitting_probability(np.log(np.full((2, 2), 0.4)), 1), "log_matrix"),
     ],
 )
 def test_bad_input_is_refused(call, field):

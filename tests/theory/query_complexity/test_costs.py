@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import pytest
 import torch
 
@@ -57,7 +58,10 @@ def test_costs_on_trees() -> None:
     ("old", "new"),
     [
         ("calls += float(level.weights @ draws)", "calls += float(level.weights.sum())"),
-        ("missed = (1 - chance) ** most", "missed = chance * 0.0"),
+        (
+            "torch.where(chance > 0, _found(chance, most) / chance, most)",
+            "torch.where(chance > 0, 1 / chance, most)",
+        ),
         ("calls += float(level.weights.sum())", "calls += 1"),
         ("ends[:, self.oracle.eos] = True", "pass"),
         ("return calls / accepted if", "return calls if"),
@@ -65,6 +69,50 @@ def test_costs_on_trees() -> None:
 )
 def test_broken_costs_are_told_apart(old: str, new: str) -> None:
     assert error_on_trees(altered(costs, (old, new), compiled=False)) > 1e-3
+
+
+def error_of_rare_acceptance(names) -> float:
+    """Greatest relative error where each of two tokens is accepted with a probability from 1e-300 to 1."""
+    worst = mpmath.mpf(0)
+    with mpmath.workdps(1000):
+        for weight in (1e-300, 1e-100, 1e-18, 1e-17, 1e-15, 1e-9, 1e-3, 0.3, 1.0, 1e3, 1e17):
+            table = Table(lambda _, weight=weight: (1.0, weight), 2, max_length=2)
+            chance = mpmath.mpf(weight) / (1 + mpmath.mpf(weight))
+            for most in (None, 1, 2, 7, 1000, 10**9):
+                found = 1 if most is None else 1 - (1 - chance) ** most
+                cost = found / chance * (1 + found)
+                got = names["tokenwise_cost"](table, only_ones, max_rejections=most)
+                success = names["tokenwise_success"](table, only_ones, max_rejections=most)
+                worst = max(worst, abs(got / cost - 1))
+                if found**2 > 1e-300:
+                    worst = max(worst, abs(success / found**2 - 1))
+        return float(worst)
+
+
+def only_ones(sequence: tuple[int, ...]) -> bool:
+    return 0 not in sequence
+
+
+def test_costs_of_rare_acceptance() -> None:
+    assert error_of_rare_acceptance(vars(costs)) < 1e-12
+
+
+def test_costs_of_rare_acceptance_by_subtraction_are_told_apart() -> None:
+    change = ("-torch.expm1(most * torch.log1p(-chance))", "1 - (1 - chance) ** most")
+    assert error_of_rare_acceptance(altered(costs, change, compiled=False)) > 1e-3
+
+
+def test_acceptance_below_double_precision_is_one_line() -> None:
+    rare = Table(lambda _: (1.0, 1e-305), 2, max_length=1)
+    rarer = Table(lambda _: (1.0, 1e-160), 2, max_length=2)
+    for call in (
+        lambda: tokenwise_cost(rare, only_ones),
+        lambda: tokenwise_success(rare, only_ones, max_rejections=2),
+        lambda: rejection_cost(rare, only_ones),
+        lambda: rejection_cost(rarer, only_ones),
+    ):
+        with pytest.raises(InputError, match=r"^verifier=.*below 1e-300"):
+            call()
 
 
 def cost_of_dyck(length: int, names=None) -> tuple[float, float]:

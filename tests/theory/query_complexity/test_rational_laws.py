@@ -1,5 +1,6 @@
 """Laws as fractions: Proposition 3.1.2 without rounding, and the walks' own laws."""
 
+import math
 from fractions import Fraction
 
 import pytest
@@ -55,6 +56,14 @@ def test_they_are_the_laws_of_the_walk() -> None:
         (lambda: tokenwise_law(fair, None, 2), "accepts=None"),
         (lambda: restricted_law(fair, lambda prefix: False, 2), "accepts=None: accept at least one"),
         (lambda: tokenwise_law(fair, some_zero(30), 30), "length=30: there are more than"),
+        (
+            lambda: tokenwise_law(lambda _: (2, -1), some_zero(2), 2),
+            r"conditional=\(2, -1\): after \(\) give one",
+        ),
+        (lambda: restricted_law(lambda _: (math.nan, 1), some_zero(2), 2), r"conditional=\(nan, 1\): after"),
+        (lambda: tokenwise_law(lambda _: (math.inf, 1), some_zero(2), 2), r"conditional=\(inf, 1\): after"),
+        (lambda: tokenwise_law(lambda _: None, some_zero(2), 2), "conditional=None: after"),
+        (lambda: tokenwise_law(None, some_zero(2), 2), "conditional=None: give a function"),
     ],
 )
 def test_bad_input_is_named(call, told: str) -> None:

@@ -1,10 +1,13 @@
 """The value-guided walk on small trees: closed forms, the walk's own transitions, and the walk as it runs, agree."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
+from inference.rational_samplers import ExtremeTree, expected
 from trialogue.data import Dyck, Table
 from trialogue.errors import InputError
 from trialogue.inference import ActionLevel, TableValues, TokenwiseRejection, ValueGuided
@@ -21,6 +24,7 @@ from trialogue.theory.value_guided import (
     leaf_mass,
     stationary_law,
     value_guided_chain,
+    walk_conductances,
 )
 
 
@@ -224,3 +228,141 @@ def test_a_network_is_checked():
         Conductances(np.array([-1, 2, 0]), np.ones(3), np.array([False, True, False]))
     with pytest.raises(InputError, match="finite conductances"):
         Conductances(np.array([-1, 0]), np.array([0.0, -1.0]), np.array([False, True]))
+
+
+def close(expected):
+    """Within 1e-12 of its own size, however small: `approx` alone accepts any difference below 1e-12."""
+    return pytest.approx(expected, rel=1e-12, abs=0)
+
+
+def even_parity(prefix):
+    return float(sum(prefix) % 2 == 0)
+
+
+def test_prefixes_that_the_walk_never_reaches_have_no_mass():
+    fair = Table(lambda _: (0.5, 0.5), 2, max_length=3)
+    chain, stationary = value_guided_chain(fair, even_parity), stationary_law(fair, even_parity)
+    assert leaf_mass(fair, even_parity) == close(1 / 14)
+    assert chain.leaf_mass == close(1 / 14)
+    assert stationary == close(dict(zip(chain.states, chain.stationary, strict=True)))
+    network = walk_conductances(prefix_tree(fair), even_parity)
+    assert network.reached.sum() == len(chain.states) == 4
+
+
+def extreme(seeds):
+    """Trees of which some leaf can be reached, and their chains."""
+    for seed in seeds:
+        tree = ExtremeTree(seed, horizon=3)
+        if not any(tree.value(child) for child, _ in tree.children(())):
+            continue
+        chain = value_guided_chain(tree.table(), tree.value)
+        if chain.leaf.any():
+            yield tree, chain
+
+
+def exact_stationary(tree: ExtremeTree) -> dict[tuple[int, ...], Fraction]:
+    """c(y) + the sum of c over the children of y, over the prefixes that the walk reaches."""
+    mass = {(): Fraction(0)}
+    below = [((), Fraction(1))]
+    while below:
+        prefix, path = below.pop()
+        for child, p in [] if tree.complete(prefix) else tree.children(prefix):
+            if edge := path * p * tree.exact_value(child):
+                mass[prefix] += edge
+                mass[child] = edge
+                below.append((child, path * p))
+    total = sum(mass.values())
+    return {prefix: weight / total for prefix, weight in mass.items()}
+
+
+def test_the_chain_and_closed_forms_in_rational_arithmetic():
+    compared = 0
+    for tree, chain in extreme(range(30)):
+        oracle, walk = tree.table(), ValueGuided()
+        truth, stationary = expected(walk, tree), exact_stationary(tree)
+        found = first_leaf(oracle, tree.value)
+        law = {x: float(p) for x, p in truth.law.items() if p}
+        assert found.law == close(law)
+        assert {x: p for x, p in chain.first_leaf_law().items() if p} == close(law)
+        assert found.moves == close(float(truth.calls))
+        assert chain.steps_to_leaf == close(2 * float(truth.calls))
+        exact = {x: float(p) for x, p in stationary.items()}
+        assert stationary_law(oracle, tree.value) == close(exact)
+        own = dict(zip(chain.states, chain.stationary.tolist(), strict=True))
+        assert own == close(exact)
+        leaves = float(sum(p for x, p in stationary.items() if tree.complete(x)))
+        assert leaf_mass(oracle, tree.value) == close(leaves)
+        assert chain.leaf_mass == close(leaves)
+        # By conductances to either side of a node, and by expected visits.
+        listed = prefix_tree(oracle)
+        shares = dict(
+            zip(listed.prefixes, walk_conductances(listed, tree.value).visited.tolist(), strict=True)
+        )
+        visited = chain.visited_before_leaf()
+        assert visited == close({x: shares[x] for x in visited})
+        compared += 1
+    assert compared > 15
+
+
+def test_siblings_are_summed_without_subtraction():
+    """The way from one child to the leaves below the other conducts 1e-18 of what the first one does itself."""
+    network = Conductances(
+        np.array([-1, 0, 0, 1, 2]), np.array([0, 1, 1e-18, 1, 1]), np.array([False, False, False, True, True])
+    )
+    assert network.above[1] == close(1e-18)
+    assert network.above[2] == close(1e-18)
+
+
+def test_going_down_only_does_not_lose_long_paths():
+    long = Table(lambda y: (1e-200, 1.0) if len(y) < 3 else (0.5, 0.5), 2, max_length=4)
+    law = action_level_law(long, lambda y: float(1 not in y[:3]))
+    assert law == close({(0, 0, 0, 0): 0.5, (0, 0, 0, 1): 0.5})
+
+
+def test_a_prompt_that_is_complete_is_the_only_state():
+    done = Table(lambda _: (0.5, 0.5), 2, max_length=0)
+    assert stationary_law(done, even_parity) == {(): 1.0}
+    assert leaf_mass(done, even_parity) == 1.0
+
+
+HALF = np.array([False, True])
+FLIP = csr_array(np.array([[0.5, 0.5], [0.5, 0.5]]))
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: Conductances(np.array([-1, -1]), np.ones(2), HALF), "parent=.*root first"),
+        (lambda: Conductances("ab", np.ones(2), HALF), "parent='ab': give the place"),
+        (
+            lambda: Conductances(np.array([-1.0, 0.0]), np.ones(2), HALF),
+            "parent=dtype.*float64.*: give the place",
+        ),
+        (lambda: Conductances(np.array([[-1, 0]]), np.ones(2), HALF), "parent=.*root first"),
+        (lambda: Conductances(np.array([-1, 0]), np.ones(3), HALF), "edge=.*one for each node"),
+        (lambda: Conductances(np.array([-1, 0]), np.array([0, np.nan]), HALF), "edge=.*finite conductances"),
+        (lambda: Conductances(np.array([-1, 0]), np.ones(2), np.ones(2)), "leaf=.*True or False"),
+        (lambda: walk_conductances("tree", even_parity), "tree='str': give a PrefixTree"),
+        (lambda: WalkChain([(), (0,)], np.eye(2), HALF), "transitions=.*sparse matrix"),
+        (lambda: WalkChain([()], FLIP, HALF), r"transitions=.*shape \(1, 1\)"),
+        (lambda: WalkChain([(), (0,)], FLIP, HALF[:1]), "leaf=.*for each state"),
+        (
+            lambda: WalkChain([(), (0,)], csr_array(np.array([[1.5, -0.5], [0.5, 0.5]])), HALF),
+            "transitions=-0.5: give probabilities",
+        ),
+        (lambda: WalkChain([(), (0,)], FLIP, HALF).leaf_law(np.ones(3)), r"law=\(3,\): give non-negative"),
+        (lambda: WalkChain([(), (0,)], FLIP, HALF).leaf_law(np.array([2.0, -1.0])), "law=-1.0: give non-neg"),
+        (
+            lambda: WalkChain([(), (0,)], csr_array(np.eye(2)), HALF).first_leaf_law(),
+            "leaf=1.0: .*never comes to a leaf",
+        ),
+        (
+            lambda: first_leaf(Table(lambda _: (1.0, 1e-160), 2, max_length=2), lambda y: float(0 not in y)),
+            "values=.*no leaf can be reached .* at least 1e-300",
+        ),
+    ],
+)
+def test_bad_input_is_one_line(call, told):
+    with pytest.raises(InputError, match=f"^{told}") as error:
+        call()
+    assert "\n" not in str(error.value)

@@ -1,6 +1,7 @@
 """Every state that a walk can come to on a small oracle, by its own `step` on every branch of its choices."""
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -147,7 +148,8 @@ class _Exploration:
         self._load([(tokens, lengths) for tokens, lengths, _ in states])
         fields = zip(*(state for _, _, state in states), strict=True)
         state = type(states[0][2])(*(torch.cat(field) for field in fields))
-        enumeration = Enumeration(len(states), members)
+        # Branches whose probability underflows are followed too, so that what a walk can reach stays known.
+        enumeration = Enumeration(len(states), members, smallest=sys.float_info.min * sys.float_info.epsilon)
         asked = torch.zeros(len(states), dtype=torch.float64)
 
         def step() -> tuple[Moves, Any, Tensor]:

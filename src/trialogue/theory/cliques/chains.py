@@ -13,6 +13,7 @@ from scipy.stats import hypergeom
 
 from trialogue.arrays import real_tensor
 from trialogue.errors import InputError, finite_number, whole_number
+from trialogue.probabilities import SINGLE
 
 Array = NDArray[np.float64]
 
@@ -117,6 +118,10 @@ def _log_matrix(log_matrix: Array) -> Array:
     matrix: Array = real_tensor("log_matrix", log_matrix, mend).numpy()
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix) or np.isnan(matrix).any():
         raise InputError("log_matrix", matrix.shape, mend)
+    totals = logsumexp(matrix, axis=1)
+    wrong = totals[~(abs(totals) <= SINGLE)]
+    if len(wrong):
+        raise InputError("log_matrix", float(wrong[0]), f"{mend}: this is the logarithm of a row's sum")
     return matrix
 
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
+from trialogue.inference.laws.elimination import SMALLEST
 from trialogue.inference.verifiers.function import VerifierLike, as_verifier
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.judge import Judge
@@ -54,6 +55,8 @@ def rejection_cost(
         reached = level.weights[:, None] * step.laws
         accepted += float(reached[step.ends & step.accepted].sum())
         level = tree.below(level, reached.masked_fill(step.ends, 0.0))
+    if 0 < accepted < SMALLEST:
+        raise _too_rare(accepted)
     return calls / accepted if accepted > 0 else math.inf
 
 
@@ -69,7 +72,8 @@ def tokenwise_cost(
     """Expected oracle calls of tokenwise rejection by redrawing: the sum of q(s) / a(s) over the prefixes s.
 
     Infinite where it reaches a prefix with a(s) = 0, unless `max_rejections` bounds the draws that are rejected at one
-    position: (1 - (1 - a)^R) / a are then made, R where a is 0. Raises `InputError` as `rejection_cost` does.
+    position: (1 - (1 - a)^R) / a are then made, R where a is 0. Raises `InputError` as `rejection_cost` does, and where
+    some a(s) is positive but below 1e-300.
     """
     tree = _Tree.of(oracle, verifier, prompt, max_new_tokens, max_nodes)
     return _tokenwise(tree, max_rejections).calls
@@ -86,7 +90,7 @@ def tokenwise_success(
 ) -> float:
     """The probability that tokenwise rejection gives an output: 1 less that of FAIL, or of going on for ever.
 
-    Raises `InputError` as `rejection_cost` does.
+    Raises `InputError` as `tokenwise_cost` does.
     """
     tree = _Tree.of(oracle, verifier, prompt, max_new_tokens, max_nodes)
     return _tokenwise(tree, max_rejections).success
@@ -105,14 +109,34 @@ def _tokenwise(tree: "_Tree", max_rejections: int | None) -> _Run:
         step = tree.step(level)
         kept = step.laws * step.accepted
         chance = kept.sum(1).clamp_max(1.0)
-        missed = (1 - chance) ** most
-        draws = torch.where(chance > 0, (1 - missed) / chance, most)
+        if bool(((chance > 0) & (chance < SMALLEST)).any()):
+            raise _too_rare(float(chance[chance > 0].min()))
+        draws = _expected_draws(chance, most)
         calls += float(level.weights @ draws)
-        # Given that a draw is accepted, it is one of those that are, in proportion.
-        reached = (level.weights * torch.where(chance > 0, draws, 0.0))[:, None] * kept
+        # A draw that is accepted is one of the accepted tokens, in proportion to their probabilities.
+        share = kept / chance.masked_fill(chance == 0, 1.0)[:, None]
+        reached = (level.weights * _found(chance, most))[:, None] * share
         success += float(reached[step.ends].sum())
         level = tree.below(level, reached.masked_fill(step.ends, 0.0))
     return _Run(calls, success)
+
+
+def _too_rare(chance: float) -> InputError:
+    mend = f"something is accepted with a probability below {SMALLEST:g}: beyond double precision"
+    return InputError("verifier", chance, mend)
+
+
+def _found(chance: Tensor, most: float) -> Tensor:
+    """The probability (n,) that one of at most `most` draws is accepted, each with probability `chance` (n,)."""
+    if most == math.inf:
+        return (chance > 0).double()
+    # 1 - (1 - a)^R would lose the digits of a small acceptance probability a.
+    return -torch.expm1(most * torch.log1p(-chance))
+
+
+def _expected_draws(chance: Tensor, most: float) -> Tensor:
+    """The expected number of draws (n,), of at most `most`, up to the first accepted one."""
+    return torch.where(chance > 0, _found(chance, most) / chance, most)
 
 
 class _Level(NamedTuple):

@@ -21,24 +21,28 @@ from trialogue.oracles import Autoregressive, next_log_probs
 from trialogue.randomness import numpy_generator
 
 _LONGEST_SEARCH = 21
+_MOST_CANDIDATES = 1 << (_LONGEST_SEARCH - 1)
+_LONGEST = 10_000
+"""Largest length of a closed form: its fractions have twice as many bits."""
 
 
 def hidden_string_optimum(length: int) -> Fraction:
     """Expected queries of the best searcher for strings of `length` D: (M - 1)(M + 2) / (2 M) with M = 2^(D-1).
 
-    It need not ask about the last candidate. Raises `InputError` for a length below 1.
+    It need not ask about the last candidate. Raises `InputError` for a length outside 1 to 10,000.
     """
-    candidates = 1 << (whole_number("length", length, 1) - 1)
+    candidates = 1 << (whole_number("length", length, 1, _LONGEST) - 1)
     return Fraction((candidates - 1) * (candidates + 2), 2 * candidates)
 
 
 def hidden_string_values(candidates: int, *, infer_last: bool = True) -> list[Fraction]:
     """The dynamic program: expected queries of the best searcher while m = 1, ..., `candidates` are left.
 
-    Without `infer_last` the hidden string must be asked about. Raises `InputError` for no candidates.
+    Without `infer_last` the hidden string must be asked about. Raises `InputError` for
+    a number of candidates outside 1 to 2^20.
     """
     values = [Fraction(0 if truth_value("infer_last", infer_last) else 1)]
-    for left in range(2, whole_number("candidates", candidates, 1) + 1):
+    for left in range(2, whole_number("candidates", candidates, 1, _MOST_CANDIDATES) + 1):
         values.append(1 + Fraction(left - 1, left) * values[-1])
     return values
 
@@ -72,10 +76,8 @@ def search_hidden_string(
         numbers = numpy_generator(seed, "hidden-string", "order").permutation(1 << (length - 1)).tolist()
         candidates = [bits_of(number, length - 1) for number in numbers]
     else:
-        candidates = [tuple(candidate) for candidate in order]
+        candidates = _checked_order(order, length - 1)
     for queries, candidate in enumerate(candidates):
-        if len(candidate) != length - 1:
-            raise InputError("order", candidate, f"give candidates of {length - 1} bits")
         if infer_last and queries == len(candidates) - 1:
             return Search((*candidate, sum(candidate) % 2), queries)
         tokens = torch.tensor([candidate], dtype=torch.int64).view(1, length - 1)
@@ -84,6 +86,20 @@ def search_hidden_string(
         if sum(output) % 2 == 0:
             return Search(output, queries + 1)
     return Search(None, len(candidates))
+
+
+def _checked_order(order: Iterable[Prefix], bits: int) -> list[Prefix]:
+    mend = f"give candidates of {bits} bits, each 0 or 1"
+    if not isinstance(order, Iterable):
+        raise InputError("order", order, mend)
+    candidates = []
+    for candidate in order:
+        if not isinstance(candidate, Iterable):
+            raise InputError("order", candidate, mend)
+        candidates.append(tuple(whole_number("order", bit, 0, 1, mend) for bit in candidate))
+        if len(candidates[-1]) != bits:
+            raise InputError("order", candidate, mend)
+    return candidates
 
 
 def bits_of(number: int, width: int) -> Prefix:

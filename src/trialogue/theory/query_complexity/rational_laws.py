@@ -17,7 +17,8 @@ def tokenwise_law(conditional: Conditional, accepts: Callable[[Prefix], bool], l
     """Law of the output of tokenwise rejection on strings of `length` tokens, prefixes and strings that are accepted.
 
     q(s) = prod_t p(s_t) V(s_1..t) / a(s_1..t-1), a being the probability that a drawn token is accepted; what reaches a
-    prefix with a = 0 is missing. Raises `InputError` for a length below 1, and where strings are more than 2^14.
+    prefix with a = 0 is missing. Raises `InputError` for a length below 1, where strings are more than 2^14, and for
+    weights that are negative or no numbers.
     """
     return _law(conditional, length, accepts, tokenwise=True)
 
@@ -44,13 +45,14 @@ def rational_variation(first: Mapping[Prefix, Fraction], second: Mapping[Prefix,
 def _law(
     conditional: Conditional, length: int, accepts: Callable[[Prefix], bool], *, tokenwise: bool
 ) -> RationalLaw:
+    require_function("conditional", conditional, "give a function of a prefix (tuple of ints)")
     require_function("accepts", accepts, "give a function of a prefix (tuple of ints)")
     whole_number("length", length, 1)
     law: RationalLaw = {(): Fraction(1)}
     for _ in range(length):
         longer: RationalLaw = {}
         for prefix, mass in law.items():
-            weights = [Fraction(weight) for weight in conditional(prefix)]
+            weights = _weights(conditional, prefix)
             kept = {token: w for token, w in enumerate(weights) if w and accepts((*prefix, token))}
             total = sum(kept.values() if tokenwise else weights, Fraction(0))
             longer |= {(*prefix, token): mass * weight / total for token, weight in kept.items()}
@@ -58,3 +60,16 @@ def _law(
                 raise InputError("length", length, f"there are more than {_MOST_STRINGS} strings to list")
         law = longer
     return law
+
+
+def _weights(conditional: Conditional, prefix: Prefix) -> list[Fraction]:
+    """The weights of the tokens after `prefix`; raises `InputError` unless they are non-negative numbers."""
+    given = conditional(prefix)
+    mend = f"after {prefix} give one non-negative number for each token"
+    try:
+        weights = [Fraction(weight) for weight in given]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError("conditional", given, mend) from error
+    if any(weight < 0 for weight in weights):
+        raise InputError("conditional", given, mend)
+    return weights

@@ -8,14 +8,20 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
-from scipy.sparse import csc_array, csr_array, diags_array, eye_array
-from scipy.sparse.linalg import eigsh, splu
+from scipy.sparse import csr_array, diags_array, issparse
+from scipy.sparse.linalg import eigsh
 
 from trialogue.errors import InputError, probability, whole_number
 from trialogue.inference.laws import total_variation, walk_transitions
+from trialogue.inference.laws.elimination import (
+    AbsorbingChain,
+    require_distribution,
+    stationary_distribution,
+)
 from trialogue.inference.verifiers.function import VerifierLike
 from trialogue.inference.walks.value_guided import ValueGuided
 from trialogue.oracles import Autoregressive
+from trialogue.probabilities import checked_probabilities
 
 Array = NDArray[np.float64]
 Sequence_ = tuple[int, ...]
@@ -36,6 +42,14 @@ class WalkChain:
     leaf: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
+        shape = (len(self.states), len(self.states))
+        if not issparse(self.transitions) or self.transitions.shape != shape:
+            raise InputError("transitions", self.transitions, f"give a sparse matrix of the shape {shape}")
+        leaf = np.asarray(self.leaf)
+        if leaf.shape != shape[:1] or leaf.dtype != np.bool_:
+            raise InputError("leaf", self.leaf, "give True or False (n,) for each state")
+        if not bool((self.transitions.data >= 0).all()):
+            raise InputError("transitions", float(self.transitions.data.min()), "give probabilities")
         totals = np.asarray(self.transitions.sum(1))
         if not bool((abs(totals - 1) < 1e-9).all()):
             mend = "give a chain that goes on for ever: of this one some state has an end"
@@ -44,15 +58,7 @@ class WalkChain:
     @cached_property
     def stationary(self) -> Array:
         """The stationary law (n,), which is unique: whatever is visited from the root leads back to it."""
-        size = len(self.states)
-        if size == 1:
-            return np.ones(1)
-        # The expected visits between two visits of the root: v = P(root, .) + v P, off the root.
-        inside = self.transitions[1:][:, 1:]
-        start = self.transitions[[0]].toarray()[0, 1:]
-        visits = splu(csc_array(eye_array(size - 1) - inside.T)).solve(start)
-        law: Array = np.concatenate(([1.0], visits))
-        return law / math.fsum(law)
+        return stationary_distribution(self.transitions)
 
     @property
     def reversibility_residual(self) -> float:
@@ -69,8 +75,9 @@ class WalkChain:
     def leaf_law(self, law: Array) -> dict[Sequence_, float]:
         """The law of the state given that it is a leaf, where that of the state is `law` (n,).
 
-        Raises `InputError` where no leaf has a positive probability.
+        Raises `InputError` where no leaf has a positive probability, and where `law` is no distribution (n,).
         """
+        law = checked_probabilities("law", law, (len(self.states),)).numpy()
         mass = math.fsum(law[self.leaf])
         if not mass > 0:
             raise InputError("law", mass, "no leaf has a positive probability")
@@ -140,40 +147,49 @@ class WalkChain:
         raise InputError("max_steps", max_steps, mend)
 
     @cached_property
-    def _before_leaves(self) -> tuple[NDArray[np.int64], Array]:
-        """The states that are no leaf, and how often each is visited from the root before the first leaf."""
+    def _before_leaves(self) -> tuple[NDArray[np.int64], AbsorbingChain]:
+        """The states that are no leaf, and the chain on them, which ends at the first leaf."""
         inner = np.flatnonzero(~self.leaf)
-        system = csc_array(eye_array(len(inner)) - self.transitions[inner][:, inner].T)
-        start = np.zeros(len(inner))
-        start[0] = 1.0
-        return inner, splu(system).solve(start)
+        rows = self.transitions[inner]
+        return inner, AbsorbingChain(rows[:, inner], rows @ self.leaf.astype(np.float64))
 
     @property
     def steps_to_leaf(self) -> float:
-        """The expected number of steps from the root to the first leaf; infinite where there is none."""
-        if self.leaf[0] or not self.leaf.any():
-            return 0.0 if self.leaf[0] else math.inf
-        return math.fsum(self._before_leaves[1])
+        """The expected number of steps from the root to the first leaf; infinite where it may never come."""
+        if self.leaf[0]:
+            return 0.0
+        chain = self._before_leaves[1]
+        return math.inf if chain.never_ends > 0 else float(chain.visits.sum())
 
     def first_leaf_law(self) -> dict[Sequence_, float]:
-        """The law of the first leaf."""
-        inner, visits = self._before_leaves
+        """The distribution of the first leaf.
+
+        Raises:
+            InputError: If the walk may never come to a leaf.
+        """
         leaves = np.flatnonzero(self.leaf)
-        law = visits @ self.transitions[inner][:, leaves]
+        if self.leaf[0]:
+            law = (leaves == 0).astype(np.float64)
+        else:
+            inner, chain = self._before_leaves
+            if chain.never_ends > 0:
+                raise InputError(
+                    "leaf", chain.never_ends, "with this probability the walk never comes to a leaf"
+                )
+            law = chain.visits @ self.transitions[inner][:, leaves]
+        require_distribution("transitions", law.tolist())
         return {self.states[place]: float(p) for place, p in zip(leaves.tolist(), law.tolist(), strict=True)}
 
     def visited_before_leaf(self) -> dict[Sequence_, float]:
         """The probability of each state that is no leaf to be visited before the first leaf.
 
-        Visits before the first leaf are visits at all times those from the state itself: G(root, y) / G(y, y).
+        It is the expected number of visits from the root over that from the state itself: G(root, y) / G(y, y).
         """
-        inner, visits = self._before_leaves
-        system = splu(csc_array(eye_array(len(inner)) - self.transitions[inner][:, inner]))
-        own = np.array([system.solve(unit)[place] for place, unit in enumerate(np.eye(len(inner)))])
-        return {
-            self.states[place]: float(share)
-            for place, share in zip(inner.tolist(), (visits / own).tolist(), strict=True)
-        }
+        if self.leaf[0]:
+            return {self.states[place]: 0.0 for place in np.flatnonzero(~self.leaf).tolist()}
+        inner, chain = self._before_leaves
+        shares = zip(inner.tolist(), chain.visited.tolist(), strict=True)
+        return {self.states[place]: share for place, share in shares}
 
 
 def value_guided_chain(

@@ -1,6 +1,7 @@
 """What the value-guided walk samples and what it costs, in closed form, on a tree that can be listed.
 
-An edge that ends in the prefix y conducts c(y) = p(y) V(y): the walk is reversible, whatever the values. The thesis'
+An edge that ends in the prefix y conducts c(y) = p(y) V(y): the walk is reversible, whatever the values. Prefixes below
+an edge of conductance zero are never visited and have no mass, whatever their values. The thesis'
 claims are on p. 127 ff., section 3.3.1; the conductances are those of the Sinclair-Jerrum walk. `limits` say which tree
 is listed.
 """
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trialogue.errors import InputError
+from trialogue.inference.laws.elimination import SMALLEST, require_distribution
 from trialogue.inference.laws.prefix_trees import PrefixTree, TreeLimits, prefix_tree
 from trialogue.inference.verifiers.function import VerifierLike
 from trialogue.oracles import Autoregressive
@@ -26,8 +28,17 @@ def walk_conductances(tree: PrefixTree, values: VerifierLike) -> Conductances:
     Raises `InputError` where no child of the root has a positive value, and for values that are not finite and
     non-negative.
     """
+    if not isinstance(tree, PrefixTree):
+        raise InputError(
+            "tree", type(tree).__name__, "give a PrefixTree, such as that of prefix_tree(oracle)"
+        )
+    return _network(tree, values, tree.log_probs)
+
+
+def _network(tree: PrefixTree, values: VerifierLike, log_probs: NDArray[np.float64]) -> Conductances:
+    """The network whose edge to a prefix y conducts exp(`log_probs`) V(y)."""
     judged = np.concatenate(([0.0], tree.values(values, np.arange(1, len(tree.prefixes)))))
-    network = Conductances(tree.parent, np.exp(tree.log_probs) * judged, tree.leaf)
+    network = Conductances(tree.parent, np.exp(log_probs) * judged, tree.leaf)
     if not tree.leaf[0] and not network.weight[0] > 0:
         raise InputError(
             "values", 0.0, "no continuation of the prompt has a positive value: the walk cannot move"
@@ -61,7 +72,9 @@ def first_leaf(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[Tr
     """
     tree = prefix_tree(oracle, **limits)
     network = walk_conductances(tree, values)
-    return FirstLeaf(_leaves(tree, network.first_leaf), math.fsum(network.visits), math.fsum(network.visited))
+    law = _leaves(tree, network.first_leaf)
+    require_distribution("values", law.values())
+    return FirstLeaf(law, math.fsum(network.visits), math.fsum(network.visited))
 
 
 def first_leaf_law(
@@ -83,9 +96,8 @@ def stationary_law(
     out. Raises `InputError` as `first_leaf` does, but not where no leaf can be reached.
     """
     tree = prefix_tree(oracle, **limits)
-    weight = walk_conductances(tree, values).weight
-    total = math.fsum(weight)
-    return {tree.prefixes[node]: float(weight[node]) / total for node in np.flatnonzero(weight).tolist()}
+    mass = _stationary(tree, values)
+    return {tree.prefixes[node]: float(mass[node]) for node in np.flatnonzero(mass).tolist()}
 
 
 def leaf_mass(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]) -> float:
@@ -95,8 +107,22 @@ def leaf_mass(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[Tre
     values inside that are within a factor of 1 + e of the exact ones. Raises `InputError` as `stationary_law` does.
     """
     tree = prefix_tree(oracle, **limits)
+    return math.fsum(_stationary(tree, values)[tree.leaf])
+
+
+def _stationary(tree: PrefixTree, values: VerifierLike) -> NDArray[np.float64]:
+    """The stationary mass (n,) of every prefix."""
+    if tree.leaf[0]:
+        return np.ones(1)
     weight = walk_conductances(tree, values).weight
-    return math.fsum(weight[tree.leaf]) / math.fsum(weight)
+    total = math.fsum(weight)
+    if not total >= SMALLEST:
+        raise InputError(
+            "values", total, f"the conductances sum to less than {SMALLEST:g}: beyond double precision"
+        )
+    mass: NDArray[np.float64] = weight / total
+    require_distribution("values", mass.tolist())
+    return mass
 
 
 def action_level_law(
@@ -108,7 +134,9 @@ def action_level_law(
     of whose continuations has a value. Raises `InputError` as `stationary_law` does.
     """
     tree = prefix_tree(oracle, **limits)
-    return _leaves(tree, walk_conductances(tree, values).descent)
+    # Only ratios of the edges of one node matter: those of conditional probabilities do not underflow.
+    conditional = tree.log_probs - tree.log_probs[np.maximum(tree.parent, 0)]
+    return _leaves(tree, _network(tree, values, conditional).descent)
 
 
 def _leaves(tree: PrefixTree, probabilities: NDArray[np.float64]) -> dict[Sequence_, float]:

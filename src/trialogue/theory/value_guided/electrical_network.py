@@ -10,7 +10,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from trialogue.arrays import real_tensor, whole_tensor
 from trialogue.errors import InputError
+from trialogue.inference.laws.elimination import SMALLEST
 
 Array = NDArray[np.float64]
 
@@ -28,17 +30,29 @@ class Conductances:
     leaf: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
-        below = self.parent[1:]
+        parent = whole_tensor("parent", self.parent, "give the place (n,) of the parent of each node").numpy()
+        below = parent[1:] if parent.ndim == 1 else parent
         if (
-            len(self.parent) == 0
-            or self.parent[0] != -1
-            or not bool((below < np.arange(1, len(below) + 1)).all())
+            parent.ndim != 1
+            or len(parent) == 0
+            or parent[0] != -1
+            or not bool(((below >= 0) & (below < np.arange(1, len(below) + 1))).all())
         ):
             raise InputError(
                 "parent", self.parent, "list the root first, and every parent before its children"
             )
-        if not bool(np.isfinite(self.edge[1:]).all() and (self.edge[1:] >= 0).all()):
-            raise InputError("edge", self.edge, "give finite conductances of at least 0")
+        edge = real_tensor(
+            "edge", self.edge, "give the conductance (n,) of the edge to each node's parent"
+        ).numpy()
+        if edge.shape != parent.shape or not bool(np.isfinite(edge[1:]).all() and (edge[1:] >= 0).all()):
+            raise InputError(
+                "edge", self.edge, "give finite conductances (n,) of at least 0, one for each node"
+            )
+        leaf = np.asarray(self.leaf)
+        if leaf.shape != parent.shape or leaf.dtype != np.bool_:
+            raise InputError("leaf", self.leaf, "give True or False (n,) for each node")
+        for name, array in (("parent", parent), ("edge", edge), ("leaf", leaf)):
+            object.__setattr__(self, name, array)
 
     @cached_property
     def _levels(self) -> list[NDArray[np.int64]]:
@@ -62,11 +76,45 @@ class Conductances:
         return summed
 
     @cached_property
+    def reached(self) -> NDArray[np.bool_]:
+        """Which nodes (n,) the walk can come to: all edges between them and the root conduct."""
+        reached = np.zeros(len(self.parent), dtype=np.bool_)
+        reached[0] = True
+        for level in self._levels:
+            reached[level] = reached[self.parent[level]] & (self.edge[level] > 0)
+        return reached
+
+    @cached_property
     def weight(self) -> Array:
-        """The sum of the conductances of the edges of each node (n,): its stationary mass, unnormalised."""
-        edge = self.edge.copy()
+        """The stationary mass of each node (n,), unnormalised: the sum of the conductances of its edges.
+
+        Nodes that the walk cannot come to have none, whatever their edges conduct.
+        """
+        edge = np.where(self.reached, self.edge, 0.0)
         edge[0] = 0.0
         return edge + self._summed(edge)
+
+    @cached_property
+    def _ranks(self) -> list[NDArray[np.int64]]:
+        """The first child of every node, then the second of those that have two, and so on."""
+        order = 1 + np.argsort(self.parent[1:], kind="stable")
+        parents = self.parent[order]
+        rank = np.arange(len(order)) - np.searchsorted(parents, parents)
+        by_rank = np.argsort(rank, kind="stable")
+        return np.split(order[by_rank], np.cumsum(np.bincount(rank))[:-1]) if len(order) else []
+
+    def _summed_siblings(self, values: Array) -> Array:
+        """The sum of `values` (n,) over the siblings of each node (n,), the node itself left out.
+
+        Siblings before and after a node are summed apart: subtracting its own value from the sum would lose digits.
+        """
+        summed = np.zeros(len(self.parent))
+        for ranks in (self._ranks, self._ranks[::-1]):
+            passed = np.zeros(len(self.parent))
+            for nodes in ranks:
+                summed[nodes] += passed[self.parent[nodes]]
+                passed[self.parent[nodes]] += values[nodes]
+        return summed
 
     @cached_property
     def below(self) -> Array:
@@ -85,23 +133,21 @@ class Conductances:
     def above(self) -> Array:
         """The conductance from each node (n,) to leaves through its parent."""
         above = np.zeros(len(self.parent))
-        siblings = self._summed(self.through)
+        others = self._summed_siblings(self.through)
         for level in self._levels:
-            parent = self.parent[level]
-            others = np.maximum(siblings[parent] - self.through[level], 0.0)
-            above[level] = _series(self.edge[level], above[parent] + others)
+            above[level] = _series(self.edge[level], above[self.parent[level]] + others[level])
         return above
 
     @cached_property
     def first_leaf(self) -> Array:
         """The probability of each node (n,) to lie on the path to the first leaf: of a leaf, to be that.
 
-        Raises `InputError` where the walk reaches no leaf.
+        Raises:
+            InputError: If the conductance from the root to the leaves is below 1e-300.
         """
-        if not self.below[0] > 0:
-            raise InputError(
-                "values", 0.0, "no leaf can be reached from the root: give one, and its way, some value"
-            )
+        if not self.below[0] >= SMALLEST:
+            mend = f"no leaf can be reached from the root with a conductance of at least {SMALLEST:g}: give one, and "
+            raise InputError("values", float(self.below[0]), f"{mend}its way, some value")
         current = np.zeros(len(self.parent))
         current[0] = 1.0
         for level in self._levels:

@@ -1,0 +1,263 @@
+"""Absorbing Markov chains, solved by elimination without subtraction (Grassmann, Taksar and Heyman 1985).
+
+States are eliminated one after the other. The probability of leaving a state is the sum of its probabilities of going
+elsewhere, never one minus the probability of staying. All terms are positive, so small probabilities keep their
+relative precision however rarely the chain ends. States are eliminated in depth-first post-order: what is left of a row
+then leads only to states on the path from the start, which keeps the rows of trees short.
+"""
+
+import math
+from collections.abc import Iterable
+from functools import cached_property
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order
+
+from trialogue.errors import InputError
+
+Array = NDArray[np.float64]
+
+SMALLEST = 1e-300
+"""Smallest probability of leaving a set of states that is solved: double precision ends at about 1e-308."""
+_MASS_ERROR = 1e-9
+_LOST_DIGITS = 1e-6
+
+
+def require_distribution(name: str, probabilities: Iterable[float], elsewhere: float = 0.0) -> None:
+    """Raise `InputError` unless `probabilities` and `elsewhere` are non-negative and sum to one within 1e-9."""
+    numbers = [*probabilities, elsewhere]
+    total = math.fsum(numbers) if all(map(math.isfinite, numbers)) else math.nan
+    if not abs(total - 1) <= _MASS_ERROR:
+        raise InputError(
+            name, total, "the computed probabilities do not sum to one: double precision does not suffice"
+        )
+    if min(numbers) < 0:
+        raise InputError(
+            name, min(numbers), "a computed probability is negative: double precision does not suffice"
+        )
+
+
+class AbsorbingChain:
+    """A Markov chain on n states that starts in the first one and may end.
+
+    Args:
+        transitions: Sparse matrix (n, n) of the probabilities of going from one state to another.
+        ends: Probability (n,) of ending in each state. Rows of `transitions` and `ends` together sum to one.
+    """
+
+    def __init__(self, transitions: csr_array, ends: Array) -> None:
+        self._transitions = csr_array(transitions)
+        self.ending = _can_end(self._transitions, ends)
+        """Which states (n,) can reach an end."""
+        self._lost = self._transitions @ (~self.ending).astype(np.float64)
+        self._leaving = ends + self._lost
+
+    @cached_property
+    def _factors(self) -> "_Factors":
+        return _Factors(self._transitions, self._leaving, self.ending)
+
+    @cached_property
+    def visits(self) -> Array:
+        """The expected number of visits (n,) of each state that can reach an end; 0 for the others.
+
+        Raises:
+            InputError: If the probability of ending before coming back is below 1e-300.
+        """
+        return self._factors.visits() if self.ending[0] else np.zeros(len(self.ending))
+
+    @property
+    def never_ends(self) -> float:
+        """The probability of reaching a state that cannot reach an end."""
+        return float(self.visits @ self._lost) if self.ending[0] else 1.0
+
+    @cached_property
+    def visited(self) -> Array:
+        """The probability (n,) that each state that can reach an end is visited at all; 0 for the others."""
+        visited = np.zeros(len(self.ending))
+        if self.ending[0]:
+            own = self._factors.own_visits()
+            states = list(own)
+            visited[states] = self.visits[states] / np.array(list(own.values()))
+        return visited
+
+    def weighted_visits(self, weighted: csr_array) -> Array:
+        """The expected visits (n,) where each transition multiplies a weight, and visits count with their weight.
+
+        Args:
+            weighted: Matrix (n, n) of transition probabilities times mean weight factors, with the zeros of
+                `transitions`.
+
+        Raises:
+            InputError: If the expected weights are infinite, or lose their digits.
+        """
+        if not self.ending[0]:
+            return np.zeros(len(self.ending))
+        return _Factors(csr_array(weighted), self._leaving, self.ending, self._factors).visits()
+
+
+def stationary_distribution(transitions: csr_array) -> Array:
+    """Return the stationary distribution (n,) of a chain that returns to its first state from wherever that leads.
+
+    Raises:
+        InputError: If a state that is reached from the first leads back with a probability below 1e-300.
+    """
+    transitions = csr_array(transitions)
+    size = transitions.shape[0]
+    visits = _Factors(transitions, np.zeros(size), np.ones(size, dtype=np.bool_)).visits(between=True)
+    stationary: Array = visits / math.fsum(visits)
+    require_distribution("transitions", stationary.tolist())
+    return stationary
+
+
+class _Factors:
+    """Rows and columns of a chain's states, each as they were when the state was eliminated."""
+
+    def __init__(
+        self,
+        transitions: csr_array,
+        ends: Array,
+        ending: NDArray[np.bool_],
+        unweighted: "_Factors | None" = None,
+    ) -> None:
+        indptr, indices = transitions.indptr.tolist(), transitions.indices.tolist()
+        data, ended, inside = transitions.data.tolist(), ends.tolist(), ending.tolist()
+        self._size = len(inside)
+        self._order: list[int] = unweighted._order if unweighted else _postorder(indptr, indices, inside)
+        # Of each state: the rest of its row as shares, the probability of leaving, of staying, and the rest of its
+        # column, which leads to it from states that were eliminated later.
+        self._rows: dict[int, dict[int, float]] = {}
+        self._leaving: dict[int, float] = {}
+        self._staying: dict[int, float] = {}
+        self._columns: dict[int, list[tuple[int, float]]] = {state: [] for state in self._order}
+        rank: dict[int, int] = {}
+        end_shares: dict[int, float] = {}
+        for place, state in enumerate(self._order):
+            row: dict[int, float] = {}
+            for edge in range(indptr[state], indptr[state + 1]):
+                if inside[indices[edge]] and (data[edge] > 0 or unweighted):
+                    row[indices[edge]] = row.get(indices[edge], 0.0) + data[edge]
+            end = ended[state]
+            passed = [rank[target] for target in row if target in rank]
+            heapify(passed)
+            while passed:
+                target = self._order[heappop(passed)]
+                entering = row.pop(target)
+                self._columns[target].append((state, entering))
+                end += entering * end_shares[target]
+                for further, share in self._rows[target].items():
+                    if further in row:
+                        row[further] += entering * share
+                    else:
+                        row[further] = entering * share
+                        if further in rank:
+                            heappush(passed, rank[further])
+            staying = row.pop(state, 0.0)
+            leaving = math.fsum((*row.values(), end))
+            if unweighted:
+                leaving = _weighted_leaving(unweighted, state, staying)
+            if place < len(self._order) - 1:
+                _require_leaving(leaving)
+                self._rows[state] = {further: entry / leaving for further, entry in row.items()}
+                end_shares[state] = end / leaving
+            self._leaving[state], self._staying[state], rank[state] = leaving, staying, place
+
+    def visits(self, between: bool = False) -> Array:
+        """Expected visits (n,) from the first state; with `between`, those from one of its visits to the next."""
+        visits = [0.0] * self._size
+        start = self._order[-1]
+        if not between:
+            _require_leaving(self._leaving[start])
+        visits[start] = 1.0 if between else 1 / self._leaving[start]
+        for state in reversed(self._order[:-1]):
+            entered = sum(visits[before] * entry for before, entry in self._columns[state])
+            visits[state] = entered / self._leaving[state]
+        if not all(map(math.isfinite, visits)):
+            raise InputError("visits", math.inf, "the expected visits of a state are beyond double precision")
+        return np.array(visits)
+
+    def own_visits(self) -> dict[int, float]:
+        """Expected visits of each state from itself, the first one counted (Takahashi's equations)."""
+        known: dict[tuple[int, int], float] = {}
+        rank = {state: place for place, state in enumerate(self._order)}
+
+        def visits(first: int, second: int) -> float:
+            """Expected visits of `second` from `first`, in terms of states that were eliminated later."""
+            if (first, second) in known:
+                return known[first, second]
+            if rank[first] < rank[second]:
+                found = math.fsum(
+                    share * visits(further, second) for further, share in self._rows[first].items()
+                )
+            else:
+                entered = (
+                    entry * (visits(first, before) if first != second else through(first, before))
+                    for before, entry in self._columns[second]
+                )
+                found = math.fsum((float(first == second), *entered)) / self._leaving[second]
+            known[first, second] = found
+            return found
+
+        def through(first: int, second: int) -> float:
+            return math.fsum(
+                share * visits(further, second) for further, share in self._rows.get(first, {}).items()
+            )
+
+        return {state: visits(state, state) for state in reversed(self._order)}
+
+
+def _require_leaving(leaving: float) -> None:
+    if not leaving >= SMALLEST:
+        raise InputError(
+            "probability",
+            leaving,
+            f"the chain ends, or returns to its start, with a probability below {SMALLEST:g}: beyond double precision",
+        )
+
+
+def _weighted_leaving(unweighted: _Factors, state: int, staying: float) -> float:
+    """One minus the weight that comes back to a state before those left: exact where loops change no weight."""
+    difference = unweighted._staying[state] - staying
+    leaving = unweighted._leaving[state] + difference
+    if difference and not leaving > _LOST_DIGITS * abs(difference):
+        mend = (
+            "the expected weights are infinite or lose their digits: weights grow where the walk comes back"
+        )
+        raise InputError("log_weight", leaving, mend)
+    return leaving
+
+
+def _postorder(indptr: list[int], indices: list[int], inside: list[bool]) -> list[int]:
+    """The states inside that are reached from the first, each after those that it leads to, in depth-first order."""
+    order, seen = [], [False] * len(inside)
+    seen[0] = True
+    path, places = [0], [indptr[0]]
+    while path:
+        state, place = path[-1], places[-1]
+        if place == indptr[state + 1]:
+            order.append(state)
+            path.pop()
+            places.pop()
+            continue
+        places[-1] += 1
+        target = indices[place]
+        if inside[target] and not seen[target]:
+            seen[target] = True
+            path.append(target)
+            places.append(indptr[target])
+    return order
+
+
+def _can_end(transitions: csr_array, ends: Array) -> NDArray[np.bool_]:
+    """Which states (n,) reach, with positive probability, one whose probability of ending is positive."""
+    size, ending = transitions.shape[0], np.flatnonzero(ends)
+    reverse = transitions.T.tocoo()
+    rows = np.concatenate((reverse.row, np.full(len(ending), size)))
+    columns = np.concatenate((reverse.col, ending))
+    graph = csr_array((np.ones(len(rows)), (rows, columns)), shape=(size + 1, size + 1))
+    reached = breadth_first_order(graph, size, return_predecessors=False)
+    found = np.zeros(size + 1, dtype=np.bool_)
+    found[reached] = True
+    return found[:-1]
