@@ -153,7 +153,7 @@ def _lead(
         while kept < most:
             share = probs[kept] / total
             reached += share
-            if top_p != 1 and reached - share >= number(top_p):
+            if kept and top_p != 1 and reached - share >= number(top_p):
                 break
             mass += probs[kept]
             kept += 1

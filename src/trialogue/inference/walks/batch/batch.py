@@ -157,11 +157,8 @@ class View(Decoding):
         """Return the lengths (n,) that `rows` (n,) are cut to, by default their own; all are checked."""
         held = self._rows.lengths
         if rows is not self._rows.everything:
-            require_int64("rows", rows, (None,), "give the numbers of rows (n,) in int64")
+            self._require_rows(rows)
             if lengths is None:
-                index = first_outside(rows, len(held))
-                if index is not None:
-                    raise InputError("rows", index, f"the batch has {len(held)} rows")
                 return held[rows]
         elif lengths is None:
             return held
@@ -174,6 +171,13 @@ class View(Decoding):
             )
         return lengths
 
+    def _require_rows(self, rows: Tensor) -> None:
+        """Raise `InputError` unless `rows` (n,) int64 are rows of the batch."""
+        require_int64("rows", rows, (None,), "give the numbers of rows (n,) in int64")
+        index = first_outside(rows, len(self._rows))
+        if index is not None:
+            raise InputError("rows", index, f"the batch has {len(self._rows)} rows")
+
     def count_verifier_calls(self, rows: Tensor) -> None:
         """Count one verifier call per row in `rows` (n,)."""
         self.meter.verifier_calls.index_add_(0, self._bill.owner[rows], torch.ones_like(rows))
@@ -181,8 +185,14 @@ class View(Decoding):
     def peek(self, tokens: Tensor, rows: Tensor) -> "View":
         """Children on scratch rows: row i continues `rows[i]` with `tokens[i]` (both (n,)).
 
-        They share the tree, what is remembered and the meter; their keys are copied when first needed.
+        They share the tree, what is remembered and the meter; their keys are copied when first needed. Raises
+        `InputError` for rows and tokens that do not exist.
         """
+        self._require_rows(rows)
+        require_int64("tokens", tokens, (len(rows),), "give one token in int64 for each row")
+        token = first_outside(tokens, self.vocab_size)
+        if token is not None:
+            raise InputError("tokens", token, f"use tokens below {self.vocab_size}")
         children, bill = self._rows.children(tokens, rows), self._bill.of(rows)
         evaluations = self._evaluations.children(rows, children, bill)
         return View(
