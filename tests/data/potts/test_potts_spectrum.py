@@ -40,7 +40,7 @@ def test_eigenvalues_that_are_not_told_apart_are_refused_of_many_states_too() ->
 
 def test_a_cold_chain_whose_cheapest_tokens_come_in_turn_has_a_length() -> None:
     """The eigenvalues are e^(-1.1 / T) +- e^(-0.5 / T), one of the sites costing 1 / T more than float64 holds."""
-    chain, temperature = PottsChain(torch.tensor([[1.1, 0.0], [1.0, 1.1]])), 0.001
+    chain, temperature = PottsChain(torch.tensor([[1.1, 0.0], [1.0, 1.1]], dtype=torch.float64)), 0.001
     expected = 0.5 * math.exp(0.6 / temperature)
     assert chain.correlation_length(temperature) == pytest.approx(expected, rel=1e-9)
 

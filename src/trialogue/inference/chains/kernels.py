@@ -79,12 +79,14 @@ def gibbs_kernel(chain: Gibbs, model: Ising) -> Advance | None:
 
     def advance(state: Sequences, streams: Streams, steps: int) -> Sequences:
         hint = f"give tokens 0 and 1 of shape (rows, {model.sites})"
-        tokens = index_tensor(
+        checked = index_tensor(
             "tokens", state.tokens, (None, model.sites), 2, shape_hint=hint, range_hint=hint
-        ).clone(memory_format=torch.contiguous_format)
-        if len(streams.keys) != len(tokens):
-            raise InputError("streams", len(streams.keys), f"give one stream for each of {len(tokens)} rows")
+        )
+        if len(streams.keys) != len(checked):
+            raise InputError("streams", len(streams.keys), f"give one stream for each of {len(checked)} rows")
         whole_number("steps", steps, 0)
+        state = Sequences(checked)
+        tokens = state.tokens.clone(memory_format=torch.contiguous_format)
         drawing = (tokens.numpy(), streams.keys.numpy(), streams.counters.numpy())
         over_rows(step_rows, len(tokens), width * steps, *drawing, *arrays, steps, sweep)
         return Sequences(tokens)

@@ -306,9 +306,13 @@ class Batch(View):
             hint = f"give one number in int64 for each of the {len(held)} rows"
             require_int64(f"moves.{field}", getattr(moves, field), (len(held),), hint)
         if not torch.equal(source, self._rows.everything):
-            index = first_outside(source, len(held))
-            if index is not None:
-                raise InputError("moves.source", index, f"the batch has {len(held)} rows")
+            place = kernels.first_misplaced(source.numpy(), moves.length.numpy(), held.numpy())
+            if place >= 0:
+                wrong = (int(source[place]), int(moves.length[place]))
+                mend = (
+                    f"row {place} continues from a row of the batch, and from no more tokens than that holds"
+                )
+                raise InputError("moves", wrong, mend)
             moved, held = (source != self._rows.everything).nonzero()[:, 0], held[source]
             self._continue_from(source[moved], moved, moves.length[moved])
         self._rows.advance(held, moves.length, moves.token)
