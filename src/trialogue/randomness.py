@@ -19,12 +19,15 @@ from torch import Tensor
 
 from trialogue.compilation import compiled
 from trialogue.errors import InputError, whole_number
+from trialogue.indices import first_outside, require_floats, require_int64
 
 Choose = Callable[[Tensor, Tensor], Tensor]
 """`choose(log_weights (n, k), rows (n,)) -> index (n,)`, never an index whose weight is zero."""
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _BLOCK = 256
+_ROWS = "give the numbers of rows (n,) in int64"
+_ONE_ROW_EACH = "give log-weights (n, k) in float32 or float64, one row for each draw"
 
 
 def seed_of(seed: int, *names: object) -> int:
@@ -114,6 +117,10 @@ def invert(uniform: float, weights: NDArray[np.floating[Any]]) -> int:
 def _invert_rows(
     uniforms: NDArray[np.float64], weights: NDArray[np.floating[Any]], out: NDArray[np.int64]
 ) -> int:
+    """Fill `out`; return 0, -1 where all weights of a row are zero, -2 where a uniform number is not in [0, 1]."""
+    for row in range(len(uniforms)):
+        if not 0 <= uniforms[row] <= 1:
+            return -2
     smallest = 0
     for row in range(len(uniforms)):
         out[row] = invert(uniforms[row], weights[row])
@@ -146,12 +153,19 @@ def _weights(log_weights: Tensor) -> Tensor:
 def index_of(uniform: Tensor, log_weights: Tensor) -> Tensor:
     """The index (n,) that `uniform` (n,) in [0, 1) picks from `log_weights` (n, k) by inverting the CDF.
 
-    An index of weight zero is never picked. Raises `InputError` where all weights of a row are zero.
+    An index of weight zero is never picked. Raises `InputError` where all weights of a row are zero, and for other
+    shapes, types and numbers.
     """
+    require_floats("uniform", uniform, (None,), "give one number in [0, 1) for each row")
+    require_floats("log_weights", log_weights, (len(uniform), None), _ONE_ROW_EACH)
     if uniform.device.type != "cpu":
         return inverted(uniform, _weights(log_weights))
     index = torch.empty(len(uniform), dtype=torch.int64)
-    if _invert_rows(uniform.numpy(), _weights(log_weights).numpy(), index.numpy()) < 0:
+    wrong = _invert_rows(uniform.numpy(), _weights(log_weights).numpy(), index.numpy())
+    if wrong == -2:
+        outside = uniform[~((uniform >= 0) & (uniform <= 1))]
+        raise InputError("uniform", float(outside[0]), "give numbers from 0 to 1")
+    if wrong:
         raise no_choice()
     return index
 
@@ -177,11 +191,24 @@ def next_uniform(keys: NDArray[np.int64], counters: NDArray[np.int64], row: int)
 
 
 @compiled
+def _no_such_row(rows: NDArray[np.int64], streams: int) -> bool:
+    """Whether one of `rows` is not in 0..streams - 1; part of the two loops below, since a call costs as much."""
+    outside = False
+    for index in range(len(rows)):
+        outside |= (rows[index] < 0) | (rows[index] >= streams)
+    return outside
+
+
+@compiled
 def _uniforms(
     keys: NDArray[np.int64], counters: NDArray[np.int64], rows: NDArray[np.int64], out: NDArray[np.float64]
-) -> None:
+) -> int:
+    """Fill `out`; return 0, or -2 where a row does not exist."""
+    if _no_such_row(rows, len(keys)):
+        return -2
     for index in range(len(rows)):
         out[index] = next_uniform(keys, counters, rows[index])
+    return 0
 
 
 @compiled
@@ -192,6 +219,9 @@ def _draw(
     weights: NDArray[np.floating[Any]],
     out: NDArray[np.int64],
 ) -> int:
+    """Fill `out`; return 0, -1 where all weights of a row are zero, -2 where a row does not exist."""
+    if _no_such_row(rows, len(keys)):
+        return -2
     smallest = 0
     for index in range(len(rows)):
         out[index] = invert(next_uniform(keys, counters, rows[index]), weights[index])
@@ -207,6 +237,7 @@ class Streams:
     """
 
     def __init__(self, seed: int, keys: Tensor) -> None:
+        require_int64("keys", keys, (None,), "give one number in int64 for each row")
         own = torch.empty_like(keys, device="cpu")
         _spread(np.uint64(seed_of(seed, "streams")), keys.cpu().numpy(), own.numpy())
         self.keys = own.to(keys.device)
@@ -219,23 +250,38 @@ class Streams:
         return chosen
 
     def uniform(self, rows: Tensor) -> Tensor:
-        """The next number in [0, 1) of each row in `rows` (n,), float64."""
+        """The next number in [0, 1) of each row in `rows` (n,) int64, float64.
+
+        Raises `InputError` for rows that do not exist.
+        """
+        require_int64("rows", rows, (None,), _ROWS)
         if self.keys.device.type != "cpu":
             self.counters[rows] += 1
             bits = numbers_of_64_bits(self.keys[rows], self.counters[rows])
             return ((bits >> 11) & (2**53 - 1)).double() * 2.0**-53
         uniform = torch.empty(len(rows), dtype=torch.float64)
-        _uniforms(self.keys.numpy(), self.counters.numpy(), rows.numpy(), uniform.numpy())
+        if _uniforms(self.keys.numpy(), self.counters.numpy(), rows.numpy(), uniform.numpy()):
+            raise self._no_stream(rows)
         return uniform
 
     def choose(self, log_weights: Tensor, rows: Tensor) -> Tensor:
-        """Draw one index per row (`Choose`): `index_of` the next uniform number of each, in one pass."""
+        """Draw one index per row (`Choose`): `index_of` the next uniform number of each, in one pass.
+
+        Raises `InputError` where all weights of a row are zero, for rows that do not exist, and for other shapes.
+        """
+        require_int64("rows", rows, (None,), _ROWS)
+        require_floats("log_weights", log_weights, (len(rows), None), _ONE_ROW_EACH)
         if self.keys.device.type != "cpu":
             return inverted(self.uniform(rows), _weights(log_weights))
         index, weights = torch.empty_like(rows), _weights(log_weights)
-        if _draw(self.keys.numpy(), self.counters.numpy(), rows.numpy(), weights.numpy(), index.numpy()) < 0:
-            raise no_choice()
+        wrong = _draw(self.keys.numpy(), self.counters.numpy(), rows.numpy(), weights.numpy(), index.numpy())
+        if wrong:
+            raise self._no_stream(rows) if wrong == -2 else no_choice()
         return index
+
+    def _no_stream(self, rows: Tensor) -> InputError:
+        """Return the error for the first of `rows` that does not exist."""
+        return InputError("rows", first_outside(rows, len(self.keys)), f"there are {len(self.keys)} streams")
 
     def select(self, rows: Tensor) -> None:
         """Keep the streams of `rows`, in that order."""

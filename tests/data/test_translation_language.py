@@ -98,6 +98,37 @@ def test_sentences_are_drawn_from_their_law():
     assert law.log_prob([]) == -math.inf
 
 
+def _translations(language, source):
+    """The distribution of `translate`: words in every order, each token kept, or any of those in use."""
+    phrases, law = language.phrases(source), Counter()
+    every = {token for word in phrases for phrase in word for token in phrase}
+    for clean, chance in _listed(phrases, language.coupling, language.swapping).items():
+        for written in itertools.product(every, repeat=len(clean)):
+            kept = [
+                (1 - language.slips) * (token == own) + language.slips / len(every)
+                for token, own in zip(written, clean, strict=True)
+            ]
+            law[written] += chance * math.prod(kept)
+    return law
+
+
+@pytest.mark.parametrize("synonyms", [1, 2])
+@pytest.mark.parametrize("expanding", [0.0, 1.0])
+def test_translations_have_the_distribution_that_is_stated(synonyms, expanding):
+    language = TranslationLanguage(
+        words=3, swapping=0.3, expanding=expanding, slips=0.4, synonyms=synonyms, seed=2
+    )
+    source, drawn = [SPECIAL + 2, SPECIAL], 20_000
+    stated, listed = language.condition(source), _translations(language, source)
+    assert sum(listed.values()) == pytest.approx(1, abs=1e-12)
+    for target, chance in listed.items():
+        assert math.exp(stated.log_prob(target)) == pytest.approx(chance, abs=1e-12)
+    counts = Counter(map(tuple, language.translate([source] * drawn, seed=1)))
+    assert set(counts) <= set(listed)
+    for target, chance in listed.items():
+        assert abs(counts[target] / drawn - chance) < 7 * math.sqrt(chance / drawn)
+
+
 def test_one_synonym_is_a_lexicon_that_always_translates_alike():
     settings = {"words": 6, "seed": 2, "swapping": 0.0, "slips": 0.0}
     language, alike = TranslationLanguage(**settings), TranslationLanguage(**settings, synonyms=1)

@@ -7,15 +7,25 @@ word: the threshold above, the alias in the lower bits.
 import numpy as np
 from numpy.typing import NDArray
 
+from trialogue.arrays import real_tensor
 from trialogue.compilation import compiled
+from trialogue.errors import InputError, whole_number
+from trialogue.probabilities import checked_probabilities
 
 
 def alias_table(law: NDArray[np.float64], coin_bits: int, alias_bits: int) -> NDArray[np.uint64]:
     """Entries (contexts, V) of laws (contexts, V): a threshold in units of 2^-coin_bits above an alias.
 
-    Each probability is met to within V 2^-coin_bits, or the rounding of float64. V 2^coin_bits must be below 2^63.
+    Each probability is met to within V 2^-coin_bits, or the rounding of float64. Raises `InputError` for laws that are
+    none, and for numbers of bits that V columns, or a word of 64 bits, have no room for.
     """
+    laws = real_tensor("law", law, "give probabilities (contexts, V)")
+    if laws.ndim != 2 or not laws.shape[1]:
+        raise InputError("law", tuple(laws.shape), "give probabilities (contexts, V)")
+    law = checked_probabilities("law", laws, tuple(laws.shape)).numpy()
     vocab = law.shape[1]
+    whole_number("alias_bits", alias_bits, (vocab - 1).bit_length(), 62)
+    whole_number("coin_bits", coin_bits, 1, min(64 - alias_bits, 62 - (vocab - 1).bit_length()))
     whole = vocab << coin_bits
     weights = np.floor(law * whole).astype(np.int64)
     weights[np.arange(len(law)), law.argmax(1)] += whole - weights.sum(1)

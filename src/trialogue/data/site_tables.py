@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.arrays import whole_tensor
 from trialogue.data.alias import alias_table
-from trialogue.errors import InputError
+from trialogue.errors import InputError, whole_number
+from trialogue.indices import index_tensor, require_array
 
 MAX_ENTRIES = 2**24
 """Larger tables would be read from main memory: 2^24 entries take 64 MB."""
@@ -64,6 +64,30 @@ class SiteTables:
     vocab_size: int
     device: torch.device | None = None
 
+    def __post_init__(self) -> None:
+        """Check that no site looks for its law outside of the tables.
+
+        Raises:
+            InputError: If an array has another type or shape, or if it leads to a site, an entry or a token that does
+                not exist.
+        """
+        vocab = whole_number("vocab_size", self.vocab_size, 2, 2**ALIAS_BITS)
+        require_array("offsets", self.offsets, np.uint32, (None,))
+        require_array("neighbours", self.neighbours, np.int64, (self.sites, None))
+        require_array("strides", self.strides, np.uint32, self.neighbours.shape)
+        require_array("entries", self.entries, np.uint32, (None,))
+        near = self.neighbours
+        if near.size and not 0 <= int(near.min()) <= int(near.max()) < self.sites:
+            wrong = near[(near < 0) | (near >= self.sites)]
+            raise InputError("neighbours", int(wrong[0]), f"use sites from 0 to {self.sites - 1}")
+        law = 1 if vocab == 2 else vocab
+        last = self.offsets.astype(np.int64) + self.strides.sum(1, dtype=np.int64) * (vocab - 1) + law
+        if self.sites and int(last.max()) > len(self.entries):
+            mend = f"the last law that offsets and strides lead to would end at entry {int(last.max())}"
+            raise InputError("entries", len(self.entries), mend)
+        if vocab > 2 and int((aliases := self.entries & np.uint32(2**ALIAS_BITS - 1)).max()) >= vocab:
+            raise InputError("entries", int(aliases.max()), f"use aliases below vocab_size={vocab}")
+
     @property
     def sites(self) -> int:
         """The number of sites N."""
@@ -87,12 +111,10 @@ def tabulated(model: object) -> Tabulated:
 def checked_start(field: str, tokens: Tensor, sites: int, vocab: int, chains: int | None = None) -> Tensor:
     """Where chains start (chains, N) int64; raises `InputError` for what are no tokens of so many sites and values."""
     mend = f"give token ids of shape ({'chains' if chains is None else chains}, {sites})"
-    start = whole_tensor(field, tokens, mend)
-    if start.ndim != 2 or start.shape[1] != sites or not len(start) or chains not in (None, len(start)):
+    range_hint = f"use tokens below {vocab}"
+    start = index_tensor(field, tokens, (chains, sites), vocab, shape_hint=mend, range_hint=range_hint)
+    if not len(start):
         raise InputError(field, tuple(start.shape), mend)
-    wrong = start[(start < 0) | (start >= vocab)]
-    if len(wrong):
-        raise InputError(field, int(wrong[0]), f"use tokens below {vocab}")
     return start
 
 

@@ -141,7 +141,8 @@ class TranslationLanguage:
     A synonym has two tokens with probability `expanding`, else one; no two share a token. `coupling`, `swapping` and
     `slips` are those of `translation_law`. A source sentence is made of different words. Ids below `SPECIAL` are those
     of `SubwordVocabulary`, then come source words, then target tokens: `vocab_size` in all. With `synonyms` = 1 only
-    the first of each word's is used: the lexicon of a teacher that always translates alike. Raises `InputError` for
+    the first of each word's is used: the lexicon of a teacher that always translates alike. A token that slips is
+    replaced by one of the tokens of the synonyms in use, uniformly. Raises `InputError` for
     what is no probability, no number of words, and other numbers of synonyms than 1 and 2.
     """
 
@@ -186,23 +187,18 @@ class TranslationLanguage:
         return [self.lexicon[word - SPECIAL][: self.synonyms] for word in words]
 
     def condition(self, source: Sequence[int], *, slips: float | None = None) -> Translations:
-        """The law of the translations of `source`, with another share of slips where one is given.
+        """Return the distribution that `translate` samples from, with another share of slips if one is given.
 
-        Its alphabet has the tokens of both synonyms of every word, whichever are in use. Raises `InputError` as
-        `phrases` does.
+        Its alphabet has the tokens of the synonyms in use. Raises `InputError` as `phrases` does.
         """
         phrases = self.phrases(source)
-        every = [self.lexicon[word - SPECIAL] for word in source]
-        alphabet = np.array(
-            sorted({token for word in every for phrase in word for token in phrase}), np.int64
-        )
+        alphabet = np.array(_tokens_of(phrases), np.int64)
         place = {token: number for number, token in enumerate(alphabet.tolist())}
         law = translation_law(
             [[[place[token] for token in phrase] for phrase in word] for word in phrases],
             coupling=self.coupling,
             swapping=self.swapping,
             slips=self.slips if slips is None else slips,
-            vocab_size=len(alphabet),
         )
         return Translations(law, alphabet)
 
@@ -240,7 +236,12 @@ class TranslationLanguage:
             written += phrases[word][style]
         slipping = np.flatnonzero(draws.random(len(written)) < self.slips)
         if len(slipping):
-            every = sorted({token for word in phrases for phrase in word for token in phrase})
+            every = _tokens_of(phrases)
             for place in slipping.tolist():
                 written[place] = every[draws.integers(len(every))]
         return written
+
+
+def _tokens_of(phrases: Phrases) -> list[int]:
+    """Return the tokens of `phrases` in ascending order, each once."""
+    return sorted({token for word in phrases for phrase in word for token in phrase})

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.compilation import compiled, over_rows
+from trialogue.errors import InputError, probability, whole_number
+from trialogue.indices import require_floats
 
 Floats = NDArray[np.float32]
 Bits = NDArray[np.int32]
@@ -22,9 +24,18 @@ def nucleus(log_probs: Tensor, top_p: float) -> Tensor:
     """Log-probabilities (n, vocab) float32 on the CPU, cut to the nucleus of each row and renormalised.
 
     The nucleus is the smallest set of most probable tokens whose probability reaches `top_p`, the token that reaches it
-    included; among equally probable tokens the lowest index comes first.
+    included; among equally probable tokens the lowest index comes first. Raises `InputError` for other arrays, for a
+    row that is no distribution, and for a `top_p` that is no probability above 0.
     """
-    relative = log_probs - log_probs.amax(-1, keepdim=True)
+    hint = "give log-probabilities (n, vocab) in float32 on the CPU"
+    require_floats("log_probs", log_probs, (None, None), hint)
+    if log_probs.dtype != torch.float32 or log_probs.device.type != "cpu" or not log_probs.shape[1]:
+        raise InputError("log_probs", (*log_probs.shape, str(log_probs.dtype), str(log_probs.device)), hint)
+    top_p = probability("top_p", top_p, zero=False)
+    largest = log_probs.amax(-1, keepdim=True)
+    if not bool(largest.isfinite().all()):
+        raise _no_distribution(largest[~largest.isfinite()][0].item())
+    relative = log_probs - largest
     probs, result = relative.exp().contiguous().numpy(), torch.empty_like(relative)
     # The bits of floats that are not negative are in the order of the floats.
     over_rows(_cut, *probs.shape, probs, probs.view(np.int32), relative.numpy(), result.numpy(), top_p)
@@ -89,19 +100,46 @@ def leading(log_laws: Tensor, top_k: int | None, top_p: float) -> Tensor:
 
     As `nucleus`, for vocabularies of some ten tokens, which need not be normalised.
     """
-    vocab, result = log_laws.shape[1], torch.empty_like(log_laws)
-    _lead(log_laws.numpy(), vocab if top_k is None else min(top_k, vocab), top_p, result.numpy())
+    hint = "give log-probabilities (n, vocab) in float32 or float64 on the CPU"
+    require_floats("log_laws", log_laws, (None, None), hint)
+    vocab = log_laws.shape[1]
+    if log_laws.device.type != "cpu" or not vocab:
+        raise InputError("log_laws", (*log_laws.shape, str(log_laws.device)), hint)
+    # The functions that explain what is wrong take longer than the loop over a row.
+    if not (type(top_p) is float and 0 < top_p <= 1):
+        top_p = probability("top_p", top_p, zero=False)
+    if top_k is not None and not (type(top_k) is int and top_k >= 1):
+        top_k = whole_number("top_k", top_k, 1)
+    most = vocab if top_k is None else min(top_k, vocab)
+    result = torch.empty_like(log_laws)
+    wrong = _lead(log_laws.numpy(), most, top_p, result.numpy())
+    if wrong >= 0:
+        raise _no_distribution(log_laws[wrong].amax().item())
     return result
+
+
+def _no_distribution(largest: float) -> InputError:
+    """Return the error for a row whose largest log-probability is `largest`."""
+    return InputError("log_probs", largest, "the largest log-probability of every row must be finite")
 
 
 @compiled
 def _lead(
     log_laws: NDArray[np.floating[Any]], most: int, top_p: float, result: NDArray[np.floating[Any]]
-) -> None:
+) -> int:
+    """Fill `result`; return the first row that is no distribution, or -1."""
     vocab, number = log_laws.shape[1], result.dtype.type
     order, probs = np.empty(vocab, dtype=np.int64), np.empty(vocab, dtype=result.dtype)
     for row in range(len(log_laws)):
         law = log_laws[row]
+        largest = law[0]
+        for token in range(vocab):
+            # Only NaN is not at most infinite.
+            if not law[token] <= np.inf:
+                return row
+            largest = max(largest, law[token])
+        if not -np.inf < largest < np.inf:
+            return row
         for token in range(vocab):
             place = token
             while place and law[order[place - 1]] < law[token]:
@@ -115,10 +153,11 @@ def _lead(
         while kept < most:
             share = probs[kept] / total
             reached += share
-            if top_p != 1 and reached - share >= number(top_p):
+            if kept and top_p != 1 and reached - share >= number(top_p):
                 break
             mass += probs[kept]
             kept += 1
         shift = law[order[0]] + np.log(mass)
         for place in range(vocab):
             result[row, order[place]] = law[order[place]] - shift if place < kept else -np.inf
+    return -1

@@ -1,6 +1,9 @@
 """Eigenvalues of transfer matrices: the sparse solver against the dense one."""
 
+import math
+
 import pytest
+import torch
 
 from trialogue.data import PottsChain
 from trialogue.data.potts import spectrum as potts_spectrum
@@ -33,3 +36,19 @@ def test_eigenvalues_that_are_not_told_apart_are_refused_of_many_states_too() ->
         InputError, match=r"^temperature=0\.5: the correlation length is above 1e\+09 sites.*1024 states"
     ):
         chain.correlation_length(0.5)
+
+
+def test_a_cold_chain_whose_cheapest_tokens_come_in_turn_has_a_length() -> None:
+    """The eigenvalues are e^(-1.1 / T) +- e^(-0.5 / T), one of the sites costing 1 / T more than float64 holds."""
+    chain, temperature = PottsChain(torch.tensor([[1.1, 0.0], [1.0, 1.1]], dtype=torch.float64)), 0.001
+    expected = 0.5 * math.exp(0.6 / temperature)
+    assert chain.correlation_length(temperature) == pytest.approx(expected, rel=1e-9)
+
+
+def test_an_uneven_matrix_is_balanced() -> None:
+    """Round the cycle 0, 1 the weights differ by more than float64 holds; apart from it a token follows itself."""
+    table = torch.full((3, 3), 4.0)
+    table[0, 1], table[1, 0], table[2, 2] = 0.0, 1.0, 0.51
+    temperature = 0.001
+    with pytest.raises(InputError, match=r"temperature=0\.001: the correlation length is above"):
+        PottsChain(table).correlation_length(temperature)

@@ -1,5 +1,6 @@
 """Topic models: laws by all sets of topics, conditionals, posteriors under masking, and draws."""
 
+import hashlib
 import math
 from itertools import combinations
 from typing import Any
@@ -11,6 +12,8 @@ from torch import Tensor
 from mutants.modules import altered
 from trialogue.data import BertMasking, TopicModel
 from trialogue.data.topics import model
+from trialogue.data.topics.batch_draw import draw_batch
+from trialogue.data.topics.model import Documents
 from trialogue.errors import InputError
 from trialogue.inference import Gibbs
 from trialogue.inference.laws import chain_transitions
@@ -143,6 +146,35 @@ def test_draws_have_the_shares_and_lengths_asked_for() -> None:
     frequency = torch.bincount(tokens[tokens >= 0], minlength=100).double()
     expected = float(lengths.sum()) / 100
     assert float((frequency - expected).abs().max()) < 6 * math.sqrt(expected * 4)
+
+
+@pytest.mark.parametrize(
+    "t", [TopicModel(6, 2, 4), TopicModel(6, 2, concentration=0.1), TopicModel(6, 2, concentration=1e-12)]
+)
+def test_a_document_depends_on_the_seed_and_its_number_alone(t: TopicModel) -> None:
+    few, many = t.draw(20, (3, 9), seed=1), t.draw(50, (3, 9), seed=1)
+    assert torch.equal(few.tokens, many.tokens[:20])
+    assert torch.equal(few.shares, many.shares[:20])
+    assert not torch.equal(many.tokens[:20], many.tokens[20:40])
+    assert t.draw(0, (3, 9)).tokens.shape == (0, 9)
+    words = t.draw(20_000, 2, seed=3).tokens
+    law = t.log_prob(words).exp()
+    pairs, place = torch.cartesian_prod(*[torch.arange(12)] * 2), words @ torch.tensor([12, 1])
+    found = torch.bincount(place, minlength=144) / len(words)
+    chance = t.log_prob(pairs).exp()
+    assert float(((found - chance).abs() / (chance / len(words)).sqrt().clamp_min(1e-9)).max()) < 6
+    assert bool((law > 0).all())
+
+
+def test_a_batch_draws_the_documents_of_committed_results() -> None:
+    """Digests of what the topic studies drew when their results were committed."""
+
+    def digest(documents: Documents) -> str:
+        return hashlib.blake2b(documents.tokens.numpy().tobytes(), digest_size=8).hexdigest()
+
+    dirichlet, restricted = TopicModel(4, 3, concentration=0.2), TopicModel(4, 3, 2)
+    assert digest(draw_batch(dirichlet, 30, (8, 12), 7)) == "0907a7380b3abdfd"
+    assert digest(draw_batch(restricted, 1, 200, 7)) == "0a63784052aa2c1d"
 
 
 @pytest.mark.parametrize("t", [TopicModel(6, 2, 4), TopicModel(6, 2, concentration=0.1), TopicModel(2, 1, 2)])

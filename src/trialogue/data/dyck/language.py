@@ -266,8 +266,8 @@ class Dyck(PrefixOracle, Verifier):
             raise InputError("tokens", tuple(tokens.shape), "must be integers of the shape (n, width)")
         n, width = tokens.shape
         if eos is not None:
-            mend = f"must not be a bracket, so at least {self.vocab_size}"
-            eos = whole_number("eos", eos, self.vocab_size, mend=mend)
+            mend = f"must not be a bracket, so at least {self.vocab_size}, and below 2^63"
+            eos = whole_number("eos", eos, self.vocab_size, 2**63 - 1, mend)
         if lengths is None:
             # The end of sequence is itself a token of the row, unless the row has none.
             before = torch.full((n,), width) if eos is None else ((tokens == eos).cumsum(1) == 0).sum(1)

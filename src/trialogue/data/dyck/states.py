@@ -3,8 +3,10 @@
 import torch
 from torch import Tensor
 
+from trialogue.arrays import whole_tensor
 from trialogue.compilation import over_rows
 from trialogue.data.dyck.kernels import innermost
+from trialogue.indices import require_int64
 
 
 def pair_depths(tokens: Tensor) -> Tensor:
@@ -18,7 +20,12 @@ def pair_depths(tokens: Tensor) -> Tensor:
 
 
 def innermost_types(tokens: Tensor) -> Tensor:
-    """The type (n, width) int64 of the innermost bracket open after each of `tokens` (n, width), -1 if none is."""
+    """The type (n, width) int64 of the innermost bracket open after each of `tokens` (n, width), -1 if none is.
+
+    Raises `InputError` unless the tokens are whole numbers of that shape.
+    """
+    tokens = whole_tensor("tokens", tokens, "give whole numbers (n, width)")
+    require_int64("tokens", tokens, (None, None), "give whole numbers (n, width)")
     rows = tokens.cpu().contiguous()
     top = torch.empty_like(rows)
     over_rows(innermost, *rows.shape, rows.numpy(), top.numpy())

@@ -19,6 +19,7 @@ from trialogue.data.ising.couplings import Clique, checked_field, checked_matrix
 from trialogue.data.ising.neighbourhoods import ising_tables
 from trialogue.data.site_tables import SiteTables
 from trialogue.errors import InputError, finite_number, one_of, whole_number
+from trialogue.indices import first_outside, site_indices
 from trialogue.oracles import Energy, Joint, Masked, whole_sequences
 from trialogue.randomness import Choose, Streams, seed_of
 
@@ -142,15 +143,19 @@ class Ising(Masked, Energy, Joint):
 
     def _spins(self, tokens: Tensor) -> Tensor:
         """Spins (rows, N) float64 of `tokens` (rows, N); raises `InputError` where these are no states of the model."""
-        mend = f"give tokens of shape (rows, {self.sites}) on the model's device, {self.device}"
-        if not isinstance(tokens, Tensor) or tokens.is_complex():
+        is_tensor = isinstance(tokens, Tensor) and not tokens.is_complex()
+        if not is_tensor or tokens.shape[1:] != (self.sites,) or tokens.device != self.device:
+            mend = f"give tokens of shape (rows, {self.sites}) on the model's device, {self.device}"
             tokens = real_tensor("tokens", tokens, mend)
-        if tokens.ndim != 2 or tokens.shape[1] != self.sites or tokens.device != self.device:
-            raise InputError("tokens", (*tokens.shape, str(tokens.device)), mend)
-        wrong = tokens[(tokens != 0) & (tokens != 1)]
-        if len(wrong):
-            mend = "token 0 is spin -1 and token 1 is spin +1: give these"
-            raise InputError("tokens", wrong[0].item(), mend)
+            if tokens.shape[1:] != (self.sites,) or tokens.device != self.device:
+                raise InputError("tokens", (*tokens.shape, str(tokens.device)), mend)
+        if tokens.dtype == torch.int64:
+            wrong: float | None = first_outside(tokens, 2)
+        else:
+            others = tokens[(tokens != 0) & (tokens != 1)]
+            wrong = others[0].item() if len(others) else None
+        if wrong is not None:
+            raise InputError("tokens", wrong, "token 0 is spin -1 and token 1 is spin +1: give these")
         return _signs(tokens)
 
     def features(self, tokens: Tensor) -> Tensor:
@@ -202,8 +207,13 @@ class Ising(Masked, Energy, Joint):
         return ising_tables(self.coupling, self.field)
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """log p(x_i | all others) (rows, 2) float64 of one site i = `sites` (rows,) of each row."""
-        local = self._couplings.local_at(_signs(tokens), sites) + self.field[sites]
+        """log p(x_i | all others) (rows, 2) float64 of one site i = `sites` (rows,) of each row.
+
+        Raises `InputError` for tokens that are no states of the model, and unless there is one site for each.
+        """
+        spins = self._spins(tokens)
+        sites = site_indices(sites, len(spins), self.sites)
+        local = self._couplings.local_at(spins, sites) + self.field[sites]
         return _log_probs(2 * local)
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:

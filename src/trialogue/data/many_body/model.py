@@ -14,12 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.arrays import real_tensor, require_bools, whole_tensor
+from trialogue.arrays import real_tensor, require_bools
 from trialogue.data.many_body.compiled_fields import CompiledFields
 from trialogue.data.many_body.pair_sums import PairSums
 from trialogue.data.many_body.subset_bins import SubsetBins
 from trialogue.data.many_body.variance import energy_variances
 from trialogue.errors import InputError, finite_number, one_of, positive_number, whole_number
+from trialogue.indices import index_tensor, site_indices
 from trialogue.oracles import Energy, Masked, sites_of, whole_sequences
 from trialogue.oracles.whole import listed
 from trialogue.randomness import numpy_generator
@@ -119,9 +120,12 @@ class ManyBody(Masked, Energy):
         return -self.site_logits(tokens).gather(2, tokens[:, :, None]).sum((1, 2)) / self.order
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """log p(s_i | all others) (rows, vocab) float64 of one site i = `sites` (rows,) of each row."""
+        """log p(s_i | all others) (rows, vocab) float64 of one site i = `sites` (rows,) of each row.
+
+        Raises `InputError` for tokens that are no sequences of the law, and unless there is one site for each.
+        """
         tokens = self._tokens(tokens)
-        at = whole_tensor("sites", sites, f"give one site below {self.sites} for each row")
+        at = site_indices(sites, len(tokens), self.sites)
         return self._fields(tokens, at[:, None])[:, 0].log_softmax(-1)
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
@@ -212,13 +216,14 @@ class ManyBody(Masked, Energy):
     def _tokens(self, tokens: Tensor) -> Tensor:
         """`tokens` (rows, N) int64; raises `InputError` where these are no sequences of the law."""
         mend = f"give token ids of shape (rows, {self.sites})"
-        whole = whole_tensor("tokens", tokens, mend)
-        if whole.ndim != 2 or whole.shape[1] != self.sites:
-            raise InputError("tokens", tuple(whole.shape), mend)
-        wrong = whole[(whole < 0) | (whole >= self.vocab_size)]
-        if len(wrong):
-            raise InputError("tokens", int(wrong[0]), f"use tokens below {self.vocab_size}")
-        return whole
+        return index_tensor(
+            "tokens",
+            tokens,
+            (None, self.sites),
+            self.vocab_size,
+            shape_hint=mend,
+            range_hint=f"use tokens below {self.vocab_size}",
+        )
 
 
 def _checked(field: str, vectors: Tensor, least: int) -> Tensor:

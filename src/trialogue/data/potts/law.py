@@ -14,6 +14,7 @@ from trialogue.data.potts.sampling import Tables, alias_tables, all_fit, draw_se
 from trialogue.data.potts.window_tables import window_tables
 from trialogue.data.site_tables import SiteTables
 from trialogue.errors import InputError, whole_number
+from trialogue.indices import site_indices
 from trialogue.oracles import Energy, Joint, Masked, sites_of, whole_sequences
 from trialogue.randomness import Choose
 
@@ -70,7 +71,12 @@ class PottsLaw(Masked, Energy, Joint):
         return window_tables(self.energies, self.sites)
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """log p(x_i | all others) (rows, V) float64 of one site i = `sites` (rows,) of each row, up to a constant."""
+        """log p(x_i | all others) (rows, V) float64 of one site i = `sites` (rows,) of each row, up to a constant.
+
+        Raises `InputError` for tokens that are no sequences of the law, and unless there is one site for each.
+        """
+        tokens = self._checked(tokens)
+        sites = site_indices(sites, len(tokens), self.sites)
         values = torch.arange(self.vocab_size)
         total = torch.zeros(len(tokens), self.vocab_size, dtype=torch.float64)
         steps = torch.arange(self.window)

@@ -11,8 +11,8 @@ from hashlib import blake2b
 import torch
 from torch import Tensor
 
-from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError
+from trialogue.indices import index_tensor
 
 MAX_WINDOWS = 2**24
 """A transfer matrix of more nonzeros V^W is refused: 2^24 of them take 128 MiB."""
@@ -48,12 +48,16 @@ def window_numbers(tokens: Tensor, vocab: int, window: int) -> Tensor:
 def checked_tokens(tokens: Tensor, vocab: int, least: int, most: int | None = None) -> Tensor:
     """`tokens` (rows, L) as int64; raises `InputError` unless they are ids below `vocab` and L is in least..most."""
     wanted = f"of shape (rows, {least})" if most == least else f"of shape (rows, L), L at least {least}"
-    tokens = whole_tensor("tokens", tokens, f"give token ids {wanted}")
-    if tokens.ndim != 2 or not least <= tokens.shape[1] <= (most or tokens.shape[1]):
+    tokens = index_tensor(
+        "tokens",
+        tokens,
+        (None, least if most == least else None),
+        vocab,
+        shape_hint=f"give token ids {wanted}",
+        range_hint=f"use tokens from 0 to V - 1 = {vocab - 1}",
+    )
+    if not least <= tokens.shape[1] <= (most or tokens.shape[1]):
         raise InputError("tokens", tuple(tokens.shape), f"give token ids {wanted}")
-    wrong = tokens[(tokens < 0) | (tokens >= vocab)]
-    if len(wrong):
-        raise InputError("tokens", int(wrong[0]), f"use tokens from 0 to V - 1 = {vocab - 1}")
     return tokens
 
 

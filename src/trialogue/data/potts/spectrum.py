@@ -17,6 +17,11 @@ DENSE_STATES = 512
 """Transfer matrices of more states go to the sparse eigenvalue solver."""
 RESOLVED = 1e-9
 """Two eigenvalues whose ratio is closer to one are not told apart well enough in float64."""
+_LEAST_STEPS, _MOST_STEPS = 64, 1024
+_MOST_UPDATES = 2**28
+"""Of large matrices no more than the least number of steps is taken to balance them."""
+_UNEVEN = 1.0
+"""Logarithms of the sums of rows that differ by no more are balanced."""
 PRECISE_STATES, PRECISE_DIGITS = 16, 1000
 """Larger matrices, and eigenvalues that lie closer, would take minutes."""
 
@@ -33,7 +38,8 @@ def correlation_length(log_weights: Tensor, vocab: int, window: int, temperature
     states = vocab ** (window - 1)
     matrix = transfer_matrix(_balanced(log_weights, vocab, states))
     largest, second = leading_moduli(matrix, 2, temperature)
-    ratio = second / largest
+    # Where all that leads round underflows, float64 tells nothing apart.
+    ratio = second / largest if largest > 0 else 1.0
     # A vanishing eigenvalue of a chain of W - 1 generalised eigenvectors comes out at that root of the rounding error.
     if ratio < 1e-13 ** (1 / (window - 1)):
         return 0.0
@@ -118,8 +124,12 @@ def _balanced(log_weights: Tensor, vocab: int, states: int) -> NDArray[np.float6
     """Weights (V, V^(W-1)) of a similar matrix whose rows sum to about one, so that none underflows as a whole."""
     leading = log_weights.view(vocab, states)
     right = torch.zeros(states, dtype=torch.float64)
-    for _ in range(64):
-        right = (leading + right).view(states, vocab).logsumexp(1)
-        right = right - right.amax()
+    for step in range(max(_LEAST_STEPS, min(_MOST_STEPS, _MOST_UPDATES // leading.numel()))):
+        change = (leading + right).view(states, vocab).logsumexp(1) - right
+        change = change - change.amax()
+        if step >= _LEAST_STEPS and float(change.amin()) > -_UNEVEN:
+            break
+        # By halves, since whole steps go round for ever where the tokens that cost least come round in turn.
+        right = right + change / 2
     weights = (leading + right).view(states, vocab) - right[:, None]
     return np.asarray((weights - weights.logsumexp(1).amax()).exp().view(vocab, states).numpy())

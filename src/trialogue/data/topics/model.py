@@ -8,16 +8,18 @@ symmetric Dirichlet law. Every word draws its topic by these shares.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
+from scipy.special import gammaincinv
 from torch import Tensor
 
 from trialogue.arrays import require_bools, whole_tensor
 from trialogue.data.topics.masking import BertMasking
 from trialogue.errors import InputError, positive_number, whole_number
 from trialogue.oracles import Energy, Masked
-from trialogue.randomness import generator, numpy_generator
+from trialogue.randomness import Streams, seed_of
 
 PADDING = -1
 """What stands behind the end of the shorter ones of several documents."""
@@ -66,18 +68,26 @@ class TopicModel(Masked, Energy):
         self.vocab_size = self.topics * self.words_per_topic
 
     def draw(self, documents: int, lengths: int | tuple[int, int], seed: int = 0) -> Documents:
-        """So many documents of a length, or of lengths drawn uniformly between two of them, both included."""
-        count = whole_number("documents", documents, 0)
-        least, most = self._lengths(lengths)
-        random = generator(seed, "topics", "words")
-        sizes = torch.randint(least, most + 1, (count,), generator=random)
-        shares = self._shares(count, seed)
-        if not count:
-            return Documents(torch.empty(0, most, dtype=torch.int64), shares)
-        topic = torch.multinomial(shares, most, replacement=True, generator=random)
-        word = torch.randint(self.words_per_topic, topic.shape, generator=random)
-        tokens = topic * self.words_per_topic + word
-        return Documents(tokens.masked_fill(torch.arange(most) >= sizes[:, None], PADDING), shares)
+        """Draw documents of a length, or of lengths drawn uniformly between two of them, both included.
+
+        Document i depends on `seed`, the lengths and i alone: more documents begin with the same ones.
+        """
+        rows = torch.arange(whole_number("documents", documents, 0))
+        least, most = self.checked_lengths(lengths)
+        streams = Streams(seed_of(seed, "topics", "documents"), rows)
+
+        def uniform(each: int) -> Tensor:
+            """Return the next numbers (n, each) of every document."""
+            return streams.uniform(rows.repeat_interleave(each)).view(-1, each)
+
+        sizes = least + (uniform(1) * (most - least + 1)).long()
+        shares = self._shares(uniform)
+        below = shares.cumsum(1)
+        # Strictly below the sum, also where rounding lifts a product to it: else a topic without a share would be next.
+        target = (uniform(most) * below[:, -1:]).minimum(below[:, -1:].nextafter(torch.zeros(())))
+        topic = torch.searchsorted(below, target, right=True)
+        tokens = topic * self.words_per_topic + (uniform(most) * self.words_per_topic).long()
+        return Documents(tokens.masked_fill(torch.arange(most) >= sizes, PADDING), shares)
 
     def same_topic(self) -> Tensor:
         """Whether two words are of one topic (V, V) float64: 1 or 0."""
@@ -162,14 +172,23 @@ class TopicModel(Masked, Energy):
         _, inside, outside = self.rates(masking)
         return _included(counts * math.log(inside / outside), self.topics_per_document)
 
-    def _shares(self, count: int, seed: int) -> Tensor:
-        if self.topics_per_document is None:
-            law = [self.concentration or 0.0] * self.topics
-            return torch.from_numpy(numpy_generator(seed, "topics", "shares").dirichlet(law, count))
-        order = torch.rand(count, self.topics, generator=generator(seed, "topics", "shares"))
-        chosen = order.topk(self.topics_per_document, 1).indices
-        shares = torch.zeros(count, self.topics, dtype=torch.float64)
-        return shares.scatter_(1, chosen, 1 / self.topics_per_document)
+    def _shares(self, uniform: Callable[[int], Tensor]) -> Tensor:
+        """Shares (n, T) float64 from uniform numbers in [0, 1), of which `uniform(k)` returns the next (n, k)."""
+        if self.topics_per_document is not None:
+            return self.equal_shares(uniform(self.topics))
+        assert self.concentration is not None
+        shape = self.concentration
+        # A gamma variate of this shape is one of shape + 1 times U^(1 / shape), which would underflow.
+        first, second = (uniform(self.topics).clamp_min(2.0**-54) for _ in range(2))
+        scaled = shape * torch.from_numpy(gammaincinv(shape + 1, first.numpy())).log() + second.log()
+        return ((scaled - scaled.amax(1, keepdim=True)) / shape).softmax(1)
+
+    def equal_shares(self, order: Tensor) -> Tensor:
+        """Shares (n, T) float64 of documents whose topics are the tau with the largest numbers in `order` (n, T)."""
+        tau = self.topics_per_document
+        assert tau is not None
+        shares = torch.zeros(order.shape, dtype=torch.float64)
+        return shares.scatter_(1, order.topk(tau, 1).indices, 1 / tau)
 
     def _laws(self, counts: Tensor) -> Tensor:
         """Log-laws (..., V) of a further word after words whose topics have the `counts` (..., T)."""
@@ -197,7 +216,8 @@ class TopicModel(Masked, Energy):
             raise InputError("tokens", int(wrong[0]), f"the words are 0 to {self.vocab_size - 1}")
         return words
 
-    def _lengths(self, lengths: int | tuple[int, int]) -> tuple[int, int]:
+    def checked_lengths(self, lengths: int | tuple[int, int]) -> tuple[int, int]:
+        """Return the smallest and the largest length; raises `InputError` for what are none."""
         pair = lengths if isinstance(lengths, tuple) else (lengths, lengths)
         if len(pair) != 2:
             raise InputError("lengths", lengths, "give one length, or the least and the largest")

@@ -10,6 +10,7 @@ from tqdm import tqdm
 
 from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError, require_function, truth_value, whole_number
+from trialogue.indices import first_outside
 from trialogue.inference.chains.chain import Advance, advancing
 from trialogue.inference.chains.conditionals import every_row
 from trialogue.inference.chains.ergodicity import require_ergodic_chain
@@ -251,9 +252,9 @@ def _checked_start(start: Tensor, model: SequenceModel) -> Tensor:
         raise InputError("start", tuple(start.shape), f"the model has {sites} sites: give (chains, {sites})")
     if device not in (None, start.device):
         raise InputError("start", str(start.device), f"the model lies on {device}: move one to the other")
-    wrong = start[(start < 0) | (start >= vocab)]
-    if len(wrong):
-        raise InputError("start", int(wrong[0]), f"use tokens below vocab_size={vocab}")
+    wrong = first_outside(start, vocab)
+    if wrong is not None:
+        raise InputError("start", wrong, f"use tokens below vocab_size={vocab}")
     return start
 
 

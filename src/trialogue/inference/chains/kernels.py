@@ -9,10 +9,11 @@ once in 10^15 updates.
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from trialogue.compilation import compiled, over_rows
 from trialogue.data import Ising
+from trialogue.errors import InputError, whole_number
+from trialogue.indices import index_tensor
 from trialogue.inference.chains.chain import KERNELS, Advance
 from trialogue.inference.chains.gibbs import Gibbs
 from trialogue.oracles import Sequences
@@ -77,7 +78,15 @@ def gibbs_kernel(chain: Gibbs, model: Ising) -> Advance | None:
     width = model.sites if sweep else 1
 
     def advance(state: Sequences, streams: Streams, steps: int) -> Sequences:
-        tokens: Tensor = state.tokens.clone(memory_format=torch.contiguous_format)
+        hint = f"give tokens 0 and 1 of shape (rows, {model.sites})"
+        checked = index_tensor(
+            "tokens", state.tokens, (None, model.sites), 2, shape_hint=hint, range_hint=hint
+        )
+        if len(streams.keys) != len(checked):
+            raise InputError("streams", len(streams.keys), f"give one stream for each of {len(checked)} rows")
+        whole_number("steps", steps, 0)
+        state = Sequences(checked)
+        tokens = state.tokens.clone(memory_format=torch.contiguous_format)
         drawing = (tokens.numpy(), streams.keys.numpy(), streams.counters.numpy())
         over_rows(step_rows, len(tokens), width * steps, *drawing, *arrays, steps, sweep)
         return Sequences(tokens)

@@ -11,7 +11,9 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, cast
 import torch
 from torch import Tensor
 
+from trialogue.arrays import require_bools
 from trialogue.errors import InputError
+from trialogue.indices import require_floats
 from trialogue.inference.walks.batch import kernels
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
@@ -181,7 +183,14 @@ def log_values_as_given(decoding: Decoding, verifier: Judge) -> Tensor:
 
 
 def masked(log_laws: Tensor, allowed: Tensor) -> Tensor:
-    """`log_laws` (n, vocab) on the CPU where `allowed` (n, vocab) bool, and -inf elsewhere."""
+    """`log_laws` (n, vocab) on the CPU where `allowed` (n, vocab) bool, and -inf elsewhere.
+
+    Raises `InputError` for other types and shapes.
+    """
+    require_floats(
+        "log_laws", log_laws, (None, None), "give log-probabilities (n, vocab) in float32 or float64"
+    )
+    require_bools("allowed", allowed, tuple(log_laws.shape), "give one bool for each log-probability")
     result = torch.empty_like(log_laws, memory_format=torch.contiguous_format)
     kernels.mask(log_laws.numpy(), allowed.numpy(), result.numpy())
     return result

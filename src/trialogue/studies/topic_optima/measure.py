@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 from torch import Tensor
 
 from trialogue.data import BertMasking, TopicModel
+from trialogue.data.topics.batch_draw import draw_batch
 from trialogue.ledger import Part
 from trialogue.randomness import generator
 from trialogue.studies.topic_optima.config import Config
@@ -121,7 +122,7 @@ def _documents(config: Config, size: tuple[int, int, int], _: Path) -> Row:
 
 def _rate_z(model: TopicModel, masking: BertMasking, words: int, seed: int) -> float:
     """The largest deviation of what is read of a simulated document from Proposition 2.1.1, in standard errors."""
-    tokens = model.draw(1, words, seed).tokens[0]
+    tokens = draw_batch(model, 1, words, seed).tokens[0]
     random = generator(seed, "topic-optima", "read")
     read = masking.read_where_masked(torch.eye(model.vocab_size, dtype=torch.float64))[tokens]
     drawn = torch.multinomial(read, 1, generator=random)[:, 0]

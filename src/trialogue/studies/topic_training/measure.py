@@ -12,6 +12,7 @@ from torch import Tensor
 
 from trialogue.analysis.topic_attention import attention_by_class
 from trialogue.data import BertMasking, TopicModel
+from trialogue.data.topics.batch_draw import draw_batch
 from trialogue.errors import InputError
 from trialogue.ledger import Part
 from trialogue.models import TopicTransformer, TopicTransformerConfig
@@ -83,7 +84,7 @@ def documents(config: Config, seed: int) -> tuple[CountedDocuments, CountedDocum
 
     def drawn(number: int, name: str) -> CountedDocuments:
         stream = seed_of(seed, "topic-training", name)
-        tokens = model.draw(number, config.lengths, stream).tokens
+        tokens = draw_batch(model, number, config.lengths, stream).tokens
         return CountedDocuments(tokens, model.vocab_size, MASKING, config.batch_size, stream, once=True)
 
     return drawn(config.documents, "documents"), drawn(config.tests, "tests")

@@ -6,7 +6,9 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
+from trialogue.indices import first_outside, require_int64
 from trialogue.inference.truncation import Truncated
+from trialogue.inference.walks.batch import kernels
 from trialogue.inference.walks.batch.answers import Laws
 from trialogue.inference.walks.batch.evaluations import Evaluations
 from trialogue.inference.walks.batch.knowledge import Bill, Knowledge, Meter
@@ -95,9 +97,10 @@ class View(Decoding):
     def log_probs(self, rows: Tensor, lengths: Tensor | None = None, cut: bool = True) -> Tensor:
         """Ask for the next-token law (n, vocab) of each row, cut to `lengths` (n,): one query per row asked.
 
-        Unless `cut`, it is the law before top-k and top-p.
+        Unless `cut`, it is the law before top-k and top-p. Raises `InputError` for rows that do not exist, and for
+        lengths that they do not have.
         """
-        lengths = self._rows.of(self._rows.lengths, rows) if lengths is None else lengths
+        lengths = self._cut_to(rows, lengths)
         features = self._evaluations.features(rows, lengths, counting=True)
         if features.shape[1] < self.vocab_size:
             nodes = self._rows.of(self._rows.path, rows).gather(1, lengths[:, None])[:, 0]
@@ -147,8 +150,33 @@ class View(Decoding):
 
     def hidden(self, layer: int, rows: Tensor) -> Tensor:
         """Hidden state (n, width) after `layer` blocks at the last position of each row."""
-        features = self._evaluations.features(rows, self._rows.of(self._rows.lengths, rows))
+        features = self._evaluations.features(rows, self._cut_to(rows))
         return self._evaluations.context.hidden(features, layer)
+
+    def _cut_to(self, rows: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return the lengths (n,) that `rows` (n,) are cut to, by default their own; all are checked."""
+        held = self._rows.lengths
+        if rows is not self._rows.everything:
+            self._require_rows(rows)
+            if lengths is None:
+                return held[rows]
+        elif lengths is None:
+            return held
+        require_int64("lengths", lengths, (len(rows),), "give one length in int64 for each row")
+        place = kernels.first_misplaced(rows.numpy(), lengths.numpy(), held.numpy())
+        if place >= 0:
+            wrong = (int(rows[place]), int(lengths[place]))
+            raise InputError(
+                "rows, lengths", wrong, "name rows of the batch, and no more tokens than they hold"
+            )
+        return lengths
+
+    def _require_rows(self, rows: Tensor) -> None:
+        """Raise `InputError` unless `rows` (n,) int64 are rows of the batch."""
+        require_int64("rows", rows, (None,), "give the numbers of rows (n,) in int64")
+        index = first_outside(rows, len(self._rows))
+        if index is not None:
+            raise InputError("rows", index, f"the batch has {len(self._rows)} rows")
 
     def count_verifier_calls(self, rows: Tensor) -> None:
         """Count one verifier call per row in `rows` (n,)."""
@@ -157,8 +185,14 @@ class View(Decoding):
     def peek(self, tokens: Tensor, rows: Tensor) -> "View":
         """Children on scratch rows: row i continues `rows[i]` with `tokens[i]` (both (n,)).
 
-        They share the tree, what is remembered and the meter; their keys are copied when first needed.
+        They share the tree, what is remembered and the meter; their keys are copied when first needed. Raises
+        `InputError` for rows and tokens that do not exist.
         """
+        self._require_rows(rows)
+        require_int64("tokens", tokens, (len(rows),), "give one token in int64 for each row")
+        token = first_outside(tokens, self.vocab_size)
+        if token is not None:
+            raise InputError("tokens", token, f"use tokens below {self.vocab_size}")
         children, bill = self._rows.children(tokens, rows), self._bill.of(rows)
         evaluations = self._evaluations.children(rows, children, bill)
         return View(
@@ -263,9 +297,22 @@ class Batch(View):
                 part.renumber(new)
 
     def apply(self, moves: Moves) -> None:
-        """Move the rows: continue from their sources, cut, append."""
+        """Move the rows: continue from their sources, cut, append.
+
+        Raises `InputError` for moves of other rows than these, or of tokens that do not exist or have no room.
+        """
         source, held = moves.source, self._rows.lengths
+        for field in ("source", "length", "token"):
+            hint = f"give one number in int64 for each of the {len(held)} rows"
+            require_int64(f"moves.{field}", getattr(moves, field), (len(held),), hint)
         if not torch.equal(source, self._rows.everything):
+            place = kernels.first_misplaced(source.numpy(), moves.length.numpy(), held.numpy())
+            if place >= 0:
+                wrong = (int(source[place]), int(moves.length[place]))
+                mend = (
+                    f"row {place} continues from a row of the batch, and from no more tokens than that holds"
+                )
+                raise InputError("moves", wrong, mend)
             moved, held = (source != self._rows.everything).nonzero()[:, 0], held[source]
             self._continue_from(source[moved], moved, moves.length[moved])
         self._rows.advance(held, moves.length, moves.token)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from trialogue.errors import InputError
 from trialogue.inference.walks.batch import kernels
 from trialogue.inference.walks.batch.knowledge import Bill, Knowledge
 from trialogue.inference.walks.batch.rows import Rows
@@ -92,6 +93,8 @@ class Evaluations:
         """
         knowledge, memory, meter = self._knowledge, self._knowledge.memory, self._bill.meter
         count = rows.shape[0]
+        if not count and memory.is_empty:
+            raise InputError("rows", 0, "nothing is evaluated yet: give at least one row")
         nodes, start = torch.empty_like(rows), torch.empty_like(rows)
         remembered = torch.empty(count, dtype=torch.bool)
         known, several, repeated = kernels.survey(

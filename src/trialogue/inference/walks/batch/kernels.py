@@ -113,7 +113,8 @@ def advance(
     completed = 0
     for row in range(len(kept)):
         length, token = kept[row], appended[row]
-        if length < 0 or length > held[row] or token >= vocab or length + (token >= 0) > tokens.shape[1]:
+        beyond = length < 0 or length > held[row] or length + (token >= 0) > tokens.shape[1]
+        if beyond or token < -1 or token >= vocab:
             return -1, row
         if token >= 0:
             node = _child(keys, ids, path[row, length] * vocab + token, size)
@@ -126,6 +127,15 @@ def advance(
         complete[row] = length >= limit[row] or ended
         completed += complete[row]
     return size, completed
+
+
+@compiled
+def first_misplaced(rows: Ints, lengths: Ints, held: Ints) -> int:
+    """Return the first place where the row does not exist or holds fewer than `lengths` (n,) tokens, or -1."""
+    for index in range(len(rows)):
+        if not 0 <= rows[index] < len(held) or not 0 <= lengths[index] <= held[rows[index]]:
+            return index
+    return -1
 
 
 @compiled

@@ -207,6 +207,11 @@ class Memory:
         """Nodes have `new` ids (nodes,), -1 where they were forgotten."""
         self.nodes = renumbered(torch.from_numpy(self.nodes), new).numpy()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever stored, so that not even the number of features is known."""
+        return self._features is None
+
     def features(self, nodes: Tensor) -> Tensor:
         """Features (n, features) of remembered nodes."""
         assert self._features is not None

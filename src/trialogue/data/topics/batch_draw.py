@@ -1,0 +1,43 @@
+"""Documents from streams that a whole batch shares, as the committed results of the topic studies drew them."""
+
+import torch
+
+from trialogue.data.topics.model import PADDING, Documents, TopicModel
+from trialogue.errors import whole_number
+from trialogue.randomness import generator, numpy_generator
+
+
+def draw_batch(model: TopicModel, documents: int, lengths: int | tuple[int, int], seed: int = 0) -> Documents:
+    """Draw documents as `TopicModel.draw` does, but so that each depends on how many there are.
+
+    Studies whose results are committed use it, so that a new run gives the same rows. Use `TopicModel.draw` elsewhere.
+
+    Args:
+        model: Distribution of the documents.
+        documents: Number of documents, n.
+        lengths: Length of all documents, or the smallest and the largest length, both included.
+        seed: Seed of the two streams of the batch.
+
+    Returns:
+        Words (n, longest length), -1 behind the end of each document, and the shares (n, T) of the topics.
+
+    Raises:
+        InputError: If the number of documents or a length is out of range.
+    """
+    count = whole_number("documents", documents, 0)
+    least, most = model.checked_lengths(lengths)
+    random = generator(seed, "topics", "words")
+    sizes = torch.randint(least, most + 1, (count,), generator=random)
+    if model.topics_per_document is None:
+        concentrations = [model.concentration or 0.0] * model.topics
+        drawn = numpy_generator(seed, "topics", "shares").dirichlet(concentrations, count)
+        shares = torch.from_numpy(drawn)
+    else:
+        order = torch.rand(count, model.topics, generator=generator(seed, "topics", "shares"))
+        shares = model.equal_shares(order)
+    if not count:
+        return Documents(torch.empty(0, most, dtype=torch.int64), shares)
+    topic = torch.multinomial(shares, most, replacement=True, generator=random)
+    word = torch.randint(model.words_per_topic, topic.shape, generator=random)
+    tokens = topic * model.words_per_topic + word
+    return Documents(tokens.masked_fill(torch.arange(most) >= sizes[:, None], PADDING), shares)

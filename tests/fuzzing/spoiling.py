@@ -1,0 +1,121 @@
+"""Arguments of compiled loops that are right, and the same with one thing wrong."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.randomness import numpy_generator
+
+Result = TypeVar("Result")
+CASES = 500
+HARMLESS = ("nothing", "strided", "int32", "no rows")
+INDEX_FAULTS = (
+    *HARMLESS,
+    "too low",
+    "too high",
+    "far too high",
+    "least of int64",
+    "float64",
+    "bool",
+    "flat",
+    "deep",
+    "more rows",
+    "fewer columns",
+    "one row",
+)
+
+
+class Draw:
+    """Random arguments of one case: numbers from `rng`, and what is `wrong` with the tensors named `spoiled`."""
+
+    def __init__(self, seed: int, wrong: str) -> None:
+        self.rng = numpy_generator(seed, "fuzzing")
+        self.wrong = wrong
+
+    def whole(self, least: int, most: int) -> int:
+        """Return a number from `least` to `most`."""
+        return int(self.rng.integers(least, most + 1))
+
+    def indices(self, shape: tuple[int, ...], size: int) -> Tensor:
+        """Return indices below `size`."""
+        return torch.from_numpy(self.rng.integers(0, size, shape))
+
+    def floats(self, shape: tuple[int, ...], dtype: torch.dtype = torch.float64) -> Tensor:
+        """Return standard normal numbers."""
+        return torch.from_numpy(self.rng.standard_normal(shape)).to(dtype)
+
+    def spoiled(self, values: Tensor, size: int) -> Tensor:
+        """Return indices below `size` with what is wrong in this case."""
+        outside = {"too low": -1, "too high": size, "far too high": 10**12, "least of int64": -(2**63)}
+        if self.wrong in outside and values.numel():
+            values = values.clone()
+            values.view(-1)[self.whole(0, values.numel() - 1)] = outside[self.wrong]
+        return self.reshaped(values)
+
+    def reshaped(self, values: Tensor) -> Tensor:
+        """Return `values` with another type or shape where that is what is wrong in this case."""
+        changes: dict[str, Callable[[], Tensor]] = {
+            "strided": lambda: values.repeat_interleave(2, -1)[..., ::2],
+            "int32": lambda: values.int(),
+            "no rows": lambda: values[:0],
+            "float64": lambda: values.double(),
+            "bool": lambda: values.bool(),
+            "flat": lambda: values.flatten() if values.ndim > 1 else values[:1].squeeze(0),
+            "deep": lambda: values[..., None],
+            "more rows": lambda: torch.cat((values, values, values[:1])),
+            "fewer columns": lambda: values[..., :-1],
+            "one row": lambda: values[:1],
+        }
+        return changes.get(self.wrong, lambda: values)()
+
+
+def cases(
+    faults: tuple[str, ...] = ("nothing",), *more: st.SearchStrategy[object]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Call a test with `CASES` random `Draw`s, each with one of the `faults`, and with values of `more`."""
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        draws = st.builds(Draw, st.integers(0, 2**31), st.sampled_from(faults))
+        checks = list(HealthCheck)
+        fuzzed = settings(
+            max_examples=CASES, derandomize=True, deadline=None, database=None, suppress_health_check=checks
+        )(given(draws, *more)(test))
+        for number, fault in enumerate(faults if not more else ()):
+            fuzzed = example(Draw(number, fault))(fuzzed)
+        return fuzzed
+
+    return decorate
+
+
+def answered(call: Callable[[], Result]) -> Result | None:
+    """Return what `call` returns, or None where it raises an `InputError` of one line; nothing else may be raised."""
+    try:
+        return call()
+    except InputError as error:
+        refusal = error
+    assert "\n" not in str(refusal)
+    assert refusal.mend
+    return None
+
+
+@contextmanager
+def refused(field: str) -> Iterator[None]:
+    """Require an `InputError` that names `field`."""
+    with pytest.raises(InputError) as caught:
+        yield
+    assert caught.value.field == field
+
+
+def log_softmax(weights: np.ndarray) -> np.ndarray:
+    """Return logarithms of weights (..., k), normalised over the last dimension."""
+    shifted = weights - weights.max(-1, keepdims=True)
+    normalised: np.ndarray = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+    return normalised

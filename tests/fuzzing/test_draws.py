@@ -1,0 +1,207 @@
+"""Compiled draws and truncations, with right and wrong arguments: an error of one line, or what NumPy says."""
+
+import math
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from fuzzing.spoiling import HARMLESS, INDEX_FAULTS, Draw, answered, cases
+from trialogue.data.alias import alias_table
+from trialogue.inference.nucleus import leading, nucleus
+from trialogue.inference.walks.walk import masked
+from trialogue.randomness import Streams, index_of
+
+WEIGHTS = (
+    *HARMLESS,
+    "float32",
+    "half",
+    "flat",
+    "deep",
+    "more rows",
+    "one row",
+    "infinite",
+    "nan",
+    "impossible",
+)
+NUMBERS = st.one_of(
+    st.sampled_from([0.5, 0.9, 1.0, 1, 0.0, -1.0, 1.5, math.nan, math.inf, True, "0.5"]), st.floats(0, 1)
+)
+
+
+def log_weights(draw: Draw, rows: int, columns: int) -> torch.Tensor:
+    """Log-weights (rows, columns), some of them -inf, with what is wrong in this case."""
+    weights = draw.floats((rows, columns)) * 3
+    weights[draw.floats((rows, columns)) > 1] = -math.inf
+    if columns:
+        weights[:, draw.whole(0, columns - 1)] = 0.3
+    special = {"infinite": math.inf, "nan": math.nan}
+    if draw.wrong in special and weights.numel():
+        weights[draw.whole(0, rows - 1), draw.whole(0, columns - 1)] = special[draw.wrong]
+    if draw.wrong == "impossible" and rows:
+        weights[draw.whole(0, rows - 1)] = -math.inf
+    dtypes = {"float32": torch.float32, "half": torch.float16}
+    return draw.reshaped(weights.to(dtypes.get(draw.wrong, torch.float64)))
+
+
+def follows(index: int, uniform: float, weights: np.ndarray) -> bool:
+    """Whether `uniform` picks `index` from log-weights by inverting the CDF, but for rounding."""
+    probs = np.exp(weights - weights.max())
+    probs /= probs.sum()
+    before, after = probs[:index].sum(), probs[: index + 1].sum()
+    return bool(probs[index] > 0 and before - 1e-6 <= uniform <= after + 1e-6)
+
+
+@cases(INDEX_FAULTS)
+def test_streams(draw: Draw) -> None:
+    streams, plain = (Streams(draw.whole(0, 0), torch.arange(7) * 3) for _ in range(2))
+    rows = draw.spoiled(draw.indices((draw.whole(1, 70),), 7), 7)
+    uniform = answered(lambda: streams.uniform(rows))
+    assert (uniform is None) == (
+        draw.wrong not in ("nothing", "strided", "no rows", "more rows", "one row", "fewer columns")
+    )
+    if uniform is None:
+        assert torch.equal(streams.counters, plain.counters)
+        return
+    assert bool(((uniform >= 0) & (uniform < 1)).all())
+    for row, number in zip(rows.tolist(), uniform.tolist(), strict=True):
+        assert number == float(plain.uniform(torch.tensor([row])))
+
+
+@cases(tuple({*WEIGHTS, *INDEX_FAULTS}), st.booleans())
+def test_choices_of_streams(draw: Draw, weights_are_wrong: bool) -> None:
+    number, columns = draw.whole(1, 9), draw.whole(0, 300) if draw.whole(0, 4) == 0 else draw.whole(1, 6)
+    rows, right = draw.indices((number,), 7), Draw(draw.whole(0, 99), "nothing")
+    weights = log_weights(draw if weights_are_wrong else right, number, columns)
+    if not weights_are_wrong:
+        rows = draw.spoiled(rows, 7)
+    streams, plain = (Streams(3, torch.arange(7)) for _ in range(2))
+    index = answered(lambda: streams.choose(weights, rows))
+    if draw.wrong == "nothing":
+        assert index is not None or not columns
+    if index is None:
+        return
+    assert index.shape == (len(rows),)
+    for place, row in enumerate(rows.tolist()):
+        uniform = float(plain.uniform(torch.tensor([row])))
+        assert follows(int(index[place]), uniform, weights[place].double().numpy())
+    if len(rows):
+        assert torch.equal(streams.counters, plain.counters)
+
+
+@cases(WEIGHTS, st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, -0.1, 1.1, math.nan, math.inf])))
+def test_inverted_distributions(draw: Draw, uniform: float) -> None:
+    rows, columns = draw.whole(1, 6), draw.whole(0, 9)
+    weights = log_weights(draw, rows, columns)
+    index = answered(lambda: index_of(torch.full((rows,), uniform, dtype=torch.float64), weights))
+    if not 0 <= uniform <= 1:
+        assert index is None
+    elif draw.wrong in ("nothing", "strided", "float32") and columns:
+        assert index is not None
+    for place in range(0 if index is None else rows):
+        assert follows(int(index[place]), uniform, weights[place].double().numpy())
+
+
+def is_cut(cut: np.ndarray, log_probs: np.ndarray, top_k: int | None, top_p: float) -> bool:
+    """Whether `cut` is what top-k and then top-p keep of one row, renormalised, but for rounding."""
+    order = np.argsort(-log_probs, kind="stable")
+    probs = np.exp(log_probs[order] - log_probs.max())[:top_k]
+    probs /= probs.sum()
+    kept = int(np.isfinite(cut).sum())
+    before = probs[: kept - 1].sum()
+    enough = kept == len(probs) or before + probs[kept - 1] >= top_p - 1e-5 or not probs[kept]
+    is_prefix = bool(np.isfinite(cut[order[:kept]]).all())
+    expected = log_probs[order[:kept]] - np.log(np.exp(log_probs[order[:kept]]).sum())
+    return (
+        is_prefix
+        and before <= top_p + 1e-5
+        and enough
+        and bool(np.abs(cut[order[:kept]] - expected).max() < 1e-4)
+    )
+
+
+@cases(WEIGHTS, st.one_of(st.none(), st.integers(-1, 9), st.sampled_from([2.0, "3"])), NUMBERS)
+def test_truncation_of_a_few_tokens(draw: Draw, top_k: object, top_p: object) -> None:
+    rows, vocab = draw.whole(1, 5), draw.whole(0, 9)
+    laws = log_weights(draw, rows, vocab)
+    cut = answered(lambda: leading(laws, top_k, top_p))
+    right_k = top_k is None or (isinstance(top_k, int) and top_k >= 1)
+    right_p = isinstance(top_p, int | float) and not isinstance(top_p, bool) and 0 < top_p <= 1
+    if (
+        not right_k
+        or not right_p
+        or draw.wrong in ("half", "flat", "deep", "int32", "infinite", "nan", "impossible")
+    ):
+        assert cut is None or (draw.wrong in ("infinite", "nan", "impossible") and not laws.numel())
+    elif vocab:
+        assert cut is not None
+    for row in range(0 if cut is None else len(laws)):
+        assert is_cut(cut[row].double().numpy(), laws[row].double().numpy(), top_k, top_p)
+
+
+@cases(WEIGHTS, NUMBERS)
+def test_the_nucleus_of_many_tokens(draw: Draw, top_p: object) -> None:
+    rows, vocab = draw.whole(1, 4), draw.whole(0, 80)
+    laws = log_weights(draw, rows, vocab)
+    laws = laws.float() if laws.dtype == torch.float64 and draw.whole(0, 9) else laws
+    cut = answered(lambda: nucleus(laws, top_p))
+    right_p = isinstance(top_p, int | float) and not isinstance(top_p, bool) and 0 < top_p <= 1
+    if not right_p or laws.dtype != torch.float32 or laws.ndim != 2:
+        assert cut is None
+    elif vocab and draw.wrong not in ("infinite", "nan", "impossible"):
+        assert cut is not None
+    for row in range(0 if cut is None else len(laws)):
+        assert is_cut(cut[row].double().numpy(), laws[row].double().numpy(), None, top_p)
+
+
+@cases(WEIGHTS, st.sampled_from(["bool", "int64", "narrow", "flat"]))
+def test_masks(draw: Draw, kind: str) -> None:
+    rows, vocab = draw.whole(0, 4), draw.whole(0, 6)
+    laws, allowed = log_weights(draw, max(1, rows), vocab), draw.floats((max(1, rows), vocab)) > 0
+    allowed = draw.reshaped(allowed) if draw.wrong in ("no rows", "more rows", "one row") else allowed
+    mask = {"bool": allowed, "int64": allowed.long(), "narrow": allowed[:, 1:], "flat": allowed.flatten()}[
+        kind
+    ]
+    found = answered(lambda: masked(laws, mask))
+    if kind == "bool" and draw.wrong in ("nothing", "strided", "no rows", "more rows", "one row", "float32"):
+        assert found is not None
+    if found is not None:
+        assert torch.equal(found.nan_to_num(7), torch.where(mask, laws, -math.inf).nan_to_num(7))
+
+
+@cases(
+    (*WEIGHTS, "negative", "too much", "nothing at all"),
+    st.integers(-1, 70),
+    st.integers(-1, 70),
+)
+def test_alias_tables(draw: Draw, coin_bits: int, alias_bits: int) -> None:
+    contexts, vocab = draw.whole(1, 4), draw.whole(1, 9)
+    law = log_weights(draw, contexts, vocab).float().softmax(-1).double().numpy()
+    changes = {
+        "negative": lambda: law - 0.5,
+        "too much": lambda: law * 1.01,
+        "nothing at all": lambda: law * 0,
+    }
+    law = changes.get(draw.wrong, lambda: law)()
+    if draw.whole(0, 1):
+        alias_bits, coin_bits = (vocab - 1).bit_length(), 40
+    entries = answered(lambda: alias_table(law, coin_bits, alias_bits))
+    if (
+        draw.wrong in ("nothing", "strided", "one row")
+        and coin_bits == 40
+        and alias_bits == (vocab - 1).bit_length()
+    ):
+        assert entries is not None
+    if entries is None:
+        return
+    assert entries.shape == law.shape
+    keeps = (entries >> np.uint64(alias_bits)).astype(np.float64) / 2.0**coin_bits
+    aliases = (entries & np.uint64(2**alias_bits - 1)).astype(np.int64)
+    assert bool((aliases < vocab).all())
+    found = np.zeros(law.shape)
+    for row in range(len(law)):
+        for column in range(vocab):
+            kept = 1.0 if aliases[row, column] == column else keeps[row, column]
+            found[row, column] += kept / vocab
+            found[row, aliases[row, column]] += (1 - kept) / vocab
+    assert not law.size or np.abs(found - law).max() <= vocab * 2.0**-coin_bits + 1e-6

@@ -1,0 +1,145 @@
+"""Conditionals of single sites, drawn at random with right and wrong arguments: an error of one line, or the truth."""
+
+import math
+from collections.abc import Callable
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import strategies as st
+
+from fuzzing.spoiling import HARMLESS, INDEX_FAULTS, Draw, answered, cases, log_softmax, refused
+from trialogue.data import Ising, ManyBody, PottsChain
+from trialogue.inference.simulation.many_body import ManyBodyHeatBath
+from trialogue.oracles import Energy
+
+COUPLED = torch.tensor([[0.0, 0.3, -0.7], [0.3, 0.0, 0.2], [-0.7, 0.2, 0.0]])
+FIELD = torch.tensor([0.1, -0.4, 0.2])
+WINDOWS = torch.arange(9.0).view(3, 3) % 4
+MODELS = {
+    "rank one": ManyBody(torch.tensor([[0.5, -1, 2, 1, 0.3, -0.7]]), torch.tensor([[1.0, -0.5]]), order=3),
+    "four bodies": ManyBody.random(5, 2),
+    "three bodies": ManyBody.random(4, 3, order=3, rank=2),
+    "Potts": PottsChain(WINDOWS).at(4, 0.8),
+    "dense Ising": Ising(COUPLED, FIELD),
+    "clique": Ising.clique(4, 3, 0.5, 0.2),
+}
+
+
+def test_both_kinds_of_compiled_fields_are_drawn() -> None:
+    kinds = {type(model.kernel).__name__ for model in MODELS.values() if isinstance(model, ManyBody)}
+    assert kinds == {"PairSums", "SubsetBins"}
+
+
+def energy_of(model: Energy, tokens: tuple[int, ...]) -> float:
+    """The energy of one sequence, term by term."""
+    if isinstance(model, ManyBody):
+        positions, vectors = model.positions.numpy(), model.vectors.numpy()
+        factor = model.strength * math.factorial(model.order)
+        return factor * sum(
+            float(positions[:, sites].prod(1).sum() * vectors[:, [tokens[i] for i in sites]].prod(1).sum())
+            for sites in map(list, combinations(range(model.sites), model.order))
+        )
+    if isinstance(model, Ising):
+        spins, coupling = 2.0 * np.array(tokens) - 1, model.coupling.numpy()
+        return -float(spins @ np.triu(coupling) @ spins + spins @ model.field.numpy())
+    table = WINDOWS.numpy() / 0.8
+    return float(sum(table[left, right] for left, right in pairwise(tokens)))
+
+
+ENERGIES = {
+    name: {
+        tuple(state): energy_of(model, tuple(state))
+        for state in torch.cartesian_prod(*[torch.arange(model.vocab_size)] * model.sites).tolist()
+    }
+    for name, model in MODELS.items()
+}
+
+
+def conditional(name: str, tokens: list[int], site: int) -> np.ndarray:
+    """Log-probabilities of the values of one site given the others, from energies of whole sequences."""
+    values = range(MODELS[name].vocab_size)
+    return log_softmax(
+        np.array([-ENERGIES[name][(*tokens[:site], value, *tokens[site + 1 :])] for value in values])
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+@cases(INDEX_FAULTS, st.sampled_from(["tokens", "sites", "both"]))
+def test_site_log_weights(name: str, draw: Draw, where: str) -> None:
+    model, rows = MODELS[name], draw.whole(1, 70)
+    tokens, sites = draw.indices((rows, model.sites), model.vocab_size), draw.indices((rows,), model.sites)
+    if where != "sites":
+        tokens = draw.spoiled(tokens, model.vocab_size)
+    if where != "tokens":
+        sites = draw.spoiled(sites, model.sites)
+    weights = answered(lambda: model.site_log_weights(tokens, sites))
+    if draw.wrong in HARMLESS and (where == "both" or draw.wrong != "no rows"):
+        assert weights is not None
+    if weights is None:
+        return
+    assert weights.shape == (len(tokens), model.vocab_size)
+    for row in {0, len(tokens) - 1} if len(tokens) else ():
+        expected = conditional(name, tokens[row].int().tolist(), int(sites[row]))
+        assert np.abs(log_softmax(weights[row].numpy()) - expected).max() < 1e-9
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
+@pytest.mark.parametrize("outside", [-1, 9])
+def test_sites_and_tokens_that_do_not_exist_are_named(model: Energy, outside: int) -> None:
+    tokens = torch.zeros(64, model.sites, dtype=torch.int64)
+    everywhere = torch.zeros(64, dtype=torch.int64)
+    wrong: list[tuple[str, Callable[[], object]]] = [
+        ("sites", lambda: model.site_log_weights(tokens, everywhere + outside)),
+        ("sites", lambda: model.site_log_weights(tokens, everywhere[:1])),
+        ("sites", lambda: model.site_log_weights(tokens, everywhere[:, None])),
+        ("tokens", lambda: model.site_log_weights(tokens + outside, everywhere)),
+        ("tokens", lambda: model.site_log_weights(tokens[:, 1:], everywhere)),
+    ]
+    for field, call in wrong:
+        with refused(field):
+            call()
+
+
+@cases(INDEX_FAULTS, st.sampled_from(["rank one", "four bodies", "three bodies"]))
+def test_sweeps_of_many_body_distributions(draw: Draw, name: str) -> None:
+    model, chains, seed = MODELS[name], draw.whole(1, 9), draw.whole(-1, 2**40)
+    assert isinstance(model, ManyBody)
+    start = draw.spoiled(draw.indices((chains, model.sites), model.vocab_size), model.vocab_size)
+    sweeps = draw.whole(-1, 2)
+    simulation = answered(lambda: ManyBodyHeatBath(model, chains, seed, start))
+    if simulation is None:
+        assert draw.wrong not in ("nothing", "strided", "int32") or seed < 0
+        return
+    before = simulation.tokens
+    assert torch.equal(before, start.long())
+    done = answered(lambda: simulation.advance(sweeps) or True)
+    assert bool(done) == (sweeps >= 0)
+    after = simulation.tokens
+    assert after.shape == before.shape
+    assert bool(((after >= 0) & (after < model.vocab_size)).all())
+    assert sweeps > 0 or torch.equal(before, after)
+
+
+@cases(INDEX_FAULTS)
+def test_every_conditional_of_potts_chains(draw: Draw) -> None:
+    model = MODELS["Potts"]
+    tokens = draw.spoiled(draw.indices((draw.whole(1, 5), model.sites), model.vocab_size), model.vocab_size)
+    laws = answered(lambda: model.site_log_probs(tokens))
+    assert laws is not None or draw.wrong not in HARMLESS
+    if laws is not None and len(tokens):
+        site = draw.whole(0, model.sites - 1)
+        expected = conditional("Potts", tokens[0].int().tolist(), site)
+        assert np.abs(laws[0, site].numpy() - expected).max() < 1e-9
+
+
+@cases(("nothing",), st.one_of(st.integers(-2, 200), st.floats(), st.none(), st.text(max_size=3)))
+def test_samples_of_potts_chains(draw: Draw, number: object) -> None:
+    model, seed = MODELS["Potts"], draw.whole(-1, 3)
+    samples = answered(lambda: model.sample(number, seed))
+    assert (samples is not None) == (isinstance(number, int) and number >= 0 and seed >= 0)
+    if samples is not None:
+        assert samples.shape == (number, model.sites)
+        assert bool(((samples >= 0) & (samples < model.vocab_size)).all())
+        assert torch.equal(samples, model.sample(201, seed)[: len(samples)])

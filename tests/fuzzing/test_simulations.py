@@ -1,0 +1,174 @@
+"""Compiled chains, and windows that follow a pattern: an error of one line, or what a slow loop gives."""
+
+import itertools
+import math
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from fuzzing.spoiling import INDEX_FAULTS, Draw, answered, cases
+from inference.simulation.reference_kernels import heat_bath
+from trialogue.data import Ising
+from trialogue.data.potts.patterns import StoredPatterns
+from trialogue.data.site_tables import SiteTables, packed_alias, thresholds
+from trialogue.inference import Gibbs
+from trialogue.inference.chains.kernels import gibbs_kernel
+from trialogue.inference.simulation.heat_bath import HeatBath
+from trialogue.inference.simulation.multispin import Multispin
+from trialogue.oracles import Sequences
+from trialogue.randomness import Streams
+from trialogue.theory.potts.pattern_survival import PatternSurvival
+
+ISING = Ising(
+    torch.tensor([[0.0, 0.3, -0.7], [0.3, 0.0, 0.2], [-0.7, 0.2, 0.0]]), torch.tensor([0.1, -0.4, 0.2])
+)
+RING = Ising(torch.ones(4, 4).fill_diagonal_(0) * 0.2, torch.tensor([0.1, -0.4, 0.2, 0.0]))
+ARRAYS = ("neighbours", "strides", "offsets", "entries", "vocab_size")
+TABLE_FAULTS = (
+    "nothing",
+    "nothing",
+    "nothing",
+    "negative",
+    "too high",
+    "far too high",
+    "type",
+    "flat",
+    "short",
+    "list",
+)
+
+
+@cases(
+    INDEX_FAULTS, st.sampled_from(["random", "sweep"]), st.sampled_from([-1, 0, 1, 3, 2.0]), st.integers(0, 3)
+)
+def test_gibbs_steps_of_ising_models(draw: Draw, order: str, steps: object, fewer_streams: int) -> None:
+    rows = draw.whole(1, 5)
+    start = draw.spoiled(draw.indices((rows, 3), 2), 2)
+    number = max(0, start.shape[0] if start.ndim else 0) - (fewer_streams == 3)
+    if number < 0:
+        return
+    chain, ids = Gibbs(order), torch.arange(number)
+    fast, plain = Streams(5, ids), Streams(5, ids)
+    advance = gibbs_kernel(chain, ISING)
+    assert advance is not None
+    after = answered(lambda: advance(Sequences(start), fast, steps))
+    is_right = isinstance(steps, int) and steps >= 0 and fewer_streams != 3
+    if not is_right:
+        assert after is None
+    elif draw.wrong in ("nothing", "strided", "int32", "no rows"):
+        assert after is not None
+    if after is None:
+        return
+    state = Sequences(start.long())
+    for _ in range(steps if len(start) else 0):
+        state = chain.step(ISING, state, plain.choose)
+    assert torch.equal(after.tokens, state.tokens)
+    assert torch.equal(fast.counters, plain.counters)
+
+
+def tables_of(draw: Draw) -> dict[str, object]:
+    """Arguments of `SiteTables` of two sites or more, each of which depends on its neighbours."""
+    sites, vocab, near = draw.whole(1, 4), draw.whole(2, 4), draw.whole(0, 2)
+    laws = sites * vocab**near
+    law = np.exp(draw.floats((laws, vocab)).numpy())
+    law /= law.sum(1, keepdims=True)
+    size = vocab if vocab > 2 else 1
+    strides = np.tile(size * vocab ** np.arange(near), (sites, 1))
+    return {
+        "neighbours": draw.indices((sites, near), sites).numpy(),
+        "strides": strides.astype(np.uint32),
+        "offsets": (size * vocab**near * np.arange(sites)).astype(np.uint32),
+        "entries": packed_alias(law) if vocab > 2 else thresholds(law[:, 1]),
+        "vocab_size": vocab,
+    }
+
+
+@cases(TABLE_FAULTS, st.sampled_from(ARRAYS), st.integers(-1, 200), st.integers(-1, 3))
+def test_heat_bath_of_any_tables(draw: Draw, field: str, chains: int, sweeps: int) -> None:
+    arguments = tables_of(draw)
+    array = arguments[field]
+    if isinstance(array, np.ndarray) and array.size:
+        spot = draw.whole(0, array.size - 1)
+        outside = {"negative": -1, "too high": 1 + int(array.max()), "far too high": 2**31 + 5}
+        if draw.wrong in outside:
+            array.reshape(-1)[spot] = np.array(outside[draw.wrong]).astype(array.dtype)
+        changes = {
+            "type": array.astype(np.float64),
+            "flat": array.ravel(),
+            "short": array[:-1],
+            "list": array.tolist(),
+        }
+        arguments[field] = changes.get(draw.wrong, array)
+    elif draw.wrong != "nothing":
+        arguments[field] = {"too high": 33, "type": 2.0, "negative": -1}.get(draw.wrong, array)
+    tables = answered(lambda: SiteTables(**arguments))  # type: ignore[arg-type]
+    if draw.wrong == "nothing":
+        assert tables is not None
+    if tables is None:
+        return
+    simulation = answered(lambda: HeatBath(tables, chains, 3))
+    assert (simulation is not None) == (chains >= 1)
+    if simulation is None:
+        return
+    done = answered(lambda: simulation.advance(sweeps) or True)
+    assert bool(done) == (sweeps >= 0)
+    tokens = simulation.tokens
+    assert tokens.shape == (chains, tables.sites)
+    assert bool((tokens < tables.vocab_size).all())
+    last = chains - 1
+    with np.errstate(over="ignore"):
+        assert tokens[last].tolist() == heat_bath(tables, last, 3, max(0, sweeps))
+
+
+@cases(INDEX_FAULTS, st.sampled_from(["heat-bath", "multispin"]), st.integers(-1, 70), st.integers(-1, 2))
+def test_starts_of_chains(draw: Draw, method: str, chains: int, sweeps: int) -> None:
+    start = draw.spoiled(draw.indices((max(chains, 1), 4), 2), 2)
+    kind = HeatBath if method == "heat-bath" else Multispin
+    simulation = answered(lambda: kind(RING, chains, 1, start))
+    if draw.wrong in ("nothing", "strided", "int32") and chains >= 1:
+        assert simulation is not None
+    if simulation is None:
+        return
+    assert torch.equal(simulation.tokens, start.long())
+    assert bool(answered(lambda: simulation.advance(sweeps) or True)) == (sweeps >= 0)
+    assert bool(((simulation.tokens == 0) | (simulation.tokens == 1)).all())
+
+
+def survival(law: torch.Tensor, steps: int) -> list[float]:
+    """Probabilities that windows of three follow the pattern 0, 1, in whatever phase, from windows listed."""
+    stored = StoredPatterns([[0, 1], [1, 1]], 3, 2)
+    alive, curve = {(0, 1, 0): 1.0}, [1.0]
+    for step in range(1, steps + 1):
+        labels, after = stored.window_labels(step).tolist(), {}
+        for (window, chance), token in itertools.product(alive.items(), (0, 1)):
+            longer = (*window[1:], token)
+            if labels[longer[0] * 4 + longer[1] * 2 + longer[2]] == 0:
+                context = int("0" + "".join(map(str, window)), 2) % len(law)
+                after[longer] = after.get(longer, 0.0) + chance * math.exp(float(law[context, token]))
+        alive = after
+        curve.append(sum(alive.values()))
+    return curve
+
+
+@cases(
+    (*INDEX_FAULTS, "nan", "unnormalised"),
+    st.integers(-1, 5),
+    st.integers(0, 4),
+    st.sampled_from([None, 2, 3, 3.0]),
+)
+def test_survival_of_a_pattern(draw: Draw, steps: int, width: int, prompt: object) -> None:
+    survivors = PatternSurvival([[0, 1], [1, 1]], 3, 0, 2)
+    law = draw.floats((2**width, 2)).log_softmax(1)
+    changes = {"nan": law * math.nan, "unnormalised": law + 0.1}
+    law = draw.reshaped(changes.get(draw.wrong, law))
+    curve = answered(lambda: survivors.curve(law, steps, prompt=prompt))
+    right = steps >= 0 and width <= 3 and prompt in (None, 3) and not isinstance(prompt, float)
+    if draw.wrong in ("nothing", "strided", "float64") or not right:
+        assert (curve is not None) == right
+    if curve is None:
+        return
+    assert curve.shape == (steps + 1,)
+    assert np.abs(curve - survival(law.double(), steps)).max() < 1e-9
+    rate = answered(lambda: survivors.decay_rate(law, tolerance=1e-6))
+    assert rate is None or rate.rate >= 0

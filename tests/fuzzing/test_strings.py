@@ -1,0 +1,161 @@
+"""Compiled passes over bracket strings, with right and wrong arguments: an error of one line, or what is right."""
+
+import math
+
+import torch
+from hypothesis import strategies as st
+
+from fuzzing.spoiling import INDEX_FAULTS, Draw, answered, cases
+from trialogue.data.dyck.kernels import DyckError
+from trialogue.data.dyck.language import Dyck
+from trialogue.data.dyck.states import innermost_types
+from trialogue.data.dyck.words import DyckWords
+
+TYPES = (0.3, 0.7)
+LANGUAGES = [
+    Dyck(6, TYPES),
+    Dyck(6, TYPES, 0.4, max_depth=2),
+    Dyck(5, TYPES, 0.6, max_depth=3, complete=False),
+    Dyck(1, (1.0,), complete=False),
+]
+WORDS = DyckWords(6, TYPES, max_depth=2)
+
+
+def log_prob(language: Dyck, string: list[int]) -> float:
+    """Log-probability that a string begins with `string`, bracket by bracket."""
+    open_types: list[int] = []
+    total, deepest = 0.0, language.max_depth or language.length + 1
+    for place, token in enumerate(string):
+        left = language.length - place if language.complete else language.length + 1
+        ceiling = min(deepest, left)
+        if place >= language.length or not 0 <= token < language.vocab_size:
+            return -math.inf
+        opening = 1.0 if not open_types else 0.0 if len(open_types) == ceiling else language.open_prob
+        if token % 2 == 0:
+            chance = opening * language.type_probs[token // 2]
+            open_types.append(token // 2)
+        else:
+            chance = 1 - opening if open_types and open_types.pop() == token // 2 else 0.0
+        if not chance:
+            return -math.inf
+        total += math.log(chance)
+    return total
+
+
+def partners(string: list[int]) -> tuple[list[int], list[int]]:
+    """The position of each bracket's partner, and the type of the innermost bracket open after each."""
+    stack: list[int] = []
+    partner, top = [-1] * len(string), []
+    for place, token in enumerate(string):
+        if token % 2 == 0:
+            stack.append(place)
+        elif stack:
+            opener = stack.pop()
+            if string[opener] // 2 == token // 2:
+                partner[place], partner[opener] = opener, place
+        top.append(string[stack[-1]] // 2 if stack else -1)
+    return partner, top
+
+
+@cases(INDEX_FAULTS, st.sampled_from(LANGUAGES), st.sampled_from(["tokens", "lengths", "both"]))
+def test_parsing(draw: Draw, language: Dyck, where: str) -> None:
+    rows, width = draw.whole(1, 5), draw.whole(0, language.length + 2)
+    # Strings of the language, so that not all of them end at their first token.
+    tokens = draw.indices((rows, width), language.vocab_size + 1)
+    right = language.sample(rows, draw.whole(0, 99))[:, :width]
+    if draw.whole(0, 1):
+        tokens[:, : right.shape[1]] = right
+    lengths = draw.indices((rows,), width + 1)
+    if where != "lengths":
+        tokens = draw.spoiled(tokens, language.vocab_size)
+    if where != "tokens":
+        lengths = draw.spoiled(lengths, width + 1)
+    found = answered(lambda: language.prefix_log_prob(tokens, lengths))
+    assert found is not None or draw.wrong not in ("nothing", "strided", "int32")
+    if found is None:
+        return
+    assert found.shape == (len(tokens),)
+    for row, length, have in zip(tokens.tolist(), lengths.tolist(), found.tolist(), strict=True):
+        want = log_prob(language, row[:length])
+        assert have == want or abs(have - want) < 1e-9
+    assert torch.equal(language.is_prefix(tokens, lengths), found > -math.inf)
+    laws = language.next_log_probs(tokens, lengths)
+    assert bool(((laws.exp().sum(1) - 1).abs() < 1e-9).all())
+
+
+@cases(
+    INDEX_FAULTS,
+    st.sampled_from(LANGUAGES),
+    st.one_of(st.none(), st.integers(-2, 8), st.sampled_from([2**62, 2**63, 2**70, -(2**70), 4.0])),
+)
+def test_errors_of_whole_strings(draw: Draw, language: Dyck, eos: object) -> None:
+    shape = (draw.whole(0, 4), draw.whole(0, language.length + 2))
+    tokens = draw.spoiled(draw.indices(shape, language.vocab_size + 2), language.vocab_size + 2)
+    found = answered(lambda: language.errors(tokens, eos=eos))
+    if found is None:
+        return
+    assert found.position.shape == found.kind.shape == (len(tokens),)
+    assert set(found.kind.tolist()) <= {int(kind) for kind in DyckError}
+    for row, position in zip(tokens.tolist(), found.position.tolist(), strict=True):
+        string = row[: row.index(eos)] if eos in row else row
+        whole = len(string) == language.length and log_prob(language, string) > -math.inf
+        assert (position < 0) == whole
+        if not whole:
+            assert log_prob(language, string[:position]) > -math.inf
+
+
+@cases(INDEX_FAULTS, st.sampled_from(LANGUAGES))
+def test_pairs_of_brackets(draw: Draw, language: Dyck) -> None:
+    shape = (draw.whole(0, 4), draw.whole(0, 9))
+    x = draw.spoiled(draw.indices(shape, language.vocab_size), language.vocab_size)
+    found = answered(lambda: language.matching(x))
+    assert found is not None or draw.wrong not in ("nothing", "strided", "int32")
+    if found is not None:
+        assert found.shape == x.shape
+        assert found.tolist() == [partners(row)[0] for row in x.tolist()]
+    top = answered(lambda: innermost_types(x))
+    assert top is not None or draw.wrong in ("float64", "bool", "flat", "deep")
+    if top is not None:
+        assert top.tolist() == [partners(row)[1] for row in x.tolist()]
+
+
+@cases(
+    ("nothing",),
+    st.sampled_from(LANGUAGES),
+    st.one_of(st.integers(-1, 40), st.floats(), st.booleans()),
+    st.one_of(st.tuples(st.integers(-1, 8), st.integers(-1, 8)), st.integers(), st.lists(st.integers(0, 6))),
+)
+def test_samples(draw: Draw, language: Dyck, number: object, lengths: object) -> None:
+    seed = draw.whole(-1, 2**62)
+    strings = answered(lambda: language.sample(number, seed))
+    is_count = isinstance(number, int) and not isinstance(number, bool) and number >= 0
+    assert (strings is not None) == (is_count and seed >= 0)
+    if strings is None:
+        return
+    assert bool(language.is_member(strings).all()) or not language.complete
+    assert bool(language.is_prefix(strings).all())
+    prompts = answered(lambda: language.sample_prompts(number, lengths, seed))
+    if prompts is not None:
+        tokens, sizes = prompts
+        assert tokens.shape == (number, lengths[1])
+        assert bool(((sizes >= lengths[0]) & (sizes <= lengths[1])).all())
+        assert bool(language.is_prefix(tokens, sizes).all())
+    words = answered(lambda: WORDS.sample(number, seed))
+    assert words is not None
+    assert bool(WORDS.is_member(*words).all())
+
+
+@cases(INDEX_FAULTS, st.sampled_from(["tokens", "lengths", "both"]))
+def test_whole_words(draw: Draw, where: str) -> None:
+    rows, width = draw.whole(1, 5), draw.whole(0, 8)
+    tokens, lengths = draw.indices((rows, width), WORDS.vocab_size), draw.indices((rows,), width + 1)
+    if where != "lengths":
+        tokens = draw.spoiled(tokens, WORDS.vocab_size)
+    if where != "tokens":
+        lengths = draw.spoiled(lengths, width + 1)
+    laws = answered(lambda: WORDS.next_log_probs(tokens, lengths))
+    assert laws is not None or draw.wrong not in ("nothing", "strided", "int32")
+    if laws is not None:
+        assert laws.shape == (len(tokens), WORDS.vocab_size)
+        assert bool(((laws.exp().sum(1) - 1).abs() < 1e-9).all())
+        assert WORDS.is_member(tokens, lengths).shape == (len(tokens),)
