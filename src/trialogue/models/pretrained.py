@@ -75,6 +75,10 @@ def load_pretrained(
     where memory does not suffice.
     """
 
+    if not isinstance(name, str | Path) or not str(name):
+        raise InputError(
+            "name", name, "give a hub id, a folder, a GGUF file, or a name of `trialogue models list`"
+        )
     checkpoint = PretrainedCheckpoint(name, device=device, dtype=dtype, remote_code=remote_code)
     return checkpoint.load(recompute=recompute, batch_size=batch_size, packed=packed, weights=weights)
 

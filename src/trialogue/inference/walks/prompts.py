@@ -59,7 +59,11 @@ def stop_parts(stop: StopLike | None) -> list[str | Stop]:
     """What the user gave as `stop`, one by one."""
     if stop is None:
         return []
-    return [stop] if isinstance(stop, str | SequenceStop) or callable(stop) else list(stop)
+    if isinstance(stop, str | SequenceStop) or callable(stop):
+        return [stop]
+    if not isinstance(stop, Iterable):
+        raise InputError("stop", stop, "give strings, or functions of a completion's token ids")
+    return list(stop)
 
 
 def decoder(

@@ -17,6 +17,7 @@ import torch
 
 from trialogue.data.puzzles.weighted_prefixes import Prefix
 from trialogue.errors import InputError, truth_value, whole_number
+from trialogue.inference.walks.prompts import token_ids
 from trialogue.oracles import Autoregressive, next_log_probs
 from trialogue.randomness import numpy_generator
 
@@ -72,9 +73,9 @@ def search_hidden_string(
         numbers = numpy_generator(seed, "hidden-string", "order").permutation(1 << (length - 1)).tolist()
         candidates = [bits_of(number, length - 1) for number in numbers]
     else:
-        candidates = [tuple(candidate) for candidate in order]
+        candidates = [tuple(token_ids("order", candidate).tolist()) for candidate in order]
     for queries, candidate in enumerate(candidates):
-        if len(candidate) != length - 1:
+        if len(candidate) != length - 1 or not set(candidate) <= {0, 1}:
             raise InputError("order", candidate, f"give candidates of {length - 1} bits")
         if infer_last and queries == len(candidates) - 1:
             return Search((*candidate, sum(candidate) % 2), queries)

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
-from scipy.sparse import csc_array, csr_array, diags_array, eye_array
+from scipy.sparse import csc_array, csr_array, diags_array, eye_array, issparse
 from scipy.sparse.linalg import eigsh, splu
 
 from trialogue.errors import InputError, probability, whole_number
@@ -36,6 +36,14 @@ class WalkChain:
     leaf: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
+        size = len(self.states) if isinstance(self.states, list) else 0
+        if not size:
+            raise InputError("states", self.states, "give a list of prefixes, beginning with the prompt")
+        if not issparse(self.transitions) or self.transitions.shape != (size, size):
+            given = self.transitions.shape if issparse(self.transitions) else type(self.transitions).__name__
+            raise InputError("transitions", given, f"give a sparse matrix of shape ({size}, {size})")
+        if not isinstance(self.leaf, np.ndarray) or self.leaf.dtype != np.bool_ or self.leaf.shape != (size,):
+            raise InputError("leaf", self.leaf, f"give a NumPy array of bools of shape ({size},)")
         totals = np.asarray(self.transitions.sum(1))
         if not bool((abs(totals - 1) < 1e-9).all()):
             mend = "give a chain that goes on for ever: of this one some state has an end"

@@ -169,7 +169,7 @@ def started(
         Groups(walk, batch),
         None if rules is None else rules.judge(batch),
         room=rows // walk.rows_per_sample,
-        recorder=Recorder() if trace else None,
+        recorder=Recorder() if truth_value("trace", trace) else None,
         observer=observer,
     )
     return WholeRun(running, Order(request, whole_number("seed", seed, 0), budget), filed)
