@@ -3,7 +3,7 @@
     @validated
     def repeat(text: str, times: Count, share: Probability = 0.5) -> list[str]: ...
 
-    repeat("a", 0)     # InputError: times=0: should be greater than or equal to 1
+    repeat("a", 0)     # InputError: times=0: use at least 1
 
 Types of arrays are in `trialogue.arrays`. Pydantic checks the values strictly: no text is accepted as a number, and no
 2.0 as an integer.
@@ -12,6 +12,7 @@ Types of arrays are in `trialogue.arrays`. Pydantic checks the values strictly: 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, wraps
 from inspect import Parameter, signature
+from re import findall
 from types import UnionType
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -123,15 +124,56 @@ def checked_value(field: str, value: Any, adapter: TypeAdapter[Any]) -> Any:
 
 
 def input_error(field: str, value: Any, error: ValidationError) -> InputError:
-    """Return the first fault that pydantic found in the `value` of `field`, in one line."""
-    fault = error.errors(include_url=False)[0]
+    """Return the first fault that pydantic found in the `value` of `field`, in one line.
+
+    Of a list the item that is wrong is shown, of an array the number.
+    """
+    faults = error.errors(include_url=False)
+    # Faults of the alternatives of a union begin their place with the name of the alternative.
+    alternatives = {fault["loc"][0]: fault for fault in reversed(faults) if fault["loc"]}
+    if len(alternatives) > 1 and all(isinstance(name, str) for name in alternatives):
+        return InputError(
+            field, value, " or ".join(reversed([_hint(fault) for fault in alternatives.values()]))
+        )
+    fault = faults[0]
     place = ", ".join(f"item {step + 1}" for step in fault["loc"] if isinstance(step, int))
     cause = fault.get("ctx", {}).get("error")
-    if isinstance(cause, InputError):  # of an array: the number that is wrong, not the whole array
-        return InputError(field, cause.value, f"{place} {cause.mend}" if place else cause.mend)
-    hint = str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input ")
-    hint = hint.replace("a valid integer", "an integer").replace("valid ", "")
-    return InputError(field, value, f"{place} {hint}" if place else hint)
+    shown = cause.value if isinstance(cause, InputError) else fault["input"] if place else value
+    return InputError(field, shown, f"{place}: {_hint(fault)}" if place else _hint(fault))
+
+
+_HINTS = {
+    "int_type": "use an integer",
+    "int_from_float": "use an integer",
+    "float_type": "use a number",
+    "finite_number": "use a finite number",
+    "bool_type": "use True or False",
+    "string_type": "give a text",
+    "callable_type": "give a function",
+    "tuple_type": "give a tuple",
+    "greater_than_equal": "use at least {ge}",
+    "greater_than": "use a number above {gt}",
+    "less_than_equal": "use at most {le}",
+    "less_than": "use a number below {lt}",
+    "is_instance_of": "give an instance of {class}",
+    "too_short": "give at least {min_length}",
+    "too_long": "give at most {max_length}",
+    "missing": "give one more",
+}
+"""What to do about each kind of fault, by pydantic's names."""
+
+
+def _hint(fault: Any) -> str:
+    """What to do about a `fault` that pydantic found."""
+    context = fault.get("ctx", {})
+    if isinstance(context.get("error"), InputError):
+        return str(context["error"].mend)
+    if fault["type"] == "literal_error":
+        choices = findall("'([^']*)'", context["expected"])
+        return f"use one of {', '.join(choices)}"
+    if fault["type"] in _HINTS:
+        return _HINTS[fault["type"]].format(**context)
+    return str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input ")
 
 
 def _is_checked(hint: Any) -> bool:

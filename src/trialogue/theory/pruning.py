@@ -80,7 +80,7 @@ class PrunedScores(NamedTuple):
 
 
 @validated
-def uniform_weights(rows: Count, columns: Count, seed: Natural, name: str) -> Tensor:
+def uniform_weights(rows: Natural, columns: Natural, seed: Natural, name: str) -> Tensor:
     """Weights (rows, columns) float64 of a random network, uniform on (-1, 1)."""
     drawn = torch.empty(rows, columns, dtype=torch.float64)
     return drawn.uniform_(-1, 1, generator=generator(seed, "pruning", name))
