@@ -17,6 +17,10 @@ StopLike = str | Stop | Sequence[str | Stop]
 """Strings, functions of a completion's token ids, or several of both: the first that says so ends a completion."""
 
 
+_MOST_TOKENS = 1 << 60
+"""Lengths are counted in 64 bits."""
+
+
 def encoded(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None) -> Prompts | None:
     """Prompts as they are, texts as the token ids that the oracle's tokenization gives them."""
     if isinstance(prompts, str):
@@ -102,7 +106,7 @@ def limits(oracle: Autoregressive, lengths: Tensor, max_new_tokens: int | None) 
             raise InputError("max_new_tokens", None, "give a number: the oracle has no longest sequence")
         limit = torch.full_like(lengths, oracle.max_length)
     else:
-        limit = lengths + whole_number("max_new_tokens", max_new_tokens, 1)
+        limit = lengths + whole_number("max_new_tokens", max_new_tokens, 1, _MOST_TOKENS)
         if oracle.max_length is not None:
             limit = limit.clamp_max(oracle.max_length)
     if bool((lengths > limit).any()):

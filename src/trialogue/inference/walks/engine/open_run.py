@@ -184,6 +184,7 @@ class OpenRun:
         request = Request.repeated(tokens, lengths, limit, ids, torch.tensor([rule.number]))
         filed = Filed(
             request,
+            request.capacity,
             decode,
             parsers=() if rule.verifier.parser is None else [rule.verifier.parser],
             raised={} if rule.raised is None else {rule.number: rule.raised},
