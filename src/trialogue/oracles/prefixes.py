@@ -35,7 +35,7 @@ def _take_facts(adapter: Any, thing: Any, contract: type, names: Sequence[str]) 
         setattr(adapter, name, getattr(thing, name, getattr(contract, name)))
 
 
-_ORACLE_FACTS = ("eos", "max_length", "cuts", "prompts_go_on", "batch_size", "tokenization")
+_ORACLE_FACTS = ("eos", "max_length", "cuts", "prompts_go_on", "empty_prompt", "batch_size", "tokenization")
 
 
 class _Opening(Autoregressive):

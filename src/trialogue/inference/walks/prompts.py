@@ -5,6 +5,7 @@ from typing import cast
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError, whole_number
@@ -134,6 +135,24 @@ def prompt_tensors(prompts: Prompts | None) -> tuple[Tensor, Tensor]:
     if not isinstance(prompts, Iterable):
         raise InputError("prompts", type(prompts).__name__, "give sequences of integer token ids")
     return padded([token_ids("prompts", prompt).tolist() for prompt in prompts])
+
+
+def begun(oracle: Autoregressive, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Return prompts `tokens` (n, width) of `lengths` (n,) with the tokens that empty ones stand for.
+
+    These are `oracle.empty_prompt`. Raises `InputError` for an empty prompt that the oracle cannot continue.
+    """
+    begin, empty = oracle.empty_prompt, lengths == 0
+    if not bool(empty.any()) or (begin is not None and not len(begin)):
+        return tokens, lengths
+    if begin is None:
+        hint = (
+            "the model cannot continue an empty prompt and has no BOS to begin with: give at least one token"
+        )
+        raise InputError("prompts", [], hint)
+    tokens = pad(tokens, (0, max(0, len(begin) - tokens.shape[1]))).clone()
+    tokens[empty, : len(begin)] = torch.tensor(list(begin), dtype=torch.int64)
+    return tokens, torch.where(empty, len(begin), lengths)
 
 
 def token_ids(field: str, prompt: Iterable[int]) -> Tensor:

@@ -21,6 +21,7 @@ from trialogue.inference.walks.engine.whole_run import WholeRun
 from trialogue.inference.walks.prompts import (
     Prompts,
     StopLike,
+    begun,
     checked_prompts,
     chosen_sample_ids,
     decoder,
@@ -65,7 +66,8 @@ def generate(
     """Draw `num_samples` completions of each prompt by `walk` (ancestral sampling by default).
 
     `prompts` are sequences of token ids: a list, a tensor (n, width), or right-padded tokens with their lengths;
-    by default one empty prompt; or texts, where the oracle has a tokenization. `verifier` may be a plain function of
+    by default one empty prompt; or texts, where the oracle has a tokenization. An empty prompt stands for the BOS of
+    a pretrained model (`Autoregressive.empty_prompt`). `verifier` may be a plain function of
     a prefix (prompt and completion as a tuple of ints); a list has one for each prompt, None where all is accepted.
     One that raises ends the run or, `on_error="reject"`, rejects what it was asked about; `errors` of the samples then
     say why, with file and line. A completion ends at the oracle's end of sequence, at its
@@ -133,7 +135,7 @@ def started(
 ) -> WholeRun:
     """A run of `generate`, whose arguments and errors these are, before its first step."""
     oracle = as_oracle(oracle)
-    tokens, lengths = prompt_tensors(encoded(oracle, prompts))
+    tokens, lengths = begun(oracle, *prompt_tensors(encoded(oracle, prompts)))
     if not len(lengths):
         raise InputError("prompts", [], "give at least one prompt, which may be empty")
     walk = runnable(Ancestral() if walk is None else walk, oracle, verifier)
