@@ -9,6 +9,7 @@ import pytest
 
 from generation.command import Say, content, start
 from generation.test_resumption import wait_for
+from trialogue.generation import tries as tries_module
 from trialogue.generation.order import InOrder
 from trialogue.generation.recording import Collected
 from trialogue.generation.settings import Sampling
@@ -219,3 +220,36 @@ def test_more_are_drawn_at_once_the_fewer_are_accepted() -> None:
     assert sum(sizes) == 100
     assert len(sizes) < 10
     assert sizes[1] == 8
+
+
+def test_samples_are_drawn_in_parts_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tries_module, "AT_ONCE", 4)
+    accepted = [[True] * 7, [False] * 7]
+    tries, sizes = Tries(Sampling(n=7), 2, {(0, 2): {"accepted": True}}), []
+    while pending := tries.pending():
+        sizes.append(len(pending))
+        for place, sample in pending:
+            tries.finish((place, sample), {"accepted": accepted[place][sample]})
+    assert sizes == [4, 4, 4, 1]
+    assert tries.keys() == [(place, sample) for place in range(2) for sample in range(7)]
+    assert tries.accepted == [7, 0]
+
+
+def test_more_samples_than_records_that_can_be_held_are_refused(say: Say) -> None:
+    prompts = ("--prompt", "a", "--prompt", "b")
+    bound = (
+        "a run has at most 10000000 samples in all, whose records are held in memory until it ends: use fewer"
+    )
+    for options, line in (
+        (("--n", "100000000000"), f"n=100000000000: {bound}"),
+        (("--n", "6000000"), f"n=6000000: {bound}"),
+        (("--until", "100000000000", "--verifier", "regex:a*"), f"until=100000000000: {bound}"),
+        (
+            ("--until", "1", "--max-tries", "20000000", "--verifier", "regex:a*"),
+            f"max_tries=20000000: {bound}",
+        ),
+    ):
+        told = say(*prompts, *options)
+        assert told.code == 2
+        assert told.err.startswith(f"trialogue: error: {line}")
+        assert told.err.count("\n") == 1

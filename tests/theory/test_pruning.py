@@ -92,7 +92,7 @@ def test_what_is_too_small_says_how_wide_it_would_have_to_be() -> None:
         prune_linear(target, width=3)
     with pytest.raises(InputError, match=r"^target=2.0: weights must be of -1 to 1"):
         prune_linear(target.clone().fill_(2.0), width=12)
-    with pytest.raises(InputError, match=r"^target=\(4,\): give a matrix"):
+    with pytest.raises(InputError, match=r"^target=\(4,\): give finite numbers, shape \(rows, columns\)"):
         prune_scores(target.flatten(), width=12)
     with pytest.raises(InputError, match=r"^numbers=37: give at most 36"):
         closest_subset(torch.zeros(37), 0.0)

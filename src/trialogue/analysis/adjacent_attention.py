@@ -104,7 +104,9 @@ def adjacent_attention(
     parts = []
     for start in range(0, len(kept), _AT_ONCE):
         places = kept[start : start + _AT_ONCE]
-        read = source_rows([sources[place] for place in places], model.config.max_length)
+        read = source_rows(
+            [sources[place] for place in places], model.config.max_length, model.config.vocab_size
+        )
         tokens, written_there = (ended([rows[place] for place in places]) for rows in (targets, said))
         parts.append(_pairs(model, read, tokens, written_there, np.array(places)))
     return AdjacentAttention(*(np.concatenate(part) for part in zip(*parts, strict=True)))

@@ -7,15 +7,22 @@ For networks of several seeds:
 """
 
 from dataclasses import replace
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
+from trialogue.arrays import Integers, Reals
 from trialogue.errors import InputError, whole_number
 from trialogue.models.dyck_transformer.network import DyckTransformer
+from trialogue.validation import InstanceOf, validated
+
+Pattern = Annotated[Tensor, Reals()]
+"""Attention weights, of any number of sequences."""
 
 
-def variation(first: Tensor, second: Tensor) -> Tensor:
+@validated
+def variation(first: Pattern, second: Pattern) -> Tensor:
     """|A - B|_F^2 (...) of attention patterns (..., T, T).
 
     Raises `InputError` where they are not square, or of different lengths.
@@ -31,7 +38,8 @@ def variation(first: Tensor, second: Tensor) -> Tensor:
     return (first - second).square().sum((-2, -1))
 
 
-def mean_variation(patterns: Tensor) -> float:
+@validated
+def mean_variation(patterns: Pattern) -> float:
     """The mean of `variation` over all pairs of `patterns` (n, T, T), at least two."""
     if patterns.ndim != 3 or len(patterns) < 2:
         raise InputError("patterns", tuple(patterns.shape), "give at least two patterns, (n, T, T)")
@@ -48,7 +56,8 @@ def causal_baseline(length: int) -> float:
     return 2 * sum(1 / m for m in range(1, length + 1)) + 4 / (length + 1) - 4
 
 
-def stack_likeness(attention: Tensor, tokens: Tensor) -> float:
+@validated
+def stack_likeness(attention: Pattern, tokens: Annotated[Tensor, Integers("n T", least=0)]) -> float:
     """The share of closing brackets that leave one open and attend most to the innermost bracket that is open.
 
     `attention` (n, T, T) has a row for the starting token and each of `tokens` (n, T - 1), which are prefixes of Dyck
@@ -70,7 +79,8 @@ def stack_likeness(attention: Tensor, tokens: Tensor) -> float:
     return float((most == innermost)[asked].double().mean())
 
 
-def with_uniform_attention(network: DyckTransformer) -> DyckTransformer:
+@validated
+def with_uniform_attention(network: InstanceOf[DyckTransformer]) -> DyckTransformer:
     """A copy of `network` whose attention is uniform in every layer, all else as it is: in eval mode."""
     twin = DyckTransformer(replace(network.config, uniform=True))
     twin.load_state_dict(network.state_dict())

@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.arrays import real_tensor
+from trialogue.arrays import real_tensor, require_bools, whole_tensor
 from trialogue.errors import InputError, probability, whole_number
 from trialogue.oracles import Energy, Masked, PrefixOracle
 from trialogue.probabilities import checked_probabilities
+from trialogue.validation import Natural, validated
 
 _ROUNDING = 1e-9
 
@@ -50,6 +51,7 @@ class HiddenMarkov(Masked, Energy):
 
     def energy(self, tokens: Tensor) -> Tensor:
         """-log p(N, x) (rows,) float64 of `tokens` (rows, N); +inf where it is zero."""
+        tokens = self._words(tokens)
         message = self.initial.expand(len(tokens), -1)
         total = torch.zeros(len(tokens), dtype=torch.float64)
         for site in range(tokens.shape[1]):
@@ -59,7 +61,8 @@ class HiddenMarkov(Masked, Energy):
             total += logs
         return -(total + (message @ self.ending).log())
 
-    def length_log_probs(self, longest: int) -> Tensor:
+    @validated
+    def length_log_probs(self, longest: Natural) -> Tensor:
         """log p(N) (longest + 1,) of the lengths 0 to `longest`, whatever is written; sequences are not empty."""
         found, message = [0.0], self.initial
         for _ in range(longest):
@@ -69,12 +72,12 @@ class HiddenMarkov(Masked, Energy):
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
         """log p(x_i | x outside the mask, N) (rows, N, V) of each masked site by itself."""
-        evidence = self.emissions.T[tokens].masked_fill(masked[:, :, None], 1.0)
+        evidence = self.emissions.T[self._words(tokens, masked)].masked_fill(masked[:, :, None], 1.0)
         return self._site_laws(evidence, lambda states: states @ self.emissions)
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
         """log p(x_i | all others, N) (rows, N, V) of every site."""
-        return self._site_laws(self.emissions.T[tokens], lambda states: states @ self.emissions)
+        return self._site_laws(self.emissions.T[self._words(tokens)], lambda states: states @ self.emissions)
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
         """log p(x_i | all others, N) (rows, V) of one site of each row; `sites` (rows,)."""
@@ -96,10 +99,24 @@ class HiddenMarkov(Masked, Energy):
         others = self.vocab_size if among is None else whole_number("among", among, self.vocab_size)
         channel = torch.full((self.vocab_size,) * 2, (1 - share) / others, dtype=torch.float64)
         channel += share * torch.eye(self.vocab_size, dtype=torch.float64)
-        hidden = masked[:, :, None]
+        tokens, hidden = self._words(tokens, masked), masked[:, :, None]
         noisy = channel.T[tokens].masked_fill(hidden, 1.0)
         evidence = (self.emissions @ channel).T[tokens].masked_fill(hidden, 1.0)
         return self._site_laws(evidence, lambda states: (states @ self.emissions) * noisy)
+
+    def _words(self, tokens: Tensor, masked: Tensor | None = None) -> Tensor:
+        """Return `tokens` (rows, N) as int64; raises `InputError` for others than 0 to V - 1 outside of `masked`."""
+        hint = f"use token ids from 0 to {self.vocab_size - 1}, of shape (rows, sites)"
+        words = whole_tensor("tokens", tokens, hint)
+        if words.ndim != 2:
+            raise InputError("tokens", tuple(words.shape), hint)
+        if masked is not None:
+            require_bools("masked", masked, tuple(words.shape), "give one bool for each token")
+            words = words.masked_fill(masked, 0)
+        wrong = words[(words < 0) | (words >= self.vocab_size)]
+        if len(wrong):
+            raise InputError("tokens", int(wrong[0]), hint)
+        return words
 
     def _site_laws(self, evidence: Tensor, law: Callable[[Tensor], Tensor]) -> Tensor:
         """Normalised logarithms of `law` of the states (rows, N, K) that all sites but each itself speak for.

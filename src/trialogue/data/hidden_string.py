@@ -17,6 +17,7 @@ from trialogue.data.puzzles.weighted_prefixes import Prefix, WeightedPrefixes, o
 from trialogue.data.table import Table
 from trialogue.errors import InputError, whole_number
 from trialogue.oracles import Autoregressive, Decoding, Verifier
+from trialogue.validation import Natural, Several, validated
 
 _MOST_SUMS = 1 << 20
 """Partial sums of one length that a verifier lists."""
@@ -76,13 +77,14 @@ class SubsetSum(Verifier):
 
     most = 1.0
 
-    def __init__(self, weights: Sequence[int], totals: Iterable[int]) -> None:
+    @validated
+    def __init__(self, weights: Sequence[int], totals: Several[Natural]) -> None:
         self.weights = checked_weights(weights)
         if sum(self.weights) >= 1 << 62:
             raise InputError("weights", max(self.weights), "use weights whose sum is below 2^62")
         self.length = len(self.weights)
         # No subset reaches beyond the sum of all weights.
-        within = {total for total in totals if whole_number("totals", total, 0) <= sum(self.weights)}
+        within = {total for total in totals if total <= sum(self.weights)}
         sums: NDArray[np.int64] = np.array(sorted(within), dtype=np.int64)
         viable = [sums]
         for weight in reversed(self.weights):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from trialogue.data.hidden_markov import HiddenMarkov
 from trialogue.errors import InputError, non_negative_number, probability, whole_number
 from trialogue.randomness import numpy_generator
+from trialogue.validation import Several, validated
 
 Phrases = Sequence[Sequence[Sequence[int]]]
 """Of each source word its synonyms, each a phrase of tokens."""
@@ -178,7 +179,8 @@ class TranslationLanguage:
         """Special tokens, source words, and target tokens."""
         return 1 + max(token for word in self.lexicon for phrase in word for token in phrase)
 
-    def phrases(self, source: Sequence[int]) -> list[list[list[int]]]:
+    @validated
+    def phrases(self, source: Several[int]) -> list[list[list[int]]]:
         """The synonyms of the words of `source`, ids; raises `InputError` for no sentence of different words."""
         mend = f"give different words from {SPECIAL} to {SPECIAL + self.words - 1}"
         words = [whole_number("source", word, SPECIAL, SPECIAL + self.words - 1, mend) for word in source]

@@ -50,8 +50,11 @@ def encoded(
 ) -> list[list[int]]:
     """The token ids of each prompt.
 
-    Raises `InputError` for a prompt without tokens or longer than the model's context, and for a longest completion
-    that this can never hold. `warn` is told where it leaves less than the user asked for.
+    An empty prompt stands for the model's BOS, or for no token if the model evaluates the empty prefix. `warn` is told
+    where the context leaves less than the user asked for.
+
+    Raises `InputError` for an empty prompt where the model does neither, for a prompt that is longer than the model's
+    context, and for a longest completion that this can never hold.
     """
     tokenization, context, asked = (
         checkpoint.tokenization,
@@ -62,7 +65,9 @@ def encoded(
     for prompt in settings.prompts:
         with _unsaid():
             tokens = located(prompt.where, partial(_tokens, tokenization, prompt, settings))
-        if not tokens:
+        if not tokens and checkpoint.empty_prompt is not None:
+            tokens = list(checkpoint.empty_prompt)
+        elif not tokens:
             raise InputError(
                 "prompt", prompt.text, "it has no tokens, and the model has none to begin with: give a text"
             )

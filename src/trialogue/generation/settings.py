@@ -18,6 +18,12 @@ from trialogue.generation.verifier_specs import Rule
 
 _LONGEST = 256
 _TRIES = 10
+MOST_SAMPLES = 10_000_000
+"""Samples of a run, over all prompts: their records are held in memory until it ends."""
+_TOO_MANY = (
+    f"a run has at most {MOST_SAMPLES} samples in all, whose records are held in memory until it ends: use fewer, "
+    "or several runs with different --seed"
+)
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,9 @@ class Sampling(Drawing):
 
     def __post_init__(self) -> None:
         whole_number("n", self.n, 1)
+        for name in ("n", "until", "max_tries"):
+            if (number := getattr(self, name)) is not None and number > MOST_SAMPLES:
+                raise InputError(name, number, _TOO_MANY)
         whole_number("seed", self.seed, 0)
         super().__post_init__()
         _require_positive(self, "until", "max_tries", "max_new_tokens", "max_queries", "max_steps")
@@ -182,6 +191,11 @@ class Settings:
         for prompt in self.prompts:
             self.rule_of(prompt)
         self.rule.require_used(spec for prompt in self.prompts for spec in prompt.rule)
+        if self.sampling.wanted * len(self.prompts) > MOST_SAMPLES:
+            name = "n" if self.sampling.until is None else "until"
+            raise InputError(
+                name, self.sampling.wanted, f"{_TOO_MANY}; there are {len(self.prompts)} prompts"
+            )
         if self.walk.uses != "nothing" and not self.has_rules:
             raise InputError("verifier", None, f"the walk {self.sampling.walk} needs one")
         if self.destination.stream and (len(self.prompts) > 1 or self.sampling.most_tries > 1):

@@ -2,12 +2,16 @@
 
 import math
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from trialogue.generation.sample_file import Key
 from trialogue.generation.settings import Sampling
 
 Record = dict[str, Any]
+
+AT_ONCE = 1 << 14
+"""Samples that are drawn before the next ones are asked for: what is allocated for samples does not grow with `n`."""
 
 
 class Tries:
@@ -31,13 +35,14 @@ class Tries:
             self._advance(place)
 
     def pending(self) -> list[Key]:
-        """The samples to be drawn next; none where the run is finished."""
-        return [
+        """The samples to be drawn next, a bounded number of them; none where the run is finished."""
+        missing = (
             (place, sample)
             for place, count in enumerate(self.counts)
             for sample in range(count, count + self._next(place))
             if (place, sample) not in self._finished
-        ]
+        )
+        return list(islice(missing, AT_ONCE))
 
     def finish(self, key: Key, record: Record) -> list[tuple[Key, Record]]:
         """Take a sample that was drawn; returns those that turn out to belong to the run, which may be earlier ones."""

@@ -9,6 +9,7 @@ from trialogue.errors import InputError, non_negative_number, probability, whole
 from trialogue.inference.cut import Cut
 from trialogue.models.altered import AlteredContext, pass_on
 from trialogue.oracles import Autoregressive, Context, as_oracle
+from trialogue.oracles.answers import require_floating
 
 
 class Truncated(Autoregressive):
@@ -99,6 +100,7 @@ class _TruncatedContext(AlteredContext):
 
     def laws(self, features: Tensor, cut: bool = True) -> tuple[Tensor, Tensor]:
         answers, own = self._base.laws(features)
+        require_floating("oracle", answers)
         return self._alter(answers) if cut else self._oracle.temper(answers), own
 
     def cut(self, log_laws: Tensor) -> Tensor:

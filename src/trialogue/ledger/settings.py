@@ -13,47 +13,26 @@ Types are checked by pydantic, strictly: no text is taken for a number, and no 2
 
 from dataclasses import fields
 from functools import cache
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
-from annotated_types import Ge, Gt, Interval, MinLen
-from pydantic import AfterValidator, AllowInfNan, ConfigDict, InstanceOf, TypeAdapter, ValidationError
+from annotated_types import MinLen
+from pydantic import AfterValidator, ConfigDict, InstanceOf, TypeAdapter, ValidationError
 
-from trialogue.errors import InputError
+from trialogue.validation import (
+    Count,
+    Different,
+    Finite,
+    Increasing,
+    Natural,
+    Positive,
+    Probability,
+    Share,
+    Some,
+    different,
+    input_error,
+)
 
-Item = TypeVar("Item")
-
-
-def _different(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    if len(set(values)) < len(values):
-        raise ValueError("give different ones")
-    return values
-
-
-def _increasing(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    if list(values) != sorted(set(values)):
-        raise ValueError("give increasing ones")
-    return values
-
-
-Count = Annotated[int, Ge(1)]
-"""A whole number of at least 1."""
-Natural = Annotated[int, Ge(0)]
-"""A whole number of at least 0."""
-Finite = Annotated[float, AllowInfNan(False)]
-"""Any finite number."""
-Positive = Annotated[float, Gt(0), AllowInfNan(False)]
-"""A finite number above 0."""
-Share = Annotated[float, Interval(ge=0, le=1)]
-"""A number from 0 to 1."""
-Probability = Annotated[float, Interval(gt=0, lt=1)]
-"""A number strictly between 0 and 1."""
-Some = Annotated[tuple[Item, ...], MinLen(1)]
-"""One or more: `Some[Count]`."""
-Different = Annotated[tuple[Item, ...], MinLen(1), AfterValidator(_different)]
-"""One or more different ones: `Different[Finite]`."""
-Increasing = Annotated[tuple[Item, ...], MinLen(1), AfterValidator(_increasing)]
-"""One or more, each larger than the one before."""
-Seeds = Annotated[tuple[Natural, ...], MinLen(1), AfterValidator(_different)]
+Seeds = Annotated[tuple[Natural, ...], MinLen(1), AfterValidator(different)]
 """One or more different seeds."""
 
 
@@ -67,7 +46,7 @@ class Settings:
             try:
                 adapter.validate_python(value, strict=True)
             except ValidationError as error:
-                raise InputError(name, value, _mend(error)) from None
+                raise input_error(name, value, error) from None
         self.check()
 
     def check(self) -> None:
@@ -94,9 +73,17 @@ def seeds_of(config: Any) -> set[int]:
     return {seed for name in named for seed in getattr(config, name)}
 
 
-def _mend(error: ValidationError) -> str:
-    """What pydantic says of the first fault, and of which item it says so."""
-    fault = error.errors(include_url=False)[0]
-    said = str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input ").replace("valid ", "")
-    place = ", ".join(f"item {step + 1}" for step in fault["loc"] if isinstance(step, int))
-    return f"{place} {said}" if place else said
+__all__ = [
+    "Count",
+    "Different",
+    "Finite",
+    "Increasing",
+    "Natural",
+    "Positive",
+    "Probability",
+    "Seeds",
+    "Settings",
+    "Share",
+    "Some",
+    "seeds_of",
+]

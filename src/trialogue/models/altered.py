@@ -12,6 +12,7 @@ def pass_on(base: Autoregressive, oracle: Autoregressive) -> None:
     """Give `oracle` what `base` says of its texts, its prompts, its batches and what it cuts off."""
     oracle.tokenization, oracle.batch_size = base.tokenization, base.batch_size
     oracle.prompts_go_on, oracle.cuts = base.prompts_go_on, base.cuts
+    oracle.empty_prompt = base.empty_prompt
 
 
 class DerivedContext(Context):

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError, truth_value, whole_number
 from trialogue.models.networks import register_network
 from trialogue.oracles import PrefixOracle, whole_sequences
@@ -244,9 +245,13 @@ class AttentionOnly(nn.Module, PrefixOracle):
 
         Raises `InputError` for tokens that the model does not have.
         """
+        hint = f"use token ids from 0 to {self.vocab_size - 1}, of shape (n, {self.config.context})"
+        contexts = whole_tensor("contexts", contexts, hint)
+        if contexts.ndim != 2 or contexts.shape[1] != self.config.context:
+            raise InputError("contexts", tuple(contexts.shape), hint)
         wrong = contexts[(contexts < 0) | (contexts >= self.vocab_size)]
         if len(wrong):
-            raise InputError("tokens", int(wrong[0]), f"the model has tokens 0 to {self.vocab_size - 1}")
+            raise InputError("tokens", int(wrong[0]), hint)
         if self.config.stored:
             self.answered += len(contexts)
             self.unstored += int((~self.holds(contexts)).sum())

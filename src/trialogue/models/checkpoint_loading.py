@@ -92,6 +92,7 @@ class Checkpoint:
 
             if self._gguf is not None:
                 return self._gguf.config()
+            _require_reachable(self._described)
             return transformers.AutoConfig.from_pretrained(self._described, **self._where)
 
     @cached_property
@@ -220,6 +221,30 @@ class Checkpoint:
             hub_logging.set_verbosity(hub_verbosity)
             if bars:
                 logging.enable_progress_bar()
+
+
+def _require_reachable(place: str) -> None:
+    """Raise what says that the hub has no model `place`, if that is neither a folder nor in the cache of the hub.
+
+    The loader would repeat a request that fails five times, which takes 25 seconds. An error of a server that can be
+    reached is left to it: repeating the request may help.
+    """
+    from huggingface_hub import constants, file_download, hf_hub_url, try_to_load_from_cache
+    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
+
+    file = "config.json"
+    if Path(place).exists() or try_to_load_from_cache(place, file) is not None:
+        return
+    try:
+        file_download.get_hf_file_metadata(hf_hub_url(place, file), timeout=constants.HF_HUB_ETAG_TIMEOUT)
+    except RepositoryNotFoundError:
+        raise
+    except HfHubHTTPError:
+        return
+    except (
+        Exception
+    ) as error:  # the client's errors are of a library that changes with the version of the hub's
+        raise OSError(f"cannot connect to the hub: {first_line(error)}") from error
 
 
 def _require_all_weights(loading: dict[str, Any], kind: Kind, name: str) -> None:

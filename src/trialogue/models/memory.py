@@ -12,6 +12,8 @@ from safetensors import SafetensorError, safe_open
 from trialogue.errors import InputError
 
 _NAMES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+_UNCHECKED = 1 << 30
+"""Bytes that are not worth a look at the free memory, which takes about a millisecond."""
 _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
@@ -24,6 +26,19 @@ def require_memory(field: str, value: object, needed: int) -> None:
             "ask for fewer bits, or take a smaller model"
         )
         raise InputError(field, value, mend)
+
+
+def require_room(field: str, number: int, each: int, besides: int = 0) -> None:
+    """Raise `InputError` unless there is memory for `number` of what `field` counts, of `each` bytes, and `besides`.
+
+    The error says how many there is room for. Small amounts are not checked.
+    """
+    needed = number * each + besides
+    free = free_memory() if needed > _UNCHECKED else None
+    if free is not None and needed > free:
+        most = max(0, free - besides) // each
+        hint = f"needs {_words(needed)} of memory, and {_words(free)} are free: use at most {most}"
+        raise InputError(field, number, hint)
 
 
 def bytes_read(folder: Path, dtype: torch.dtype) -> int:

@@ -5,6 +5,7 @@ A package adds a kind of pretrained model by an entry point of the group `trialo
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,12 @@ class Pretrained(ABC):
         remote_code: bool = False,
     ) -> None:
         """Find the model that its kind calls `name`; the settings are those of `trialogue.load_pretrained`."""
+
+    @property
+    def empty_prompt(self) -> Sequence[int] | None:
+        """As `Autoregressive.empty_prompt` of the model: by default the BOS of its tokenizer, if it has one."""
+        bos = self.tokenization.bos
+        return None if bos is None else (bos,)
 
     @abstractmethod
     def load(self, *, recompute: bool = False, weights: str = "float32") -> TextModel:

@@ -75,6 +75,10 @@ def load_pretrained(
     where memory does not suffice.
     """
 
+    if not isinstance(name, str | Path) or not str(name):
+        raise InputError(
+            "name", name, "give a hub id, a folder, a GGUF file, or a name of `trialogue models list`"
+        )
     checkpoint = PretrainedCheckpoint(name, device=device, dtype=dtype, remote_code=remote_code)
     return checkpoint.load(recompute=recompute, batch_size=batch_size, packed=packed, weights=weights)
 
@@ -136,10 +140,10 @@ class PretrainedCheckpoint(Pretrained):
 class PretrainedOracle(TextModel):
     """The causal Hugging Face model `model` with its `tokenizer` as a `trialogue.oracles.Autoregressive`.
 
-    Prefixes are token ids as the tokenizer gives them: nothing is put before them, so a prompt holds at least one
-    token. `vocab_size` counts what the model answers for, `max_length` the positions it knows (None where it states
-    none), `layers` its blocks, `weights` the formats of its linear layers and their shares. Where the model has several
-    tokens that end a sequence, `eos` answers for all of them.
+    Prefixes are token ids as the tokenizer gives them: nothing is put before them. An empty prompt stands for the BOS
+    of the tokenizer, and is refused if there is none. `vocab_size` counts what the model answers for, `max_length` the
+    positions it knows (None where it states none), `layers` its blocks, `weights` the formats of its linear layers and
+    their shares. Where the model has several tokens that end a sequence, `eos` answers for all of them.
 
     A model whose cached passes cannot start anywhere (a recurrent state, a sliding window that is shorter than the
     sequences, or passes that prove to differ from fresh ones) is refused with the reason, unless `recompute` is set:
@@ -178,6 +182,8 @@ class PretrainedOracle(TextModel):
         self.tokenization: Tokenization = (
             tokenizer if isinstance(tokenizer, Tokenization) else Tokenization(tokenizer, self.vocab_size)
         )
+        bos = self.tokenization.bos
+        self.empty_prompt = None if bos is None else (bos,)
         self.eos, self.other_ends = self._ends()
         self.max_length: int | None = getattr(config, "max_position_embeddings", None)
         self.layers: int = config.num_hidden_layers

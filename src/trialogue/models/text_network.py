@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -68,6 +69,11 @@ class TextNetwork(Pretrained):
 
         self._folder, self._device = Path(name), torch.device("cpu" if device is None else device)
         self.tokenization = Tokenization(PreTrainedTokenizerFast.from_pretrained(str(name)))
+
+    @property
+    def empty_prompt(self) -> Sequence[int]:
+        """No tokens: networks of this project put a BOS of their own before every prefix."""
+        return ()
 
     def load(self, *, recompute: bool = False, weights: str = "float32") -> TextModel:
         """Read the weights."""

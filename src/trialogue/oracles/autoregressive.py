@@ -106,6 +106,9 @@ class Autoregressive(ABC):
     """Whether its laws leave out tokens that top-k, top-p or the like cut off"""
     prompts_go_on: bool = False
     """Whether a prompt that ends in `eos` is incomplete: of a model that begins or separates its texts with that"""
+    empty_prompt: Sequence[int] | None = ()
+    """Tokens that an empty prompt stands for: none if the oracle evaluates the empty prefix, otherwise its BOS; None if
+    it has no BOS either, so that an empty prompt cannot be continued"""
     batch_size: int = 1024
     """How many rows move at once by default"""
     tokenization: Tokenizing | None = None

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
+from trialogue.oracles.answers import require_features, require_log_probs
 from trialogue.oracles.autoregressive import Autoregressive, Context, PrefixOracle
 
 
@@ -34,7 +35,7 @@ def _take_facts(adapter: Any, thing: Any, contract: type, names: Sequence[str]) 
         setattr(adapter, name, getattr(thing, name, getattr(contract, name)))
 
 
-_ORACLE_FACTS = ("eos", "max_length", "cuts", "prompts_go_on", "batch_size", "tokenization")
+_ORACLE_FACTS = ("eos", "max_length", "cuts", "prompts_go_on", "empty_prompt", "batch_size", "tokenization")
 
 
 class _Opening(Autoregressive):
@@ -102,7 +103,7 @@ def next_log_probs(
     without gradients; the answers have the type and the device that the oracle gives them.
 
     Raises `InputError` for lengths outside of 0 to capacity, for the empty prefix where the oracle has no answer for
-    it, and for an answer that is NaN.
+    it, for an answer that is NaN, and where the first answer has another shape or is not normalised.
     """
     asked = as_oracle(oracle)
     lengths = torch.full((len(tokens),), tokens.shape[1]) if lengths is None else lengths
@@ -123,7 +124,11 @@ def next_log_probs(
             stop = lengths[begin : begin + rows]
             prefixes, start = tokens[begin : begin + rows], torch.zeros_like(stop)
             features = context.features(prefixes, start, stop, torch.arange(len(stop)))
+            if not answers:
+                require_features(features, len(stop))
             answers.append(context.log_probs(features))
+            if len(answers) == 1:
+                require_log_probs("oracle", answers[0], (len(stop), asked.vocab_size))
     log_probs = torch.cat(answers)
     if bool(torch.isnan(log_probs).any()):
         raise InputError("oracle", math.nan, "it answers with NaN")

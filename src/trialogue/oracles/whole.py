@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
+from trialogue.oracles.answers import require_log_probs
 from trialogue.oracles.sequences import whole_sequences
 from trialogue.randomness import Choose
 
@@ -184,6 +185,9 @@ class Chain(ABC, Generic[StateT]):
 
 def answered(field: str, answer: Tensor, shape: tuple[int, ...]) -> Tensor:
     """What a model answered, as floating point; raises `InputError` for another shape than was asked for."""
+    if not isinstance(answer, Tensor) or answer.is_complex():
+        given = getattr(answer, "dtype", type(answer).__name__)
+        raise InputError(field, given, f"return a tensor of real numbers, of shape {shape}")
     if answer.shape != shape:
         raise InputError(field, tuple(answer.shape), f"answer with a tensor of shape {shape}")
     return answer if answer.is_floating_point() else answer.double()
@@ -192,9 +196,28 @@ def answered(field: str, answer: Tensor, shape: tuple[int, ...]) -> Tensor:
 def checked_energy(model: Energy, sequences: Tensor) -> Tensor:
     """E(x) (rows,) of `sequences` (rows, N); raises `InputError` for other shapes, and where it is no number."""
     energies = answered("energy", model.energy(sequences), (len(sequences),))
-    if bool(torch.isnan(energies).any()):
-        raise InputError("energy", torch.nan, "give an energy that is a number or +inf for every sequence")
+    wrong = energies[~(energies > -torch.inf)]  # NaN is not greater than anything
+    if len(wrong):
+        raise InputError(
+            "energy", float(wrong[0]), "give an energy that is a number or +inf for every sequence"
+        )
     return energies
+
+
+def require_answers(model: SequenceModel, tokens: Tensor) -> None:
+    """Raise `InputError` unless `model` returns what its contract says, of the first row of `tokens` (rows, N).
+
+    A masked oracle returns normalised log-probabilities of a masked site, an energy one number. Chains call this once
+    before they run; it calls each method of the model once, with one row.
+    """
+    row = tokens[:1]
+    if isinstance(model, Masked):
+        masked = torch.zeros_like(row, dtype=torch.bool)
+        masked[0, int(model.free(row)[0].long().argmax())] = True
+        laws = answered("log_probs", model.log_probs(row, masked), (*row.shape, int(model.vocab_size)))
+        require_log_probs("log_probs", laws[masked], (1, int(model.vocab_size)))
+    if isinstance(model, Energy):
+        checked_energy(model, row)
 
 
 def every_row(tokens: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from trialogue.errors import InputError
 from trialogue.inference.walks.batch import Batch, View
 from trialogue.inference.walks.moves import Moves
 from trialogue.oracles import Autoregressive, as_context, as_oracle, next_log_probs
@@ -100,7 +101,11 @@ def _check_schedule(
         rows = rows[(decoding.lengths[rows] >= first) & (decoding.lengths[rows] < capacity)]
         if not len(rows):
             return
-        answers, shape = decoding.log_probs(rows), (len(rows), asked.vocab_size)
+        try:
+            answers, shape = decoding.log_probs(rows), (len(rows), asked.vocab_size)
+        except InputError as error:
+            require(error.field != "oracle", oracle, str(error))
+            raise
         require(
             tuple(answers.shape) == shape,
             oracle,

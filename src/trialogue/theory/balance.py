@@ -18,9 +18,10 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, one_of, probability, whole_number
+from trialogue.errors import InputError, whole_number
 from trialogue.models.dyck_transformer.embeddings import state_count, state_of
 from trialogue.models.dyck_transformer.network import DyckTransformer
+from trialogue.validation import Count, InstanceOf, Natural, Positive, Probability, Several, validated
 
 Statistic = Literal["thesis", "released"]
 Target = Literal["next", "closing"]
@@ -33,7 +34,8 @@ _ROUNDING = 1e-14
 """How far apart normed sums can seem that are the same: a bound must not rest on less."""
 
 
-def state_vectors(network: DyckTransformer) -> Tensor:
+@validated
+def state_vectors(network: InstanceOf[DyckTransformer]) -> Tensor:
     """What the last layer reads of a bracket in each state (2 k D + 1, m) float64, last of the starting token.
 
     Raises `InputError` for a network where that depends on more than token and depth.
@@ -73,7 +75,8 @@ def _read(network: DyckTransformer, kind: int, extra: int) -> Tensor:
 class Balance:
     """What pairs and prefixes add to the sum of attention of a network, each times the scale of its query."""
 
-    def __init__(self, network: DyckTransformer) -> None:
+    @validated
+    def __init__(self, network: InstanceOf[DyckTransformer]) -> None:
         """Read the contributions off `network`.
 
         Raises `InputError` where its first layer is not minimal, where it is normed behind the residual (2.85), which
@@ -135,14 +138,14 @@ class Balance:
         return strings, (added[opening].sum(1) + added[always].sum(0)).norm(dim=1)
 
 
-def balance_violation(network: DyckTransformer, statistic: Statistic = "thesis") -> float:
+@validated
+def balance_violation(network: InstanceOf[DyckTransformer], statistic: Statistic = "thesis") -> float:
     """How far pairs are from cancelling: 0 where they do for every query, as Theorem 2.2.1 asks.
 
     "thesis": the mean of |S| / P over d = 2 to D, d' = 1 to D and all pairs of types. "released": the largest |S| over
     d' and the pair's type, over the least |Q| of any open brackets, mean over queries: what the authors' program logs.
     Raises `InputError` as `Balance` does.
     """
-    one_of("statistic", statistic, ("thesis", "released"))
     balance = Balance(network)
     lengths = balance.pairs.norm(dim=-1)
     ratios = []
@@ -168,7 +171,8 @@ class Chain(NamedTuple):
     lipschitz: float  # of head and network, an upper bound
 
 
-def lipschitz_bound(network: DyckTransformer) -> float:
+@validated
+def lipschitz_bound(network: InstanceOf[DyckTransformer]) -> float:
     """How much the network's law can change, in Euclidean length, with the normed sum: a product of spectral norms."""
     with torch.no_grad():
         layer = network.stack[-1]
@@ -182,10 +186,11 @@ def lipschitz_bound(network: DyckTransformer) -> float:
     return math.prod(norms) * gain / 2
 
 
+@validated
 def inequality_chain(
-    network: DyckTransformer,
-    lengths: Sequence[int] = (40, 128, 512),
-    open_prob: float = 0.5,
+    network: InstanceOf[DyckTransformer],
+    lengths: Several[Count] = (40, 128, 512),
+    open_prob: Probability = 0.5,
     target: Target = "next",
 ) -> Chain:
     """The steps of Theorem 2.2.2, with corrected constants, on prefixes of up to N = `lengths` brackets.
@@ -196,8 +201,6 @@ def inequality_chain(
     `Balance` does, and for lengths below 8 D.
     """
     balance = Balance(network)
-    one_of("target", target, ("next", "closing"))
-    open_prob = probability("open_prob", open_prob, zero=False, one=False)
     for length in lengths:
         whole_number("lengths", length, 8 * balance.depth)
     gamma, sizes = lipschitz_bound(network), balance.pairs.norm(dim=-1)
@@ -225,7 +228,8 @@ def inequality_chain(
     return Chain._make((*(torch.tensor(column, dtype=torch.float64) for column in columns), gamma))
 
 
-def pumped_distances(network: DyckTransformer, pairs: int) -> Tensor:
+@validated
+def pumped_distances(network: InstanceOf[DyckTransformer], pairs: Natural) -> Tensor:
     """How far (cases,) normed sums are apart for open brackets t and t' once `pairs` pairs are put before them.
 
     A case is a query, a depth and a type of pairs. Where pairs do not cancel this falls as 1 / `pairs` (2.49).
@@ -235,14 +239,17 @@ def pumped_distances(network: DyckTransformer, pairs: int) -> Tensor:
     for d, j in itertools.product(range(2, balance.depth + 1), range(balance.types)):
         t, other, _, _ = balance.shortest(j, d)
         for outer, i in itertools.product(range(balance.depth), range(balance.types)):
-            pumped = _pumped(balance, outer, i, whole_number("pairs", pairs, 0))
+            pumped = _pumped(balance, outer, i, pairs)
             counts = [_counts(balance, pumped, types, j, d) for types in (t, other)]
             normed, _, _ = _answers(balance, counts, j, d, "next")
             found.append(float((normed[0] - normed[1]).norm()))
     return torch.tensor(found, dtype=torch.float64)
 
 
-def log_weight_decay(network: DyckTransformer, length: int, eps: float, open_prob: float = 0.5) -> float:
+@validated
+def log_weight_decay(
+    network: InstanceOf[DyckTransformer], length: Count, eps: Positive, open_prob: Probability = 0.5
+) -> float:
     """Log of a lambda_N of Corollary 2.2.2: with no more weight decay each optimum meets Theorem 2.2.2's premise.
 
     `network` is one without excess loss: an optimum's excess is at most lambda |theta|^2 / 2 of it, which is set to
@@ -250,7 +257,7 @@ def log_weight_decay(network: DyckTransformer, length: int, eps: float, open_pro
     """
     squared = sum(float(parameter.detach().double().square().sum()) for parameter in network.parameters())
     least = math.log(open_prob * (1 - open_prob) / network.config.types**2)
-    return math.log(2 * eps / squared) + whole_number("length", length, 1) * least
+    return math.log(2 * eps / squared) + length * least
 
 
 def _pumped(balance: Balance, outer: int, i: int, pairs: int) -> Tensor:

@@ -7,14 +7,16 @@ proportional fitting (Deming and Stephan 1940), which scales to one marginal aft
 
 import math
 from itertools import combinations
+from typing import Annotated
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.arrays import real_tensor
+from trialogue.arrays import Reals, real_tensor
 from trialogue.errors import InputError, positive_number, whole_number
+from trialogue.validation import validated
 
 _ROUNDS = 100_000
 
@@ -55,13 +57,14 @@ def keep_orders(probabilities: Tensor, order: int, tolerance: float = 1e-11) -> 
     raise InputError("tolerance", tolerance, mend)
 
 
-def order_strengths(log_weights: Tensor) -> Tensor:
+@validated
+def order_strengths(log_weights: Annotated[Tensor, Reals("V*")]) -> Tensor:
     """How strong the interactions of each number of sites are (N + 1,) float64: in `log_weights` (V, ..., V).
 
     The function is a sum of terms of subsets of sites, each of which averages to zero over every one of its sites; that
     of size k is the root of the sum of their mean squares.
     """
-    table = real_tensor("log_weights", log_weights, "give numbers (V, ..., V), one axis for each site")
+    table = log_weights.double()
     found = torch.zeros(table.ndim + 1, dtype=torch.float64)
     means = {(): table}
     # Every axis is split in two: what does not depend on its site, and the rest.

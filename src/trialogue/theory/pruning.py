@@ -5,19 +5,27 @@ Integer programs stop at tolerances of 1e-6 and more, so that the best subset is
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
+from pydantic import BeforeValidator
 from torch import Tensor
 
+from trialogue.arrays import Reals
 from trialogue.errors import InputError, positive_number, whole_number
 from trialogue.randomness import generator
+from trialogue.validation import Count, Finite, Natural, as_tuple, validated
 
+Matrix = Annotated[Tensor, Reals("rows columns")]
+"""A matrix of finite numbers."""
+Numbers = Annotated[Tensor, Reals("numbers", empty=True)]
+"""A vector of finite numbers, which may be empty."""
 MOST_NUMBERS = 36
 """Subsets of more numbers than this are too many: 2^18 sums are sorted for each half."""
 
 
-def closest_subset(numbers: Tensor, target: float) -> tuple[Tensor, float]:
+@validated
+def closest_subset(numbers: Numbers, target: Finite) -> tuple[Tensor, float]:
     """Which (n,) bool of `numbers` (n,) add up as nearly as any subset to `target`, and how far off that is.
 
     Raises `InputError` for more than 36 numbers.
@@ -71,14 +79,16 @@ class PrunedScores(NamedTuple):
     error: float
 
 
-def uniform_weights(rows: int, columns: int, seed: int, name: str) -> Tensor:
+@validated
+def uniform_weights(rows: Natural, columns: Natural, seed: Natural, name: str) -> Tensor:
     """Weights (rows, columns) float64 of a random network, uniform on (-1, 1)."""
     drawn = torch.empty(rows, columns, dtype=torch.float64)
     return drawn.uniform_(-1, 1, generator=generator(seed, "pruning", name))
 
 
+@validated
 def prune_linear(
-    target: Tensor, width: int, seed: int = 0, eps: float = math.inf, name: str = ""
+    target: Matrix, width: int, seed: Natural = 0, eps: float = math.inf, name: str = ""
 ) -> PrunedLinear:
     """Prune a random network of `width` hidden units to x -> W x, for `target` W (m', m): Lemma 2.2.2.
 
@@ -98,12 +108,19 @@ def prune_linear(
     return pruned
 
 
-def prune_pair(target: Tensor, first: Tensor, second: Tensor, most: int = MOST_NUMBERS) -> PrunedLinear:
+@validated
+def prune_pair(target: Matrix, first: Matrix, second: Matrix, most: Count = MOST_NUMBERS) -> PrunedLinear:
     """Prune two given random matrices, `first` (h, m) and `second` (m', h), to x -> W x, as `prune_linear` does.
 
     Of the units that are open on one side of zero no more than `most` are compared.
     """
     inputs = target.shape[1]
+    for field, given, shape in (
+        ("first", first, (len(first), inputs)),
+        ("second", second, (len(target), len(first))),
+    ):
+        if given.shape != shape:
+            raise InputError(field, tuple(given.shape), f"use the shape {shape}, which goes with the target")
     unit = torch.arange(len(first))
     first = first * (unit[:, None] % inputs == torch.arange(inputs))
     kept = torch.zeros_like(second, dtype=torch.bool)
@@ -118,7 +135,8 @@ def prune_pair(target: Tensor, first: Tensor, second: Tensor, most: int = MOST_N
     return PrunedLinear(first, second * kept, float(errors.max(0).values.norm()))
 
 
-def prune_scores(target: Tensor, width: int, seed: int = 0, eps: float = math.inf) -> PrunedScores:
+@validated
+def prune_scores(target: Matrix, width: int, seed: Natural = 0, eps: float = math.inf) -> PrunedScores:
     """Prune random keys and queries of `width` to scores x^T W y, for `target` W (m, m): Lemma 2.2.7.
 
     Dimension r serves one entry (i, j) of W: it keeps key i and query j, or nothing. Raises `InputError` as
@@ -135,14 +153,18 @@ def prune_scores(target: Tensor, width: int, seed: int = 0, eps: float = math.in
     return pruned
 
 
+@validated
 def prune_keys_and_queries(
-    target: Tensor, key: Tensor, query: Tensor, most: int = MOST_NUMBERS
+    target: Matrix, key: Matrix, query: Matrix, most: Count = MOST_NUMBERS
 ) -> PrunedScores:
     """Prune two given random matrices, `key` and `query` (r, m), to scores x^T W y, as `prune_scores` does.
 
     Of the dimensions that serve one entry of W no more than `most` are compared.
     """
     rows, columns = target.shape
+    for field, given, shape in (("key", key, (len(key), rows)), ("query", query, (len(key), columns))):
+        if given.shape != shape:
+            raise InputError(field, tuple(given.shape), f"use the shape {shape}, which goes with the target")
     kept_key, kept_query = torch.zeros_like(key), torch.zeros_like(query)
     errors = torch.zeros_like(target)
     for place in range(rows * columns):
@@ -165,11 +187,20 @@ class PrunedNetwork(NamedTuple):
         return self.outer(self.inner(x).relu())
 
 
-def prune_network(first: Tensor, second: Tensor, widths: tuple[int, int], seed: int = 0) -> PrunedNetwork:
+@validated
+def prune_network(
+    first: Matrix,
+    second: Matrix,
+    widths: Annotated[tuple[Count, Count], BeforeValidator(as_tuple)],
+    seed: Natural = 0,
+) -> PrunedNetwork:
     """Prune a random network of four layers to one of two, with weights `first` (m', m) and `second` (m'', m').
 
     Its error is that of the composition, Lemma 2.2.5 as corrected: |W_1| eps_2 + |W_2| eps_1 + eps_1 eps_2.
     """
+    if second.shape[1] != len(first):
+        hint = f"the first matrix gives {len(first)} numbers: use (rows, {len(first)})"
+        raise InputError("second", tuple(second.shape), hint)
     inner = prune_linear(first, widths[0], seed, name="inner ")
     outer = prune_linear(second, widths[1], seed, name="outer ")
     norms = [float(torch.linalg.matrix_norm(matrix(each), 2)) for each in (first, second)]
@@ -177,10 +208,9 @@ def prune_network(first: Tensor, second: Tensor, widths: tuple[int, int], seed: 
     return PrunedNetwork(inner, outer, error)
 
 
-def matrix(target: Tensor) -> Tensor:
+@validated
+def matrix(target: Matrix) -> Tensor:
     """`target` in float64; raises `InputError` unless it is a matrix of weights of -1 to 1."""
-    if target.ndim != 2 or not target.numel():
-        raise InputError("target", tuple(target.shape), "give a matrix")
     largest = float(target.abs().max())
     if not largest <= 1:
         raise InputError("target", largest, "weights must be of -1 to 1: products of random ones are")

@@ -26,6 +26,7 @@ from trialogue.training.optimizers import OptimizerFactory, described, optimizer
 from trialogue.training.processes import processes
 from trialogue.training.progress import Progress
 from trialogue.training.training_state import TrainingState, restore_training, save_training
+from trialogue.validation import InstanceOf, validated
 
 Batch = Tensor | tuple[Tensor, ...]
 
@@ -39,10 +40,11 @@ class TrainingResult(NamedTuple):
     tokens_per_second: float
 
 
+@validated
 def train(
-    model: nn.Module,
+    model: InstanceOf[nn.Module],
     batches: Callable[[int], Batch],
-    config: TrainingConfig,
+    config: InstanceOf[TrainingConfig],
     *,
     checkpoint_dir: str | PathLike[str] | None = None,
     tensorboard_dir: str | PathLike[str] | None = None,
@@ -214,6 +216,8 @@ def _share(batch: Batch, batch_size: int, accelerator: Accelerator) -> tuple[Ten
     """The rows of this process, on its device."""
     tensors = batch if isinstance(batch, tuple) else (batch,)
     for tensor in tensors:
+        if not isinstance(tensor, Tensor) or not tensor.ndim:
+            raise InputError("batches", tensor, "return a tensor, or a tuple of tensors, for every step")
         if len(tensor) != batch_size:
             raise InputError(
                 "batches", tuple(tensor.shape), f"every batch needs batch_size={batch_size} rows"

@@ -252,7 +252,7 @@ def run(**fields):
             lambda: run(model=Answers(lambda x: x)),
             r"energy=\(\d+, 4\): answer with a tensor of shape \(\d+,\)",
         ),
-        (lambda: run(model=Wide(random_law(3, 2, 4))), r"site_log_probs=\(\d+, 4, 3\): answer with .*4, 2\)"),
+        (lambda: run(model=Wide(random_law(3, 2, 4))), r"log_probs=\(1, 4, 3\): answer with .*4, 2\)"),
         (lambda: run(start="abc"), "start='abc': give token ids"),
         (lambda: run(start=[[0, 1], [0]]), "start=.*give token ids"),
         (lambda: run(chain_ids=[0.5, 1, 2]), "chain_ids=.*give 3 different whole numbers"),

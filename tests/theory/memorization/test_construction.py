@@ -138,7 +138,7 @@ def test_contexts_that_are_not_stored_are_counted_and_short_prompts_refused():
     assert model.unstored - before == 6
     with pytest.raises(InputError, match=r"lengths=1: the model reads the last 2 tokens"):
         model.next_log_probs(torch.tensor([[1, 2]]), torch.tensor([1]))
-    with pytest.raises(InputError, match=r"tokens=4: the model has tokens 0 to 3"):
+    with pytest.raises(InputError, match=r"tokens=4: use token ids from 0 to 3"):
         model.answers(torch.tensor([[4, 0]]))
 
 

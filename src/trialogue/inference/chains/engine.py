@@ -16,6 +16,7 @@ from trialogue.inference.chains.conditionals import every_row
 from trialogue.inference.chains.ergodicity import require_ergodic_chain
 from trialogue.inference.walks.walk import take
 from trialogue.oracles import Chain, SequenceModel, as_chain, as_model
+from trialogue.oracles.whole import require_answers
 from trialogue.randomness import Streams
 
 Predicate = Callable[[Tensor], Tensor]
@@ -107,6 +108,7 @@ def run_chain(
     streams = Streams(whole_number("seed", seed, 0), _ids(chain_ids, len(start)).to(start.device))
     kept = [] if thin is None else [thin] * (steps // thin)
     with torch.no_grad():
+        require_answers(as_model(model), start)
         state = chain.init(model, start)
         if require_ergodic:
             require_ergodic_chain(chain, model, start.shape[1], start.device)

@@ -2,21 +2,23 @@
 
 import math
 from collections.abc import Mapping
+from typing import SupportsFloat
 
 from trialogue.errors import InputError
 
 Sequence_ = tuple[int, ...]
 _ROUNDING = 1e-12
+_TOLERANCE = 1e-9
+"""Rounding may leave a probability this far below zero, and a sum this far above one."""
 
 
 def total_variation(first: Mapping[Sequence_, float], second: Mapping[Sequence_, float]) -> float:
     """Half the summed absolute difference of two laws; mass missing from either counts as a further outcome.
 
-    Raises:
-        InputError: If a probability is negative or not a finite number.
+    Raises `InputError` for what is no mapping to probabilities, and for probabilities that sum to more than one.
     """
-    _require_probabilities("first", first)
-    _require_probabilities("second", second)
+    for field, law in (("first", first), ("second", second)):
+        _require_masses(field, law)
     differences = [abs(first.get(x, 0.0) - second.get(x, 0.0)) for x in first.keys() | second.keys()]
     missing = abs(math.fsum(first.values()) - math.fsum(second.values()))
     return (math.fsum(differences) + missing) / 2
@@ -26,25 +28,23 @@ def kullback_leibler(first: Mapping[Sequence_, float], second: Mapping[Sequence_
     """KL(first, second) in nats, infinite where `first` gives what `second` does not.
 
     Mass missing from `first`, beyond rounding, counts as such an outcome.
-
-    Raises:
-        InputError: If a probability is negative or not a finite number.
+    Raises `InputError` as `total_variation` does.
     """
-    _require_probabilities("first", first)
-    _require_probabilities("second", second)
+    for field, law in (("first", first), ("second", second)):
+        _require_masses(field, law)
     missing = 1 - math.fsum(first.values())
     if missing > _ROUNDING or any(p > 0 and not second.get(x, 0.0) > 0 for x, p in first.items()):
         return math.inf
     return max(0.0, math.fsum(p * math.log(p / second[x]) for x, p in first.items() if p > 0))
 
 
-def _require_probabilities(field: str, law: Mapping[Sequence_, float]) -> None:
-    mend = "give a mapping from outcomes to their probabilities"
+def _require_masses(field: str, law: Mapping[Sequence_, float]) -> None:
+    """Raise `InputError` unless `law` maps outcomes to probabilities whose sum is at most one."""
+    hint = "give a dictionary from outcomes to probabilities, of at least 0 and of sum at most 1"
     if not isinstance(law, Mapping):
-        raise InputError(field, law, mend)
-    try:
-        wrong = [p for p in law.values() if not -_ROUNDING <= p < math.inf]
-    except TypeError as error:
-        raise InputError(field, law, mend) from error
-    if wrong:
-        raise InputError(field, float(wrong[0]), "probabilities are finite numbers of at least 0")
+        raise InputError(field, type(law).__name__, hint)
+    for mass in law.values():
+        if not (isinstance(mass, SupportsFloat) and mass >= -_TOLERANCE):  # NaN is not at least anything
+            raise InputError(field, mass, hint)
+    if (total := math.fsum(law.values())) > 1 + _TOLERANCE:
+        raise InputError(field, total, hint)

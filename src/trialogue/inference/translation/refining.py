@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -14,6 +13,7 @@ from trialogue.inference.chains.refinement import Refined, Refinement
 from trialogue.inference.translation.hypotheses import NOTHING, Translation, checked_alpha, ranked
 from trialogue.models.encoder_decoder.refiner import RefinedRows, Refiner
 from trialogue.randomness import Streams, numbers_of_64_bits
+from trialogue.validation import InstanceOf, Natural, Several, validated
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,14 @@ class LengthBeam:
         checked_alpha(self.alpha)
         truth_value("drop_repeats", self.drop_repeats)
 
+    @validated
     def translate(
         self,
-        refiner: Refiner,
-        sources: Sequence[Sequence[int]],
+        refiner: InstanceOf[Refiner],
+        sources: Several[Several[Natural]],
         *,
-        seed: int = 0,
-        numbers: Sequence[int] | None = None,
+        seed: Natural = 0,
+        numbers: Several[Natural] | None = None,
     ) -> list[Translation]:
         """Translations of `sources`, tokens without EOS, evaluated side by side; empty ones of empty sources.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +12,7 @@ from trialogue.errors import non_negative_number, whole_number
 from trialogue.inference.translation.hypotheses import NOTHING, Translation, checked_alpha, ranked
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.oracles import Context
+from trialogue.validation import InstanceOf, Natural, Several, validated
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,10 @@ class BeamSearch:
         checked_alpha(self.alpha)
         non_negative_number("ratio", self.ratio)
 
-    def translate(self, twin: CausalTranslator, sources: Sequence[Sequence[int]]) -> list[Translation]:
+    @validated
+    def translate(
+        self, twin: InstanceOf[CausalTranslator], sources: Several[Several[Natural]]
+    ) -> list[Translation]:
         """Translations of `sources`, tokens without EOS, evaluated side by side; empty ones of empty sources.
 
         Raises `InputError` where a source is too long for the model.

@@ -5,6 +5,7 @@ from typing import cast
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError, whole_number
@@ -15,6 +16,10 @@ from trialogue.oracles import Autoregressive, Tokenizing, padded
 Prompts = Tensor | tuple[Tensor, Tensor] | Sequence[Sequence[int]]
 StopLike = str | Stop | Sequence[str | Stop]
 """Strings, functions of a completion's token ids, or several of both: the first that says so ends a completion."""
+
+
+_MOST_TOKENS = 1 << 60
+"""Lengths are counted in 64 bits."""
 
 
 def encoded(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None) -> Prompts | None:
@@ -59,7 +64,11 @@ def stop_parts(stop: StopLike | None) -> list[str | Stop]:
     """What the user gave as `stop`, one by one."""
     if stop is None:
         return []
-    return [stop] if isinstance(stop, str | SequenceStop) or callable(stop) else list(stop)
+    if isinstance(stop, str | SequenceStop) or callable(stop):
+        return [stop]
+    if not isinstance(stop, Iterable):
+        raise InputError("stop", stop, "give strings, or functions of a completion's token ids")
+    return list(stop)
 
 
 def decoder(
@@ -98,7 +107,7 @@ def limits(oracle: Autoregressive, lengths: Tensor, max_new_tokens: int | None) 
             raise InputError("max_new_tokens", None, "give a number: the oracle has no longest sequence")
         limit = torch.full_like(lengths, oracle.max_length)
     else:
-        limit = lengths + whole_number("max_new_tokens", max_new_tokens, 1)
+        limit = lengths + whole_number("max_new_tokens", max_new_tokens, 1, _MOST_TOKENS)
         if oracle.max_length is not None:
             limit = limit.clamp_max(oracle.max_length)
     if bool((lengths > limit).any()):
@@ -126,6 +135,24 @@ def prompt_tensors(prompts: Prompts | None) -> tuple[Tensor, Tensor]:
     if not isinstance(prompts, Iterable):
         raise InputError("prompts", type(prompts).__name__, "give sequences of integer token ids")
     return padded([token_ids("prompts", prompt).tolist() for prompt in prompts])
+
+
+def begun(oracle: Autoregressive, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Return prompts `tokens` (n, width) of `lengths` (n,) with the tokens that empty ones stand for.
+
+    These are `oracle.empty_prompt`. Raises `InputError` for an empty prompt that the oracle cannot continue.
+    """
+    begin, empty = oracle.empty_prompt, lengths == 0
+    if not bool(empty.any()) or (begin is not None and not len(begin)):
+        return tokens, lengths
+    if begin is None:
+        hint = (
+            "the model cannot continue an empty prompt and has no BOS to begin with: give at least one token"
+        )
+        raise InputError("prompts", [], hint)
+    tokens = pad(tokens, (0, max(0, len(begin) - tokens.shape[1]))).clone()
+    tokens[empty, : len(begin)] = torch.tensor(list(begin), dtype=torch.int64)
+    return tokens, torch.where(empty, len(begin), lengths)
 
 
 def token_ids(field: str, prompt: Iterable[int]) -> Tensor:

@@ -15,6 +15,7 @@ from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
 from trialogue.models.encoder_decoder.layers import DecoderBlock, EncoderBlock, unseen
 from trialogue.models.networks import register_network
 from trialogue.models.transformer import draw_weights
+from trialogue.validation import Natural, Several, validated
 
 
 def ended(rows: Sequence[Sequence[int]]) -> Tensor:
@@ -25,11 +26,15 @@ def ended(rows: Sequence[Sequence[int]]) -> Tensor:
     return tokens
 
 
-def source_rows(sources: Sequence[Sequence[int]], max_length: int) -> Tensor:
+@validated
+def source_rows(sources: Several[Several[Natural]], max_length: int, vocab_size: int) -> Tensor:
     """Encoded texts as the encoder reads them (n, S): each with EOS, filled up with PAD.
 
-    Raises `InputError` for a text of more than `max_length` tokens.
+    Raises `InputError` for a text of more than `max_length` tokens, or with a token that is not below `vocab_size`.
     """
+    greatest = max((token for source in sources for token in source), default=0)
+    if greatest >= vocab_size:
+        raise InputError("source", greatest, f"use token ids from 0 to {vocab_size - 1}")
     longest = max(map(len, sources), default=0)
     if longest > max_length:
         mend = f"the model reads at most {max_length} tokens: shorten or cut the text"

@@ -46,7 +46,9 @@ class Refiner:
         return RefinedRows(self.model, encoded), lengths
 
     def _encoded(self, sources: Sequence[Sequence[int]]) -> tuple[Tensor, Encoded]:
-        tokens = source_rows(sources, self.model.config.max_length).to(self.model.head.weight.device)
+        tokens = source_rows(sources, self.model.config.max_length, self.model.config.vocab_size).to(
+            self.model.head.weight.device
+        )
         with torch.no_grad():
             return tokens, self.model.encode(tokens)
 

@@ -41,7 +41,7 @@ class CausalTranslator:
     def condition_each(self, sources: Sequence[Sequence[int]]) -> ConditionedTwin:
         """The oracle whose storage row i, modulo their number, translates source i."""
         with torch.no_grad():
-            tokens = source_rows(sources, self.model.config.max_length)
+            tokens = source_rows(sources, self.model.config.max_length, self.model.config.vocab_size)
             return ConditionedTwin(self.model, self.model.encode(tokens.to(self.model.head.weight.device)))
 
     def log_probs(

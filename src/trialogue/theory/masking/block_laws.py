@@ -28,6 +28,7 @@ from trialogue.blocks import (
 from trialogue.errors import InputError, whole_number
 from trialogue.oracles import whole_sequences
 from trialogue.probabilities import checked_law
+from trialogue.validation import InstanceOf, validated
 
 AdaptiveLaw = StateLaw | Tensor
 """A law that depends on the state, as a function, or as the probabilities (states, blocks) of all states."""
@@ -147,7 +148,8 @@ def block_law(
     return BlockLaw(masks, given, vocab_size)
 
 
-def block_dynamics(probabilities: Tensor, law: BlockLaw) -> Tensor:
+@validated
+def block_dynamics(probabilities: Tensor, law: InstanceOf[BlockLaw]) -> Tensor:
     """Transition matrix (states, states) of block dynamics on X (Definitions 4.1.6 and 4.1.8).
 
     P(x, x') = sum_K p_K(K | x) 1[x_{-K} = x'_{-K}] p(x'_K | x_{-K}, K): with an adaptive law this is the chain of
@@ -164,7 +166,8 @@ def block_dynamics(probabilities: Tensor, law: BlockLaw) -> Tensor:
     return matrix
 
 
-def joint_block_dynamics(probabilities: Tensor, law: BlockLaw) -> Tensor:
+@validated
+def joint_block_dynamics(probabilities: Tensor, law: InstanceOf[BlockLaw]) -> Tensor:
     """Transition matrix of eq. (4.26) on pairs (X, K), (states * blocks, states * blocks), K counting fastest.
 
     It redraws X_K from p(. | x_{-K}, K) and keeps K, so it is reducible: its eigenvalue one is multiple. Pairs of
@@ -181,7 +184,8 @@ def joint_block_dynamics(probabilities: Tensor, law: BlockLaw) -> Tensor:
     return matrix
 
 
-def conditionals(probabilities: Tensor, law: BlockLaw) -> Tensor:
+@validated
+def conditionals(probabilities: Tensor, law: InstanceOf[BlockLaw]) -> Tensor:
     """p(x_K | x_{-K}, K) as (states, blocks), with the law of K in it: eq. (4.1)."""
     probabilities = law_of_states(probabilities, law.states)
     table = torch.empty(law.states, len(law.blocks), dtype=torch.float64)

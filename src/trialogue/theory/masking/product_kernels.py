@@ -5,17 +5,19 @@ A predictor that draws every position by itself given the state has the transiti
 approached). States are counted as `itertools.product` lists them.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import rel_entr, softmax
+from torch import Tensor
 
-from trialogue.arrays import real_tensor
+from trialogue.arrays import Reals, real_tensor
 from trialogue.errors import InputError, whole_number
 from trialogue.probabilities import checked_probabilities
 from trialogue.randomness import numpy_generator
+from trialogue.validation import validated
 
 Array = NDArray[np.float64]
 _WIDTHS = [10.0**-digits for digits in range(1, 11)]
@@ -29,15 +31,14 @@ class ProductLaw(NamedTuple):
 
     def joint(self) -> Array:
         """The product law, one axis per site."""
-        return joint_law(self.sites)
+        return _joint(self.sites)
 
 
-def joint_law(sites: ArrayLike) -> Array:
+@validated
+def joint_law(sites: Annotated[Tensor, Reals("sites vocab", least=0)]) -> Array:
     """The joint law, shape (vocab,) * sites, of independent sites with laws `sites` (sites, vocab)."""
-    laws = _array("sites", sites, "give the laws (sites, vocab)")
-    if laws.ndim != 2:
-        raise InputError("sites", laws.shape, "give the laws (sites, vocab)")
-    return _joint(laws)
+    checked_probabilities("sites", sites, tuple(sites.shape))
+    return _joint(sites.detach().double().cpu().numpy())
 
 
 def _joint(sites: Array) -> Array:

@@ -9,20 +9,24 @@ family such as `trialogue.data.Ising` and the description of a block law that `b
 
 import math
 from itertools import combinations
-from typing import NamedTuple, Protocol
+from typing import Annotated, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from trialogue.arrays import real_tensor
+from trialogue.arrays import Reals, real_tensor
 from trialogue.blocks import Blocks, Weights
 from trialogue.errors import InputError, at_least
 from trialogue.theory.masking.block_laws import AdaptiveLaw, BlockLaw, block_law, law_of_states
+from trialogue.validation import InstanceOf, validated
 
+Features = Annotated[Tensor, Reals("states parameters")]
+"""Features of an exponential family, one row for each state."""
 _MASKS = "use at least 1, or math.inf for all masks"
 _MOST_WORK = 1e12  # states * blocks * parameters ** 2
 
 
+@runtime_checkable
 class ExponentialFamily(Protocol):
     """A law p(x) ∝ exp(parameters . features(x)) on sequences of `sites` tokens, small enough to enumerate."""
 
@@ -54,7 +58,12 @@ class ExponentialFamily(Protocol):
         ...
 
 
-def pseudolikelihood_loss(data: Tensor, log_weights: Tensor, law: BlockLaw) -> Tensor:
+@validated
+def pseudolikelihood_loss(
+    data: Tensor,
+    log_weights: Annotated[Tensor, Reals("states", infinite="negative")],
+    law: InstanceOf[BlockLaw],
+) -> Tensor:
     """Population loss E_{X ~ data} E_{K ~ p_K(. | X)} [-log p_theta(X_K | X_{-K}, K)], in nats, differentiable.
 
     Definitions 4.1.2, 4.1.3 (weighted and k-pseudolikelihood) and 4.1.7 with eq. (4.1) (adaptive: p_K(K | x) enters
@@ -62,10 +71,9 @@ def pseudolikelihood_loss(data: Tensor, log_weights: Tensor, law: BlockLaw) -> T
     is log p_theta up to a constant. Infinite where data fall on conditionals of probability zero.
     """
     data = law_of_states(data, law.states, "data")
-    mend = f"use the shape ({law.states},)"
-    log_weights = real_tensor("log_weights", log_weights, mend)
     if log_weights.shape != (law.states,):
-        raise InputError("log_weights", tuple(log_weights.shape), mend)
+        raise InputError("log_weights", tuple(log_weights.shape), f"use the shape ({law.states},)")
+    log_weights = log_weights.double()
     given = law.each_state()
     loss = log_weights.new_zeros(())
     for block in range(len(law.blocks)):
@@ -78,7 +86,8 @@ def pseudolikelihood_loss(data: Tensor, log_weights: Tensor, law: BlockLaw) -> T
     return loss
 
 
-def fisher_information(probabilities: Tensor, features: Tensor) -> Tensor:
+@validated
+def fisher_information(probabilities: Tensor, features: Features) -> Tensor:
     """I = Cov_p(F) (parameters, parameters): the Fisher information of an exponential family (Definition 4.1.1)."""
     given = real_tensor("probabilities", probabilities, "give a law (states,)")
     features = _features(features, given.numel())
@@ -87,7 +96,10 @@ def fisher_information(probabilities: Tensor, features: Tensor) -> Tensor:
     return (probabilities[:, None] * centred).T @ centred
 
 
-def pseudolikelihood_information(probabilities: Tensor, features: Tensor, law: BlockLaw) -> Tensor:
+@validated
+def pseudolikelihood_information(
+    probabilities: Tensor, features: Features, law: InstanceOf[BlockLaw]
+) -> Tensor:
     """I_PL = E Cov(F | X_{-K}, K) (parameters, parameters), Hessian of the loss and covariance of the score.
 
     Lemma 4.1.2 (weighted) and Lemma 4.3.3 (adaptive); assumes realizability: the data have the law
@@ -103,8 +115,13 @@ def pseudolikelihood_information(probabilities: Tensor, features: Tensor, law: B
     return information
 
 
+@validated
 def sandwich_covariance(
-    data: Tensor, probabilities: Tensor, features: Tensor, law: BlockLaw, masks_per_sample: float = 1
+    data: Tensor,
+    probabilities: Tensor,
+    features: Features,
+    law: InstanceOf[BlockLaw],
+    masks_per_sample: float = 1,
 ) -> Tensor:
     """H^{-1} V H^{-1} (parameters, parameters): Lemmas 4.1.1 and 4.3.9, realizable or not.
 
@@ -125,8 +142,9 @@ def sandwich_covariance(
     return inverse @ (averaged + (once - averaged) / masks_per_sample) @ inverse
 
 
+@validated
 def asymptotic_covariance(
-    model: ExponentialFamily,
+    model: InstanceOf[ExponentialFamily],
     block_size: int | None = None,
     *,
     blocks: Blocks | None = None,
@@ -162,8 +180,9 @@ class InformationEquality(NamedTuple):
     discrepancy: float
 
 
+@validated
 def information_equality(
-    model: ExponentialFamily, law: BlockLaw, shift: Tensor | float = 0.0
+    model: InstanceOf[ExponentialFamily], law: InstanceOf[BlockLaw], shift: Tensor | float = 0.0
 ) -> InformationEquality:
     """Lemmas 4.1.2 and 4.3.3: the Hessian of the loss, differentiated, beside the covariance of the score.
 
@@ -195,7 +214,8 @@ class MaskingMore(NamedTuple):
     identity_discrepancy: Tensor
 
 
-def masking_more(model: ExponentialFamily) -> MaskingMore:
+@validated
+def masking_more(model: InstanceOf[ExponentialFamily]) -> MaskingMore:
     """Theorem 4.1.1: masking more sites is no worse, Gamma^{k+1} ⪯ Gamma^k, and the identity its proof rests on.
 
     I^{k+1} = I^k + C with C = E_S E_{a not in S} E[s s^T], S uniform of size k and
@@ -281,11 +301,9 @@ def _inverse(information: Tensor) -> Tensor:
 
 
 def _features(features: Tensor, states: int) -> Tensor:
-    mend = f"use the shape ({states}, parameters)"
-    features = real_tensor("features", features, mend)
-    if features.ndim != 2 or len(features) != states:
-        raise InputError("features", tuple(features.shape), mend)
-    return features
+    if len(features) != states:
+        raise InputError("features", tuple(features.shape), f"use the shape ({states}, parameters)")
+    return features.double()
 
 
 def _affordable(law: BlockLaw, features: Tensor) -> None:

@@ -31,6 +31,7 @@ from trialogue.theory.memorization.targets import (
     checked_prior,
     divergence,
 )
+from trialogue.validation import Count, InstanceOf, Natural, validated
 
 MAX_VOCABULARY = 65_536
 """The largest vocabulary: laws are held as a matrix (T, N) in float64"""
@@ -65,18 +66,19 @@ class Memorized(NamedTuple):
     """the share of contexts, by prior, whose likeliest token is that of the target"""
 
 
+@validated
 def memorize(
     targets: Tensor,
     contexts: Tensor,
-    width: int,
-    heads: int,
-    head_width: int,
-    seed: int = 0,
+    width: Count,
+    heads: Natural,
+    head_width: Count,
+    seed: Natural = 0,
     *,
     prior: Tensor | None = None,
-    query_width: int | None = None,
-    vocab_size: int | None = None,
-    encoder: Encoder | None = None,
+    query_width: Count | None = None,
+    vocab_size: Count | None = None,
+    encoder: InstanceOf[Encoder] | None = None,
 ) -> Memorized:
     """Build an attention-only transformer that answers `targets` after `contexts` (T, S) int64.
 

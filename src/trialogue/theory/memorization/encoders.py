@@ -7,7 +7,7 @@ transformers: what any network of embedding width d can reach at best. Contexts 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, brentq, minimize
 from torch import Tensor
 
+from trialogue.arrays import Integers
 from trialogue.errors import InputError, probability, whole_number
 from trialogue.randomness import generator
 from trialogue.theory.memorization.targets import checked_log_probs, checked_prior, divergence
+from trialogue.validation import InstanceOf, validated
 
 _ITERATIONS = 1000
 _TOLERANCE = 1e-9
@@ -50,7 +52,8 @@ class Encoder(NamedTuple):
         return self._replace(states=left[:, :rank] * size, unembedding=unembedding)
 
 
-def checked_encoder(encoder: Encoder, laws: Tensor, width: int) -> Encoder:
+@validated
+def checked_encoder(encoder: InstanceOf[Encoder], laws: Tensor, width: int) -> Encoder:
     """Return `encoder`; raises `InputError` where it is none of `laws` (T, N) with at most `width` numbers a state."""
     (total, vocab), rank = laws.shape, min(encoder.states.shape[1], whole_number("width", width, 1))
     wanted = (total, rank), (vocab, rank)
@@ -135,12 +138,20 @@ def harmonic_vectors(vocab_size: int, width: int) -> Tensor:
     return vectors
 
 
-def association_encoder(targets: Tensor, vocab_size: int, width: int, prior: Tensor | None = None) -> Encoder:
+@validated
+def association_encoder(
+    targets: Annotated[Tensor, Integers("contexts", least=0)],
+    vocab_size: int,
+    width: int,
+    prior: Tensor | None = None,
+) -> Encoder:
     """E(t) = lambda W_g(t) of the tokens g(t) = `targets` (T,) int64: every one the likeliest by some 30 nats.
 
     The encoders of Proposition 3; lambda grows with N^2 on the circle. The `kl` is mean -log p(g | t).
     """
     vectors = harmonic_vectors(vocab_size, width)
+    if int(targets.max()) >= vocab_size:
+        raise InputError("targets", int(targets.max()), f"use tokens from 0 to {vocab_size - 1}")
     gaps = (vectors[0] * (vectors[0] - vectors[1:])).sum(1)
     states = (_CERTAIN / float(gaps.min())) * vectors[targets]
     logits = states @ vectors.T

@@ -6,23 +6,31 @@ values of d_h and the skip connection it is used as min(T, H d_h + d). It holds 
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 import torch
+from annotated_types import Ge
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.arrays import Integers
+from trialogue.errors import InputError
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
 from trialogue.theory.memorization.capacity import capacity
+from trialogue.validation import Count, InstanceOf, Natural, validated
 
+Contexts = Annotated[Tensor, Integers("contexts positions", least=0)]
+"""Token ids (T, S) of T contexts of S tokens."""
 _MOST_CONTEXTS = 20_000
 _SPREAD = 5.0
 
 
-def generic_network(config: AttentionOnlyConfig, seed: int = 0) -> AttentionOnly:
+@validated
+def generic_network(config: InstanceOf[AttentionOnlyConfig], seed: Natural = 0) -> AttentionOnly:
     """A network of `config` in float64 whose heads are generic: all its weights drawn from normal laws.
 
     W_QK is scaled so that attention neither is uniform nor sees one position alone: then features almost depend.
@@ -69,13 +77,20 @@ def feature_rank(
     return int(torch.linalg.matrix_rank(generic_network(config, seed).features(contexts)))
 
 
-def printed_rank(contexts: int, width: int, head_width: int, heads: int) -> int:
+@validated
+def printed_rank(contexts: Count, width: Count, head_width: Count, heads: Natural) -> int:
     """min(T, H d_h + d): the rank that Lemma 2 and Theorem 1 count on."""
     return min(contexts, capacity(width, head_width, heads))
 
 
+@validated
 def expected_rank(
-    vocab_size: int, context: int, width: int, head_width: int, heads: int, contexts: int | None = None
+    vocab_size: Annotated[int, Ge(2)],
+    context: Count,
+    width: Count,
+    head_width: Count,
+    heads: Natural,
+    contexts: Count | None = None,
 ) -> int:
     """The rank that is measured, of so many `contexts` in general position; by default of all N^S.
 
@@ -84,13 +99,14 @@ def expected_rank(
     the skip connection too. That knows the last token alone, and adds min(d, N). With one token of context attention
     is the identity, and all that is known is the token.
     """
-    size = whole_number("vocab_size", vocab_size, 2)
-    length = whole_number("context", context, 1)
-    total = size**length if contexts is None else whole_number("contexts", contexts, 1)
-    return _rank(total, length, size + length - 1, size, width, head_width, heads)
+    total = vocab_size**context if contexts is None else contexts
+    return _rank(total, context, vocab_size + context - 1, vocab_size, width, head_width, heads)
 
 
-def expected_rank_of(config: AttentionOnlyConfig, contexts: Tensor, heads: int | None = None) -> int:
+@validated
+def expected_rank_of(
+    config: InstanceOf[AttentionOnlyConfig], contexts: Contexts, heads: Natural | None = None
+) -> int:
     """`expected_rank` of some `contexts` (T, S), all different: the tokens that come at their positions decide.
 
     Of `heads` in place of the config's, if given.
@@ -108,7 +124,8 @@ def expected_rank_of(config: AttentionOnlyConfig, contexts: Tensor, heads: int |
     return _rank(total, length, spanned, last, config.width, config.head_width, count)
 
 
-def require_capacity(config: AttentionOnlyConfig, contexts: Tensor) -> None:
+@validated
+def require_capacity(config: InstanceOf[AttentionOnlyConfig], contexts: Contexts) -> None:
     """Raise `InputError` where no weights of `config` give the features of `contexts` (T, S) full rank."""
     total, length = contexts.shape
     have, skip = expected_rank_of(config, contexts), expected_rank_of(config, contexts, 0)

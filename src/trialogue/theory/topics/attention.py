@@ -17,6 +17,7 @@ from trialogue.arrays import real_tensor
 from trialogue.data import BertMasking, TopicModel
 from trialogue.errors import InputError, one_of
 from trialogue.theory.topics.values import constants
+from trialogue.validation import InstanceOf, validated
 
 Values = Literal["block", "diagonal"]
 Variant = Literal["printed", "mask", "nomask"]
@@ -33,8 +34,9 @@ class _Read(NamedTuple):
     mask: float
 
 
+@validated
 def attention_loss(
-    model: TopicModel,
+    model: InstanceOf[TopicModel],
     alpha: ArrayLike | Tensor,
     beta: ArrayLike | Tensor,
     p_mask: float = 0.15,
@@ -67,9 +69,10 @@ def attention_loss(
     return float(loss) if np.ndim(loss) == 0 else loss
 
 
+@validated
 def optimal_attention(
-    model: TopicModel,
-    masking: BertMasking,
+    model: InstanceOf[TopicModel],
+    masking: InstanceOf[BertMasking],
     values: Values = "block",
     variant: Variant = "printed",
 ) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from trialogue.data import BertMasking, TopicModel
 from trialogue.errors import InputError, one_of
 from trialogue.theory.topics.attention import Values, Variant
 from trialogue.theory.topics.values import constants
+from trialogue.validation import InstanceOf, validated
 
 
 class AttentionBounds(NamedTuple):
@@ -27,8 +28,12 @@ class AttentionBounds(NamedTuple):
     loss: float
 
 
+@validated
 def attention_bounds(
-    model: TopicModel, masking: BertMasking, values: Values = "block", variant: Variant = "printed"
+    model: InstanceOf[TopicModel],
+    masking: InstanceOf[BertMasking],
+    values: Values = "block",
+    variant: Variant = "printed",
 ) -> AttentionBounds:
     """The interval (lambda_1 (tau - 1), lambda_2 T) of Theorem 2.1.3 or (lambda_3 tau, lambda_4 T) of Theorem 2.1.5.
 

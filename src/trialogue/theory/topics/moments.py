@@ -7,15 +7,21 @@ word itself may be among the inputs.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.stats
 import torch
+from pydantic import BeforeValidator
 from torch import Tensor
 
+from trialogue.arrays import Reals
 from trialogue.data import BertMasking, TopicModel
-from trialogue.errors import InputError, non_negative_number, whole_number
+from trialogue.errors import InputError, whole_number
+from trialogue.validation import Count, InstanceOf, NonNegative, as_tuple, validated
+
+Range = Annotated[tuple[Count, Count], BeforeValidator(as_tuple)]
+"""The shortest and the longest length."""
 
 
 class Moments(NamedTuple):
@@ -25,8 +31,9 @@ class Moments(NamedTuple):
     asked: Tensor
 
 
+@validated
 def moments_of(
-    model: TopicModel, masking: BertMasking, lengths: int | tuple[int, int] | None = None
+    model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], lengths: Count | Range | None = None
 ) -> Moments:
     """Moments of documents of a length, or of lengths uniform between two; None is infinitely long documents.
 
@@ -78,21 +85,24 @@ def _counts(p_mask: float, lengths: int | tuple[int, int]) -> tuple[Tensor, Tens
     return torch.from_numpy(chance), torch.from_numpy(n).double(), torch.from_numpy(m).double()
 
 
-def least_squares(moments: Moments, ridge: float = 0.0) -> Tensor:
+@validated
+def least_squares(moments: InstanceOf[Moments], ridge: NonNegative = 0.0) -> Tensor:
     """The W (V + 1, V + 1) float64 of the least squared loss plus `ridge` times its squared norm.
 
     Without a ridge, of all optimal matrices that of the least norm.
     """
-    penalty = non_negative_number("ridge", ridge)
-    if penalty == 0:
+    if ridge == 0:
         return moments.asked @ torch.linalg.pinv(moments.read, rtol=1e-10, hermitian=True)
-    shifted = moments.read + penalty * torch.eye(len(moments.read), dtype=torch.float64)
+    shifted = moments.read + ridge * torch.eye(len(moments.read), dtype=torch.float64)
     solved: Tensor = torch.linalg.solve(shifted, moments.asked.T).T
     return solved
 
 
-def squared_loss(values: Tensor, moments: Moments) -> float:
+@validated
+def squared_loss(values: Annotated[Tensor, Reals("words words")], moments: InstanceOf[Moments]) -> float:
     """E |y - W x|^2 of `values` W: equation 2.3, per masked position."""
+    if values.shape != moments.read.shape:
+        raise InputError("values", tuple(values.shape), f"use the shape {tuple(moments.read.shape)}")
     matrix = values.detach().double()
     return float(1 - 2 * (matrix * moments.asked).sum() + ((matrix @ moments.read) * matrix).sum())
 

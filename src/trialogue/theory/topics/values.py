@@ -4,15 +4,19 @@ All is for infinitely long documents (Assumption 2.1.1) of 1 <= tau < T topics. 
 same law of words: the optimality conditions are then a single equation, and many more matrices are optimal.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from torch import Tensor
 
-from trialogue.arrays import real_tensor
+from trialogue.arrays import Reals
 from trialogue.data import BertMasking, TopicModel
 from trialogue.errors import InputError
 from trialogue.randomness import generator
+from trialogue.validation import InstanceOf, Natural, validated
+
+Square = Annotated[Tensor, Reals("words words")]
+"""A square matrix of finite numbers, one row for [MASK] and each word."""
 
 
 class Constants(NamedTuple):
@@ -23,7 +27,8 @@ class Constants(NamedTuple):
     c3: float
 
 
-def constants(model: TopicModel, masking: BertMasking) -> Constants:
+@validated
+def constants(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -> Constants:
     """The constants of Lemma 2.1.1.
 
     Raises `InputError` for what the lemma does not cover: documents of all topics or of Dirichlet shares, nothing
@@ -52,8 +57,9 @@ def constants(model: TopicModel, masking: BertMasking) -> Constants:
     )
 
 
+@validated
 def optimal_values(
-    model: TopicModel, p_mask: float = 0.15, p_correct: float = 0.1, p_random: float = 0.1
+    model: InstanceOf[TopicModel], p_mask: float = 0.15, p_correct: float = 0.1, p_random: float = 0.1
 ) -> Tensor:
     """W^V (T v + 1, T v + 1) float64 of Theorem 2.1.2: the optimum under uniform attention with a vanishing L2 penalty.
 
@@ -71,7 +77,8 @@ def _values(model: TopicModel, masking: BertMasking) -> Tensor:
     return _framed(values, torch.full((words,), (c2 * c3 - c1 * words) / scale, dtype=torch.float64))
 
 
-def diagonal_values(model: TopicModel, masking: BertMasking) -> Tensor:
+@validated
+def diagonal_values(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -> Tensor:
     """D^V (T v + 1, T v + 1) float64 of Definition 2.1.2 with row 0 zero: c_3 on the diagonal, -c_1 in column 0."""
     c1, _, c3 = constants(model, masking)
     words = model.vocab_size
@@ -79,7 +86,10 @@ def diagonal_values(model: TopicModel, masking: BertMasking) -> Tensor:
     return _framed(diagonal, torch.full((words,), -c1, dtype=torch.float64))
 
 
-def optimal_member(model: TopicModel, masking: BertMasking, seed: int = 0) -> Tensor:
+@validated
+def optimal_member(
+    model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], seed: Natural = 0
+) -> Tensor:
     """A random matrix (T v + 1, T v + 1) float64 of the solution set of Lemma 2.1.1: what that leaves free is drawn."""
     c1, c2, c3 = constants(model, masking)
     words, size = model.vocab_size, model.words_per_topic
@@ -95,7 +105,10 @@ def optimal_member(model: TopicModel, masking: BertMasking, seed: int = 0) -> Te
     return torch.cat((column[:, None], inside.flatten(1)), 1)
 
 
-def values_violation(values: Tensor, model: TopicModel, masking: BertMasking) -> float:
+@validated
+def values_violation(
+    values: Square, model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]
+) -> float:
     """How far `values` (T v + 1, T v + 1) is from the conditions of Lemma 2.1.1: the largest residual of an equation.
 
     In row i column 0 gives u_i, which the sums over topics must then have. Zero on the solution set, and only there.
@@ -110,7 +123,10 @@ def values_violation(values: Tensor, model: TopicModel, masking: BertMasking) ->
     return float((sums - wanted).abs().max())
 
 
-def optimal_embedding(model: TopicModel, masking: BertMasking, printed: bool = False) -> Tensor:
+@validated
+def optimal_embedding(
+    model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], printed: bool = False
+) -> Tensor:
     """W^E^T W^E (T v + 1, T v + 1) float64, an optimum of Theorem 2.1.1 with the bias `embedding_bias`.
 
     c_3 on the diagonal but for [MASK], which must be zero; the `printed` example has c_3 there too, which violates
@@ -123,7 +139,10 @@ def optimal_embedding(model: TopicModel, masking: BertMasking, printed: bool = F
     return embedding
 
 
-def embedding_bias(model: TopicModel, masking: BertMasking, printed: bool = False) -> Tensor:
+@validated
+def embedding_bias(
+    model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], printed: bool = False
+) -> Tensor:
     """b^pred (T v + 1,) float64 of Theorem 2.1.1: -p_m p_r c_3 / (T v), and 0 at [MASK].
 
     The theorem is `printed` without that exception.
@@ -136,7 +155,10 @@ def embedding_bias(model: TopicModel, masking: BertMasking, printed: bool = Fals
     return bias
 
 
-def embedding_violation(embedding: Tensor, model: TopicModel, masking: BertMasking) -> float:
+@validated
+def embedding_violation(
+    embedding: Square, model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]
+) -> float:
     """How far W^E^T W^E = `embedding` is from the conditions of Theorem 2.1.1, as for `values_violation`.
 
     Column 0 less c_1 below [MASK] is a matrix of Lemma 2.1.1: the bias is -c_1 p_0, and p_0 of what is read is [MASK].
@@ -155,7 +177,7 @@ def _framed(words: Tensor, column: Tensor) -> Tensor:
 
 def _square(values: Tensor, model: TopicModel) -> Tensor:
     size = model.vocab_size + 1
-    matrix = real_tensor("values", values, f"give a matrix ({size}, {size})").detach()
+    matrix = values.detach().double()
     if matrix.shape != (size, size):
         raise InputError("values", tuple(matrix.shape), f"give a matrix ({size}, {size})")
     return matrix

@@ -42,12 +42,14 @@ class WalkChain:
     leaf: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
-        shape = (len(self.states), len(self.states))
-        if not issparse(self.transitions) or self.transitions.shape != shape:
-            raise InputError("transitions", self.transitions, f"give a sparse matrix of the shape {shape}")
-        leaf = np.asarray(self.leaf)
-        if leaf.shape != shape[:1] or leaf.dtype != np.bool_:
-            raise InputError("leaf", self.leaf, "give True or False (n,) for each state")
+        size = len(self.states) if isinstance(self.states, list) else 0
+        if not size:
+            raise InputError("states", self.states, "give a list of prefixes, beginning with the prompt")
+        if not issparse(self.transitions) or self.transitions.shape != (size, size):
+            given = self.transitions.shape if issparse(self.transitions) else type(self.transitions).__name__
+            raise InputError("transitions", given, f"give a sparse matrix of shape ({size}, {size})")
+        if not isinstance(self.leaf, np.ndarray) or self.leaf.dtype != np.bool_ or self.leaf.shape != (size,):
+            raise InputError("leaf", self.leaf, f"give a NumPy array of bools of shape ({size},)")
         if not bool((self.transitions.data >= 0).all()):
             raise InputError("transitions", float(self.transitions.data.min()), "give probabilities")
         totals = np.asarray(self.transitions.sum(1))

@@ -18,11 +18,13 @@ from trialogue.inference.laws.prefix_trees import PrefixTree, TreeLimits, prefix
 from trialogue.inference.verifiers.function import VerifierLike
 from trialogue.oracles import Autoregressive
 from trialogue.theory.value_guided.electrical_network import Conductances
+from trialogue.validation import InstanceOf, validated
 
 Sequence_ = tuple[int, ...]
 
 
-def walk_conductances(tree: PrefixTree, values: VerifierLike) -> Conductances:
+@validated
+def walk_conductances(tree: InstanceOf[PrefixTree], values: VerifierLike) -> Conductances:
     """The walk on `tree` that `values` guide, as a network; the value of the root plays no part.
 
     Raises `InputError` where no child of the root has a positive value, and for values that are not finite and

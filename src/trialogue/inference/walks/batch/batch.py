@@ -17,6 +17,7 @@ from trialogue.inference.walks.batch.scores import Scores
 from trialogue.inference.walks.batch.tree import Root
 from trialogue.inference.walks.moves import Moves
 from trialogue.oracles import Autoregressive, Decoding, as_context, as_oracle
+from trialogue.oracles.answers import require_log_probs
 
 DEFAULT_MEMORY = 1 << 16
 _VISITED, _LEAST_VISITED = 16, 1 << 16  # prefixes in the tree for each that is remembered, and in any case
@@ -128,6 +129,10 @@ class View(Decoding):
     def _laws(self, features: Tensor, cut: bool, rows: Tensor, asked: Tensor | None = None) -> Laws:
         """Laws by `features` (m, features) of `rows` (n,), or of those of them that are `asked` (m,)."""
         answers, untruncated = self._evaluations.context.laws(features, cut)
+        if not self.knowledge.checked:
+            for log_probs in (untruncated, answers):
+                require_log_probs("oracle", log_probs, (len(features), self.vocab_size))
+            self.knowledge.checked = True
         if self._truncations is not None:
             own = untruncated.to(self._rows.tokens.device)
             rows = rows if asked is None else rows[asked]

@@ -13,6 +13,7 @@ from trialogue.inference.walks.batch.knowledge import Bill, Knowledge
 from trialogue.inference.walks.batch.rows import Rows
 from trialogue.inference.walks.batch.tree import renumbered
 from trialogue.oracles import Context
+from trialogue.oracles.answers import require_features
 
 
 class Evaluations:
@@ -171,6 +172,8 @@ class Evaluations:
         slots, memory, context = self._rows.of(self.slot, rows), self._knowledge.memory, self.context
         meter, before = self._bill.meter, context.passes
         features = context.features(self._rows.of(self._rows.tokens, rows), start, stop, slots)
+        if not self._knowledge.checked:
+            require_features(features, len(rows))
         meter.passes += 1 if before is None or context.passes is None else context.passes - before
         memory.admit(features)
         places = torch.empty_like(rows)

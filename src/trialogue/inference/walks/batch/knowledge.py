@@ -52,9 +52,11 @@ class Knowledge:
     """What one run shares over all its rows: the tree, what is remembered of its nodes, and who was asked.
 
     `answers` are remembered by whether top-k and top-p have cut them; `weighed` are children as the walk weighs them.
+    `checked` says whether the first answer of the oracle has been checked.
     """
 
     def __init__(self, vocab_size: int, memory: int) -> None:
+        self.checked = False
         self.tree = PrefixTree(vocab_size)
         self.memory = Memory(self.tree, memory)
         self.answers = {cut: Answers(self.tree, memory) for cut in (True, False)}

@@ -18,7 +18,7 @@ _STOPPED = ("", "failed", "max_steps", "max_queries")
 
 
 class Filed:
-    """Room for the samples of `request`, in their order.
+    """Room for the samples of `request`, in their order, of up to `capacity` tokens each.
 
     `decode` turns completions into texts, if there are any, and `parsers`, by prompt, accepted texts into what they
     stand for. `raised`, by rule, know what its verifier raised, if it may. With `scored` log-probabilities are kept
@@ -28,6 +28,7 @@ class Filed:
     def __init__(
         self,
         request: Request,
+        capacity: int,
         decode: Callable[[Sequence[int]], str] | None = None,
         parsers: Sequence[Parser | None] = (),
         raised: Sequence[Raised] | Mapping[int, Raised] = (),
@@ -37,13 +38,13 @@ class Filed:
         self._request, self._decode, self._parsers, self._raised = request, decode, parsers, raised
         self._judged = judged
         samples, zeros = len(request.ids), torch.zeros_like(request.lengths)
-        self._tokens = torch.zeros(samples, request.capacity, dtype=torch.int64)
+        self._tokens = torch.zeros(samples, capacity, dtype=torch.int64)
         self._lengths, self._stopped = zeros, zeros.clone()
         self._accepted = torch.zeros(samples, dtype=torch.bool)
         self._log_weight, self._log_prob, self._seconds = torch.zeros(
             3, samples, dtype=torch.float64
         ).unbind()
-        self._scores = torch.zeros(samples, request.capacity, dtype=torch.float64) if scored else None
+        self._scores = torch.zeros(samples, capacity, dtype=torch.float64) if scored else None
         self._errors: list[str | None] = [None] * samples if raised else []
         self._counts = {name: zeros.clone() for name in Meter.counts}
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, get_args
 
+import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, one_of, truth_value, whole_number
@@ -20,6 +21,7 @@ from trialogue.inference.walks.engine.whole_run import WholeRun
 from trialogue.inference.walks.prompts import (
     Prompts,
     StopLike,
+    begun,
     checked_prompts,
     chosen_sample_ids,
     decoder,
@@ -31,9 +33,13 @@ from trialogue.inference.walks.prompts import (
 )
 from trialogue.inference.walks.samples import Samples
 from trialogue.inference.walks.walk import Walk, runnable
+from trialogue.models.memory import require_room
 from trialogue.oracles import Autoregressive, as_oracle
 
 STEPS_PER_TOKEN = 1000
+_BYTES = 8
+_COLUMNS = 16
+"""Numbers that are kept of a sample besides its tokens."""
 
 
 def generate(
@@ -60,7 +66,8 @@ def generate(
     """Draw `num_samples` completions of each prompt by `walk` (ancestral sampling by default).
 
     `prompts` are sequences of token ids: a list, a tensor (n, width), or right-padded tokens with their lengths;
-    by default one empty prompt; or texts, where the oracle has a tokenization. `verifier` may be a plain function of
+    by default one empty prompt; or texts, where the oracle has a tokenization. An empty prompt stands for the BOS of
+    a pretrained model (`Autoregressive.empty_prompt`). `verifier` may be a plain function of
     a prefix (prompt and completion as a tuple of ints); a list has one for each prompt, None where all is accepted.
     One that raises ends the run or, `on_error="reject"`, rejects what it was asked about; `errors` of the samples then
     say why, with file and line. A completion ends at the oracle's end of sequence, at its
@@ -128,25 +135,28 @@ def started(
 ) -> WholeRun:
     """A run of `generate`, whose arguments and errors these are, before its first step."""
     oracle = as_oracle(oracle)
-    tokens, lengths = prompt_tensors(encoded(oracle, prompts))
+    tokens, lengths = begun(oracle, *prompt_tensors(encoded(oracle, prompts)))
     if not len(lengths):
         raise InputError("prompts", [], "give at least one prompt, which may be empty")
     walk = runnable(Ancestral() if walk is None else walk, oracle, verifier)
     num_samples = whole_number("num_samples", num_samples, 1)
     checked_prompts(tokens, lengths, oracle.vocab_size)
     limit = limits(oracle, lengths, max_new_tokens)
+    most_steps = None if max_steps is None else whole_number("max_steps", max_steps, 1)
+    rows = rows_at_once(oracle, walk, len(lengths) * num_samples, batch_size)
+    capacity = _capacity(lengths, limit, most_steps)
+    _require_memory(int(lengths.min()), capacity, rows, num_samples, len(lengths))
     ids = chosen_sample_ids(sample_ids, len(lengths) * num_samples)
     one_of("on_error", on_error, get_args(OnError))
     rules = None
     if verifier is not None:
         rules = Rules.of(verifier, len(lengths), stop_strings(stop), on_error)
-    rows = rows_at_once(oracle, walk, len(ids), batch_size)
     of_prompt = None if rules is None else rules.of_prompt
     request = Request.repeated(tokens, lengths, limit, ids, of_prompt)
     batch = Batch(
         oracle,
         rows,
-        request.capacity,
+        capacity,
         layers=() if rules is None else rules.layers,
         memory=whole_number("memory", memory, 1),
         stop=stopping(oracle, stop),
@@ -154,12 +164,11 @@ def started(
     )
     budget = Budget(
         None if max_queries is None else whole_number("max_queries", max_queries, 1),
-        STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1))
-        if max_steps is None
-        else whole_number("max_steps", max_steps, 1),
+        STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1)) if most_steps is None else most_steps,
     )
     filed = Filed(
         request,
+        capacity,
         decoder(oracle, stop),
         parsers=() if rules is None else rules.parsers,
         raised=() if rules is None else rules.raised,
@@ -169,10 +178,25 @@ def started(
         Groups(walk, batch),
         None if rules is None else rules.judge(batch),
         room=rows // walk.rows_per_sample,
-        recorder=Recorder() if trace else None,
+        recorder=Recorder() if truth_value("trace", trace) else None,
         observer=observer,
     )
     return WholeRun(running, Order(request, whole_number("seed", seed, 0), budget), filed)
+
+
+def _capacity(lengths: Tensor, limit: Tensor, max_steps: int | None) -> int:
+    """The longest that a sample of prompts of `lengths` (n,) becomes: a step appends at most one token."""
+    longest = int(limit.max())
+    if max_steps is None or max_steps >= longest:
+        return longest
+    return int(torch.minimum(limit, lengths + max_steps).max())
+
+
+def _require_memory(start: int, capacity: int, rows: int, num_samples: int, prompts: int) -> None:
+    """Raise `InputError` where samples of up to `capacity` tokens, `rows` of them at once, do not fit into memory."""
+    # Of a row its tokens, their nodes, the nodes that are evaluated, and scores; of a sample its tokens alone.
+    require_room("max_new_tokens", capacity - start, 4 * _BYTES * rows)
+    require_room("num_samples", num_samples, _BYTES * (capacity + _COLUMNS) * prompts)
 
 
 def rows_at_once(oracle: Autoregressive, walk: Walk[Any], samples: int, batch_size: int | None = None) -> int:

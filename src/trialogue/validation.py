@@ -1,0 +1,214 @@
+"""Types that say which values an argument or a config field may have, and the decorator that checks them.
+
+    @validated
+    def repeat(text: str, times: Count, share: Probability = 0.5) -> list[str]: ...
+
+    repeat("a", 0)     # InputError: times=0: use at least 1
+
+Types of arrays are in `trialogue.arrays`. Pydantic checks the values strictly: no text is accepted as a number, and no
+2.0 as an integer.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, wraps
+from inspect import Parameter, signature
+from re import findall
+from types import UnionType
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from annotated_types import Ge, Gt, Interval, MinLen
+from pydantic import (
+    AfterValidator,
+    AllowInfNan,
+    BeforeValidator,
+    InstanceOf,
+    TypeAdapter,
+    ValidationError,
+)
+
+from trialogue.errors import InputError
+
+Item = TypeVar("Item")
+Args = ParamSpec("Args")
+Result = TypeVar("Result")
+
+
+def different(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return `values`; raises `ValueError` if one of them comes twice."""
+    if len(set(values)) < len(values):
+        raise ValueError("give different ones")
+    return values
+
+
+def _increasing(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    if list(values) != sorted(set(values)):
+        raise ValueError("give increasing ones")
+    return values
+
+
+def as_tuple(values: Any) -> Any:
+    """Return any list, set, range or array as a tuple, with its NumPy scalars as Python numbers."""
+    listed = values.tolist() if hasattr(values, "tolist") else values
+    if isinstance(listed, Iterable) and not isinstance(listed, str | bytes | Mapping):
+        return tuple(_plain(value) for value in listed)
+    raise ValueError("give a list")
+
+
+Count = Annotated[int, Ge(1)]
+"""An integer of at least 1."""
+Natural = Annotated[int, Ge(0)]
+"""An integer of at least 0."""
+Finite = Annotated[float, AllowInfNan(False)]
+"""Any finite number."""
+NonNegative = Annotated[float, Ge(0), AllowInfNan(False)]
+"""A finite number of at least 0."""
+Positive = Annotated[float, Gt(0), AllowInfNan(False)]
+"""A finite number above 0."""
+Share = Annotated[float, Interval(ge=0, le=1)]
+"""A number from 0 to 1."""
+Probability = Annotated[float, Interval(gt=0, lt=1)]
+"""A number strictly between 0 and 1."""
+Some = Annotated[tuple[Item, ...], MinLen(1)]
+"""One or more: `Some[Count]`."""
+Several = Annotated[tuple[Item, ...], BeforeValidator(as_tuple)]
+"""Any number of them, from any sequence or array: `Several[Natural]`."""
+Different = Annotated[tuple[Item, ...], MinLen(1), AfterValidator(different)]
+"""One or more different ones: `Different[Finite]`."""
+Increasing = Annotated[tuple[Item, ...], MinLen(1), AfterValidator(_increasing)]
+"""One or more, each larger than the one before."""
+
+
+def validated(function: Callable[Args, Result]) -> Callable[Args, Result]:
+    """Return `function` with its arguments checked against their annotated types.
+
+    A parameter is checked if its type is `Annotated`, `int`, `float`, `bool`, `str`, `Literal` or `Callable`, or a
+    union or tuple of such types. Other parameters are passed on as they are. NumPy scalars and tensors of one number
+    count as numbers. The function receives the values that the types return, such as a tensor for a list of numbers.
+
+    Raises:
+        InputError: names the parameter, the value and what to use instead.
+    """
+    parameters = signature(function)
+    names = list(parameters.parameters)
+
+    @cache
+    def adapters() -> dict[str, TypeAdapter[Any]]:
+        # Resolved at the first call: an annotation may name a class that is defined later.
+        hints = get_type_hints(function, include_extras=True)
+        checked = {name: hints[name] for name in names if name in hints and _is_checked(hints[name])}
+        variadic = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+        return {
+            name: TypeAdapter(hint)
+            for name, hint in checked.items()
+            if parameters.parameters[name].kind not in variadic
+        }
+
+    @wraps(function)
+    def checked(*args: Args.args, **kwargs: Args.kwargs) -> Result:
+        given = parameters.bind(*args, **kwargs)
+        arguments = given.arguments
+        for name, adapter in adapters().items():
+            if name in arguments:
+                arguments[name] = checked_value(name, arguments[name], adapter)
+        return function(*given.args, **given.kwargs)
+
+    return checked
+
+
+def checked_value(field: str, value: Any, adapter: TypeAdapter[Any]) -> Any:
+    """Return `value` as the type of `adapter` has it; raises `InputError`, which names `field`, for other values."""
+    try:
+        return adapter.validate_python(_plain(value), strict=True)
+    except ValidationError as error:
+        raise input_error(field, value, error) from None
+
+
+def input_error(field: str, value: Any, error: ValidationError) -> InputError:
+    """Return the first fault that pydantic found in the `value` of `field`, in one line.
+
+    Of a list the item that is wrong is shown, of an array the number.
+    """
+    faults = error.errors(include_url=False)
+    # Faults of the alternatives of a union begin their place with the name of the alternative.
+    alternatives = {fault["loc"][0]: fault for fault in reversed(faults) if fault["loc"]}
+    if len(alternatives) > 1 and all(isinstance(name, str) for name in alternatives):
+        return InputError(
+            field, value, " or ".join(reversed([_hint(fault) for fault in alternatives.values()]))
+        )
+    fault = faults[0]
+    place = ", ".join(f"item {step + 1}" for step in fault["loc"] if isinstance(step, int))
+    cause = fault.get("ctx", {}).get("error")
+    shown = cause.value if isinstance(cause, InputError) else fault["input"] if place else value
+    return InputError(field, shown, f"{place}: {_hint(fault)}" if place else _hint(fault))
+
+
+_HINTS = {
+    "int_type": "use an integer",
+    "int_from_float": "use an integer",
+    "float_type": "use a number",
+    "finite_number": "use a finite number",
+    "bool_type": "use True or False",
+    "string_type": "give a text",
+    "callable_type": "give a function",
+    "tuple_type": "give a tuple",
+    "greater_than_equal": "use at least {ge}",
+    "greater_than": "use a number above {gt}",
+    "less_than_equal": "use at most {le}",
+    "less_than": "use a number below {lt}",
+    "is_instance_of": "give an instance of {class}",
+    "too_short": "give at least {min_length}",
+    "too_long": "give at most {max_length}",
+    "missing": "give one more",
+}
+"""What to do about each kind of fault, by pydantic's names."""
+
+
+def _hint(fault: Any) -> str:
+    """What to do about a `fault` that pydantic found."""
+    context = fault.get("ctx", {})
+    if isinstance(context.get("error"), InputError):
+        return str(context["error"].mend)
+    if fault["type"] == "literal_error":
+        choices = findall("'([^']*)'", context["expected"])
+        return f"use one of {', '.join(choices)}"
+    if fault["type"] in _HINTS:
+        return _HINTS[fault["type"]].format(**context)
+    return str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input ")
+
+
+def _is_checked(hint: Any) -> bool:
+    """Whether `validated` checks a parameter of the type `hint`."""
+    origin = get_origin(hint)
+    if origin in (Annotated, Literal, Callable):
+        return True
+    if origin in (Union, UnionType, tuple):
+        return all(part in (type(None), Ellipsis) or _is_checked(part) for part in get_args(hint))
+    return hint in (int, float, bool, str)
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy scalar, or an array or tensor of one number without axes, as a Python number."""
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        return value.item()
+    return value
+
+
+__all__ = [
+    "Count",
+    "Different",
+    "Finite",
+    "Increasing",
+    "InstanceOf",
+    "Natural",
+    "NonNegative",
+    "Positive",
+    "Probability",
+    "Several",
+    "Share",
+    "Some",
+    "as_tuple",
+    "checked_value",
+    "different",
+    "input_error",
+    "validated",
+]

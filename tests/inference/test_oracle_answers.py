@@ -1,0 +1,166 @@
+"""What an oracle returns is checked at its first call in a run: shape, type and normalisation."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from trialogue import exact_law, generate, run_chain, stream, truncated
+from trialogue.data import Table
+from trialogue.errors import InputError
+from trialogue.inference import Ancestral, Gibbs, Metropolis
+from trialogue.inference.laws import chain_transitions, prefix_tree
+from trialogue.oracles import Energy, Masked, PrefixOracle, next_log_probs
+
+
+class Answering(PrefixOracle):
+    """An oracle of two tokens that returns what `answer` makes of the number of rows."""
+
+    vocab_size = 2
+    max_length = 3
+
+    def __init__(self, answer: Callable[[int], Any], vocab_size: int = 2) -> None:
+        self.answer, self.vocab_size = answer, vocab_size
+        self.calls = 0
+
+    def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        self.calls += 1
+        answer: Tensor = self.answer(len(lengths))
+        return answer
+
+
+def uniform(rows: int, vocab: int = 2) -> Tensor:
+    return torch.full((rows, vocab), -math.log(vocab))
+
+
+WRONG = {
+    "two columns for three tokens": (
+        Answering(uniform, 3),
+        r"oracle=\(\d+, 2\): return log-prob.*\(\d+, 3\)",
+    ),
+    "one column": (
+        Answering(lambda n: torch.zeros(n, 1)),
+        r"oracle=\(\d+, 1\): return log-probabilities of shape",
+    ),
+    "one row": (
+        Answering(lambda n: uniform(1 if n > 1 else 2)),
+        r"oracle=\([12], 2\): return a tensor with one row",
+    ),
+    "one axis": (Answering(lambda n: torch.zeros(n)), r"oracle=\(\d+,\): return a tensor with one row"),
+    "a list": (Answering(lambda n: [[-0.7, -0.7]] * n), "oracle='list': return a tensor"),
+    "a NumPy array": (Answering(lambda n: uniform(n).numpy()), r"oracle=\(\d+, 2\): return a tensor"),
+    "integers": (
+        Answering(lambda n: torch.zeros(n, 2).long()),
+        "oracle=torch.int64: return log-prob.*floating",
+    ),
+    "all zero": (
+        Answering(lambda n: torch.zeros(n, 2)),
+        "oracle=2.0: what the probabilities of a row sum to.*softmax",
+    ),
+    "probabilities": (
+        Answering(lambda n: torch.full((n, 2), 0.5)),
+        r"oracle=3.29744: what the probabilities",
+    ),
+    "half the mass": (Answering(lambda n: torch.full((n, 2), math.log(0.25))), "oracle=0.5: what the prob"),
+}
+RUNS: dict[str, Callable[[PrefixOracle], object]] = {
+    "generate": lambda oracle: generate(oracle, num_samples=3),
+    "stream": lambda oracle: list(stream(oracle, num_samples=3)),
+    "truncated": lambda oracle: generate(truncated(oracle, top_p=0.9), num_samples=3),
+    "exact law": lambda oracle: exact_law(Ancestral(), oracle),
+    "prefix tree": lambda oracle: prefix_tree(oracle),
+    "next_log_probs": lambda oracle: next_log_probs(oracle, torch.zeros(2, 1).long()),
+}
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize(("oracle", "line"), WRONG.values(), ids=WRONG)
+def test_a_wrong_first_answer_is_refused(
+    oracle: PrefixOracle, line: str, run: Callable[[PrefixOracle], object]
+) -> None:
+    with pytest.raises(InputError, match=f"^{line}"):
+        run(oracle)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_answers_that_are_normalised_up_to_rounding_are_accepted(dtype: torch.dtype) -> None:
+    logits = torch.linspace(-8, 8, 1000).to(dtype)
+    oracle = Answering(lambda rows: logits.log_softmax(-1).expand(rows, -1), 1000)
+    assert next_log_probs(oracle, torch.zeros(1, 1).long()).dtype == dtype
+    if dtype in (torch.float64, torch.float32):
+        assert generate(oracle, num_samples=4).lengths.tolist() == [3] * 4
+
+
+def test_only_the_first_answer_of_a_run_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = []
+    for module in ("trialogue.inference.walks.batch.batch", "trialogue.oracles.prefixes"):
+        monkeypatch.setattr(f"{module}.require_log_probs", lambda *arguments: checked.append(arguments))
+    oracle = Answering(uniform)
+    generate(oracle, num_samples=4, batch_size=1)
+    assert oracle.calls > 3
+    assert len(checked) == 2  # the distribution, and the same before truncation
+    generate(oracle, num_samples=1)
+    assert len(checked) == 4
+
+
+class Sites(Masked):
+    """A masked oracle of two values that returns what `answer` makes of the shape of its tokens."""
+
+    vocab_size = 2
+
+    def __init__(self, answer: Callable[[tuple[int, ...]], Any]) -> None:
+        self.answer = answer
+
+    def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
+        answer: Tensor = self.answer(tuple(tokens.shape))
+        return answer
+
+
+class Constant(Energy):
+    """An energy of two values that returns what `answer` makes of the number of sequences."""
+
+    vocab_size = 2
+
+    def __init__(self, answer: Callable[[int], Any]) -> None:
+        self.answer = answer
+
+    def energy(self, tokens: Tensor) -> Tensor:
+        answer: Tensor = self.answer(len(tokens))
+        return answer
+
+
+START = torch.zeros(2, 12).long()
+"""More states than are listed: nothing but the run itself calls the model."""
+MODELS = {
+    "three values": (Sites(lambda shape: torch.zeros(*shape, 3)), r"log_probs=\(1, 12, 3\)"),
+    "a list": (Sites(lambda shape: [0.0]), "log_probs='list': return a tensor"),
+    "all zero": (
+        Sites(lambda shape: torch.zeros(*shape, 2)),
+        "log_probs=2.0: what the probabilities of a row sum to",
+    ),
+    "complex": (
+        Sites(lambda shape: torch.zeros(*shape, 2) * 1j),
+        "log_probs=torch.complex64: return a tensor of real",
+    ),
+    "energy of two": (Constant(lambda n: torch.zeros(n, 2)), r"energy=\(1, 2\)"),
+    "energy as a list": (Constant(lambda n: [0.0] * n), "energy='list'"),
+    "energy NaN": (Constant(lambda n: torch.full((n,), math.nan)), "energy=nan"),
+    "energy minus infinity": (Constant(lambda n: torch.full((n,), -math.inf)), "energy=-inf"),
+}
+
+
+@pytest.mark.parametrize(("model", "line"), MODELS.values(), ids=MODELS)
+def test_a_model_of_sequences_is_checked_before_a_chain_runs(model: Any, line: str) -> None:
+    chain = Gibbs() if isinstance(model, Masked) else Metropolis()
+    with pytest.raises(InputError, match=f"^{line}"):
+        run_chain(chain, model, start=START, steps=1)
+    with pytest.raises(InputError, match=f"^{line.replace('12', '2')}"):
+        chain_transitions(chain, model, sites=2)
+
+
+def test_an_exact_table_still_runs() -> None:
+    table = Table(lambda prefix: (0.25, 0.75), 2, max_length=2)
+    assert math.isclose(sum(exact_law(Ancestral(), table).probabilities.values()), 1)

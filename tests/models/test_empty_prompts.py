@@ -1,0 +1,126 @@
+"""An empty prompt: the empty prefix where the model evaluates it, its BOS elsewhere, refused where it has neither."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from models.tiny_pretrained import save_tiny, tiny_model, tiny_oracle, tiny_tokenizer
+from trialogue import exact_law, generate, stream, truncated
+from trialogue.cli import main
+from trialogue.data import Table
+from trialogue.errors import InputError
+from trialogue.inference import Ancestral, OpenRun
+from trialogue.inference.laws import prefix_tree
+from trialogue.models import Transformer, TransformerConfig
+from trialogue.models.pretrained import PretrainedOracle
+from trialogue.models.processed import Processed
+from trialogue.models.text_network import save_text_network
+from trialogue.oracles import Autoregressive
+
+BOS = 1
+
+
+def processed(oracle: Autoregressive) -> Autoregressive:
+    return Processed(oracle, lambda tokens, scores: scores)
+
+
+def without_bos() -> PretrainedOracle:
+    tokenizer = tiny_tokenizer()
+    bare = type(tokenizer)(tokenizer_object=tokenizer.backend_tokenizer, eos_token="</s>")
+    return PretrainedOracle(tiny_model(), bare, name="bare")
+
+
+@pytest.mark.parametrize(
+    "altered", [lambda oracle: oracle, lambda oracle: truncated(oracle, top_k=5), processed]
+)
+def test_it_is_the_bos_of_a_pretrained_model_in_every_form(
+    altered: Callable[[Autoregressive], Autoregressive],
+) -> None:
+    oracle = altered(tiny_oracle())
+    expected = generate(oracle, [[BOS]], max_new_tokens=4, num_samples=3)
+    for prompts in ([""], [[]], None, torch.zeros(1, 0).long(), (torch.tensor([[7, 7]]), torch.tensor([0]))):
+        found = generate(oracle, prompts, max_new_tokens=4, num_samples=3)
+        assert torch.equal(found.tokens, expected.tokens)
+        assert found.prompt_lengths.tolist() == [1, 1, 1]
+        assert torch.equal(found.log_prob, expected.log_prob)
+    streamed = {
+        sample.index: sample.tokens for sample in stream(oracle, [[]], max_new_tokens=4, num_samples=3)
+    }
+    assert [list(streamed[place]) for place in range(3)] == [list(one) for one in expected.completions()]
+
+
+def test_other_prompts_of_the_same_run_stay_as_they_are() -> None:
+    oracle, given = tiny_oracle(), torch.tensor([[7, 7], [9, 7]])
+    run = generate(oracle, (given, torch.tensor([0, 2])), max_new_tokens=2)
+    assert run.tokens[0, 0] == BOS
+    assert run.tokens[1, :2].tolist() == [9, 7]
+    assert run.prompt_lengths.tolist() == [1, 2]
+    assert given.tolist() == [[7, 7], [9, 7]]
+
+
+def test_runs_that_take_requests_and_exact_listings_begin_alike() -> None:
+    oracle = tiny_oracle()
+    open_run = OpenRun(oracle, capacity=8)
+    request = open_run.submit([], num_samples=1)
+    assert request is not None
+    assert prefix_tree(truncated(oracle, temperature=0), max_new_tokens=2).prefixes[0] == (BOS,)
+    greedy = truncated(oracle, temperature=0)
+    outputs = exact_law(Ancestral(), greedy, max_new_tokens=2).probabilities
+    assert list(outputs) == list(
+        exact_law(Ancestral(), greedy, prompt=(BOS,), max_new_tokens=2).probabilities
+    )
+
+
+def test_it_is_refused_where_the_model_has_no_bos() -> None:
+    oracle = without_bos()
+    for run in (
+        lambda: generate(oracle, [[]], max_new_tokens=2),
+        lambda: generate(oracle, [""], max_new_tokens=2),
+        lambda: generate(oracle, max_new_tokens=2),
+        lambda: prefix_tree(oracle, max_new_tokens=2),
+    ):
+        with pytest.raises(
+            InputError, match=r"^prompts=\[\]: the model cannot continue an empty prompt and has no BOS"
+        ):
+            run()
+
+
+def test_it_is_the_empty_prefix_of_an_oracle_that_evaluates_it() -> None:
+    table = Table([[0.25, 0.25], [0.5, 0.0]])
+    for prompts in (None, [[]]):
+        assert generate(table, prompts, num_samples=2).prompt_lengths.tolist() == [0, 0]
+
+
+def lines(
+    folder: Path, capsys: pytest.CaptureFixture[str], *options: str
+) -> tuple[int, list[dict[str, object]], str]:
+    code = main(["generate", "--model", str(folder), "--max-new-tokens", "3", "--n", "2", *options])
+    told = capsys.readouterr()
+    return code, [json.loads(line) for line in told.out.splitlines()], told.err
+
+
+def test_the_command_samples_from_the_same_prefix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = save_tiny(tmp_path / "tiny")
+    code, records, _ = lines(folder, capsys, "--prompt", "")
+    assert code == 0
+    ids = [0, 1]
+    expected = generate(tiny_oracle(), [[]], max_new_tokens=3, sample_ids=ids, num_samples=2)
+    assert [record["tokens"] for record in records] == [list(one) for one in expected.completions()]
+
+
+def test_the_command_continues_the_empty_text_by_a_network_with_a_bos_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tokenizer = tiny_tokenizer().backend_tokenizer
+    size = len(tiny_tokenizer())
+    network = Transformer(
+        TransformerConfig(vocab_size=size - 1, layers=1, heads=1, width=8, mlp_width=8, max_length=16)
+    )
+    folder = save_text_network(network, tokenizer, tmp_path / "own", "</s>")
+    code, records, told = lines(folder, capsys, "--prompt", "")
+    assert code == 0, told
+    assert len(records) == 2
+    assert all(len(record["tokens"]) <= 3 for record in records)  # type: ignore[arg-type]

@@ -1,0 +1,117 @@
+"""Types of arguments, and the decorator that checks them: what is accepted, what is refused, and in which words."""
+
+import math
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from trialogue.arrays import Integers, Reals
+from trialogue.errors import InputError
+from trialogue.validation import Count, InstanceOf, Natural, Probability, Several, validated
+
+SQUARE = Annotated[Tensor, Reals("rows rows", least=0)]
+
+
+@validated
+def checked(
+    count: Count = 1,
+    share: Probability = 0.5,
+    *,
+    matrix: SQUARE | None = None,
+    table: Annotated[Tensor, Reals("V*", infinite="negative")] | None = None,
+    tokens: Annotated[Tensor, Integers("n", least=0, most=9, empty=True)] | None = None,
+    places: Several[Natural] = (),
+    shape: InstanceOf[torch.Size] | None = None,
+    function: Callable[[int], int] | None = None,
+    mode: Literal["fast", "exact"] = "fast",
+    unchecked: object = None,
+) -> tuple[object, ...]:
+    return count, share, matrix, table, tokens, places, function, mode, unchecked
+
+
+def test_numbers_of_numpy_and_torch_are_numbers() -> None:
+    for one in (1, np.int64(1), np.int32(1), torch.tensor(1)):
+        assert checked(one)[0] == 1
+        assert type(checked(one)[0]) is int
+    for half in (0.5, np.float64(0.5), np.float32(0.5), torch.tensor(0.5)):
+        assert checked(1, half)[1] == 0.5
+    assert checked(places=[1, np.int64(2)])[5] == (1, 2)
+    assert checked(places=np.array([1, 2]))[5] == (1, 2)
+    assert checked(places=range(3))[5] == (0, 1, 2)
+
+
+def test_arrays_become_tensors_and_tensors_stay_as_they_are() -> None:
+    single = torch.eye(2)
+    assert checked(matrix=single)[2] is single
+    for rows in ([[1, 0], [0, 1]], np.eye(2), np.eye(2, dtype=np.float32), torch.eye(2, dtype=torch.int64)):
+        matrix = checked(matrix=rows)[2]
+        assert isinstance(matrix, Tensor)
+        assert matrix.dtype == torch.float64
+        assert torch.equal(matrix, torch.eye(2, dtype=torch.float64))
+    assert checked(table=torch.tensor([-math.inf, 0.0]))[3] is not None
+    tokens = checked(tokens=np.array([3, 4], dtype=np.int32))[4]
+    assert isinstance(tokens, Tensor)
+    assert tokens.dtype == torch.int64
+
+
+def test_gradients_pass_through() -> None:
+    weights = torch.eye(2, requires_grad=True)
+    matrix = checked(matrix=weights * 2)[2]
+    assert isinstance(matrix, Tensor)
+    matrix.sum().backward()
+    assert weights.grad is not None
+
+
+def test_what_has_no_checked_type_is_passed_on() -> None:
+    assert checked(unchecked="anything")[8] == "anything"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"count": 0}, "count=0: use at least 1"),
+        ({"count": "1"}, "count='1': use an integer"),
+        ({"count": 1.0}, "count=1.0: use an integer"),
+        ({"count": True}, "count=True: use an integer"),
+        ({"count": np.int64(0)}, "use at least 1"),
+        ({"share": math.nan}, "share=nan: use a number below 1"),
+        ({"share": "0.5"}, "share='0.5': use a number"),
+        (
+            {"matrix": torch.ones(2)},
+            r"matrix=\(2,\): give finite numbers of at least 0, shape \(rows, rows\)",
+        ),
+        ({"matrix": torch.ones(2, 3)}, r"matrix=\(2, 3\)"),
+        ({"matrix": [[1, 2], [3]]}, "matrix=.*give finite numbers"),
+        ({"matrix": "ab"}, "matrix='ab'"),
+        ({"matrix": torch.full((1, 1), math.nan)}, "matrix=nan"),
+        ({"matrix": -torch.ones(1, 1)}, "matrix=-1.0"),
+        ({"matrix": torch.ones(1, 1, dtype=torch.complex64)}, "not complex"),
+        ({"matrix": torch.ones(0, 0)}, r"matrix=\(0, 0\)"),
+        ({"table": torch.ones(2, 3)}, r"table=\(2, 3\): give numbers below infinity, shape \(V, ...\)"),
+        ({"table": torch.tensor(1.0)}, r"table="),
+        ({"table": torch.tensor([math.inf])}, "table=inf"),
+        ({"tokens": [10]}, r"tokens=10: give integers from 0 to 9, shape \(n,\)"),
+        ({"tokens": [0.5]}, "tokens="),
+        ({"tokens": [-1]}, "tokens=-1"),
+        ({"places": 3}, "places=3: give a list"),
+        ({"places": "12"}, "places='12': give a list"),
+        ({"places": [0, -1]}, "places=-1: item 2: use at least 0"),
+        ({"shape": (1, 2)}, r"shape=\(1, 2\): give an instance of Size"),
+        ({"function": 3}, "function=3: give a function"),
+        ({"mode": "slow"}, "mode='slow': use one of fast, exact"),
+    ],
+)
+def test_other_values_are_one_line(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        checked(**arguments)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+    assert caught.value.field == next(iter(arguments))
+
+
+def test_a_wrong_call_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
+        checked(other=1)  # type: ignore[call-arg]
