@@ -95,8 +95,46 @@ def test_curves_in_order(sampler):
     assert quantities.lowest_saturation(sampler)(ORDERED).tolist() == low.tolist()
     # Three tenths of 1000 steps lie log10(3) of the way from 100 to 1000.
     scale, left = 1.01 if sampler == "metropolis" else 1.0, 1 - np.log10(3)
-    assert quantities.late_gain(sampler)(ORDERED).tolist() == pytest.approx([scale * left * (0.8 + 0.5)] * 2)
+    assert quantities.late_gain(sampler)(ORDERED).tolist() == pytest.approx([scale * left * 0.8] * 2)
+    assert quantities.late_change(ENCODER, sampler)(ORDERED).tolist() == pytest.approx(
+        [scale * left * 0.8] * 2
+    )
+    assert quantities.late_change("layers-1", sampler)(ORDERED).tolist() == pytest.approx(
+        [-scale * left / 2] * 2
+    )
+    # Of two depths the deeper is no low order.
+    assert quantities.low_orders_later(sampler)(ORDERED).tolist() == pytest.approx((high / low).tolist())
     assert quantities.late_share(sampler)(ORDERED).tolist() == [0.0, 0.0]
+
+
+def test_a_loss_that_rises_less_than_another_is_no_gain():
+    rising = rows({"layers-1": (4.0, 2.0, 1.0, 2.0, 5.0), ENCODER: (4.0, 2.0, 1.0, 1.5, 2.0)})
+    assert quantities.late_gain("gibbs")(rising).tolist() == [0.0, 0.0]
+    assert (quantities.late_change(ENCODER, "gibbs")(rising) < 0).all()
+
+
+def test_the_latest_of_the_low_orders_is_compared_with_all_orders():
+    names = ("layers-1", "layers-2", "layers-4")
+    table = rows(
+        dict(
+            zip(
+                (*names, ENCODER),
+                (
+                    (4.0, 0.0, 0.0, 0.0, 0.0),
+                    (4.0, 4.0, 0.0, 0.0, 0.0),
+                    (4.0, 4.0, 4.0, 4.0, 0.0),
+                    (4.0, 4.0, 4.0, 0.0, 0.0),
+                ),
+                strict=True,
+            )
+        )
+    )
+    table.config["layers"] = [1, 2, 4]
+    found = quantities.low_orders_later("gibbs")(table)
+    later = quantities.saturation(ENCODER, "gibbs")(table) / quantities.saturation("layers-2", "gibbs")(table)
+    assert found.tolist() == pytest.approx(later.tolist())
+    table.config["layers"] = [4]
+    assert quantities.low_orders_later("gibbs")(table).empty
 
 
 LATE = [

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from trialogue.ledger import Rows
+from trialogue.ledger.claims.verdicts import Evidence, evaluate
 from trialogue.ledger.pages.figures import svg
 from trialogue.ledger.pages.tables import sheet
 from trialogue.studies.memorization_construct import STUDY
@@ -52,6 +53,27 @@ def test_rows_of_something_else_are_told_apart(rows):
         for record in rows.records
     ]
     assert least_slack("tight")(Rows(broken, "kind", rows.config)).item() < 0
+
+
+@pytest.mark.parametrize(("shift", "answer"), [(0.0, "holds"), (-0.03, "refuted")])
+def test_a_construction_that_meets_the_bound_is_not_below_it(shift: float, answer: str):
+    records = [
+        {
+            "kind": "association",
+            "seed": seed,
+            "stored": 12,
+            "contexts": 100,
+            "bound": 0.2,
+            "accuracy": 0.2 + shift + (-1) ** seed * 0.004,
+        }
+        for seed in range(40)
+    ]
+    config = {"seeds": tuple(range(40))}
+    claim = next(
+        claim for claim in STUDY.claims if claim.source == "Corollary 2" and claim.origin == "published"
+    )
+    (verdict,) = evaluate([claim], Evidence(rows=Rows(records, "kind", config), config=config))
+    assert verdict.answer == answer
 
 
 def test_pages_are_drawn(rows):

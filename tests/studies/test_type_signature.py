@@ -11,6 +11,7 @@ from torch import Tensor
 from trialogue.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue.errors import InputError
 from trialogue.ledger import Rows
+from trialogue.ledger.claims.verdicts import Evidence, evaluate
 from trialogue.models.transformer import Transformer
 from trialogue.studies.type_signature import STUDY, exact, networks
 from trialogue.studies.type_signature.config import (
@@ -174,7 +175,40 @@ def shares(**by_size: float) -> Rows:
 def test_the_fall_is_judged_where_a_budget_factors_some_tuples_and_not_all(
     rows: Rows, quotient: float
 ) -> None:
-    assert largest_fall()(rows).item() == pytest.approx(quotient)
+    assert largest_fall(2)(rows).item() == pytest.approx(quotient)
+
+
+def test_a_rise_from_one_digit_to_two_counts_where_it_is_not_left_out() -> None:
+    rows = shares(n1=0.4, n2=0.5, n3=0.2)
+    assert largest_fall(1)(rows).item() == pytest.approx(1.25)
+    claim = next(claim for claim in STUDY.claims if claim.id == "polynomial-budgets-lose-from-two-digits")
+    assert "from n = 2 on" in claim.statement
+    assert claim.quantity.name == "largest_fall(2)"
+
+
+def test_three_digits_are_compared_only_where_networks_have_learned_them() -> None:
+    def verdict(valid: float) -> str:
+        rows = [
+            {
+                "kind": "network",
+                "seed": seed,
+                "digits": 3,
+                "stream": stream,
+                "valid": valid,
+                "excess": excess + seed / 10,
+            }
+            for seed in (1, 2)
+            for stream, excess in ((FACTORS_FIRST, 1.0), (PRODUCT_FIRST, 2.0 + seed))
+        ]
+        claim = next(claim for claim in STUDY.claims if claim.id == "three-digits-are-closer-factors-first")
+        config = {"training_seeds": (1, 2)}
+        (found,) = evaluate([claim], Evidence(rows=Rows(rows, "kind", config), config=config))
+        return found.reason
+
+    assert verdict(0.0).startswith(
+        "precondition not met: networks have learned three-digit tuples, factors first"
+    )
+    assert not verdict(0.5).startswith("precondition")
 
 
 def test_costs_grow_by_a_factor_and_trainings_are_told_apart() -> None:

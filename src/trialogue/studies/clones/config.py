@@ -121,8 +121,11 @@ class Config(Material):
     twin_orders: Different[Annotated[int, Interval(ge=2, le=4)]] = (2, 3, 4)
 
 
-_DECIDING = tuple(range(27))
-"""The fewest trainings that, where all agree, lie above a share of 0.8 at the level of nine claims together."""
+_DECIDING = tuple(range(200, 227))
+"""The fewest trainings that, where all agree, lie above a share of 0.8 at the level of nine claims together.
+
+No other preset has these seeds.
+"""
 
 PRESETS = {
     "smoke": Config(
@@ -150,18 +153,7 @@ PRESETS = {
     ),
     "pilot": Config(seeds=(100, 101, 102)),
     "default": Config(),
-    "night": Config(
-        seeds=_DECIDING,
-        length=32,
-        rank=64,
-        layers=(2, 4, 6),
-        network_steps=4000,
-        network_batch=256,
-        encoder_layers=4,
-        encoder_steps=8000,
-        sequences=600,
-        twin_steps=4000,
-    ),
+    "night": Config(seeds=_DECIDING),
     "paper": Config(
         seeds=_DECIDING,
         vocab_size=10_000,

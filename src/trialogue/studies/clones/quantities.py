@@ -13,6 +13,8 @@ laws = Replication("draw", "seeds")
 
 INTERPOLATED = "losses at a share of the steps are interpolated between looks, in the logarithm of steps"
 """Why quantities of late losses differ from what they were: they had been read at the nearest look."""
+TO_THE_LEAST = "falls end at the least loss, so that a loss that rises again counts as no fall and as no rise"
+"""Why the late gain differs from what it was: a loss that rose more had counted as a gain of the other."""
 
 NEAR = 0.05
 """A loss is at its lowest within this share of what it has fallen by from the first step to its minimum."""
@@ -138,20 +140,39 @@ def _after(table: DataFrame, share: float) -> DataFrame:
     return concat([DataFrame(between, index=[step]), looks[steps > step]])
 
 
-def _late_drops(table: DataFrame, share: float) -> "Series[float]":
-    """How much a loss falls from that share of the steps to the last, by seed."""
+def _late_falls(table: DataFrame, share: float) -> "Series[float]":
+    """How much a loss falls from that share of the steps to its least value after it, by seed."""
     late = _after(table, share)
-    return late.iloc[0] - late.iloc[-1]
+    return late.iloc[0] - late.min()
 
 
 @followed
 def late_gain(rows: Rows, sampler: str) -> "Series[float]":
     """How much more the loss on the clone of all orders falls in the end than on that of the lowest.
 
-    The end is from three tenths of the steps on: from 30,000 of 100,000 in Figure 4.
+    The end is from three tenths of the steps on: from 30,000 of 100,000 in Figure 4. Falls end at the least loss.
     """
-    high, low = (_late_drops(curves(rows, clone, sampler), 0.3) for clone in (ENCODER, lowest(rows)))
+    high, low = (_late_falls(curves(rows, clone, sampler), 0.3) for clone in (ENCODER, lowest(rows)))
     return high - low
+
+
+@followed
+def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
+    """Loss on a clone at three tenths of the steps minus the loss at the last step: negative if the loss rises."""
+    late = _after(curves(rows, clone, sampler), 0.3)
+    return late.iloc[0] - late.iloc[-1]
+
+
+@followed
+def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
+    """Ratio of the steps at which losses are at their lowest: all orders over the latest of the low orders.
+
+    The low orders are the clones of all factored networks but the deepest.
+    """
+    *low, _, high = (_by_seed(curves(rows, clone, sampler)) for clone in clone_names(rows))
+    if not low:
+        raise NoRows("one depth has no low order")
+    return high / concat(low, axis=1).max(axis=1)
 
 
 @followed

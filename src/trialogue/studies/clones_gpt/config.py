@@ -51,6 +51,6 @@ PRESETS = {
     ),
     "pilot": Config(**material(CLONES["pilot"])),
     "default": Config(),
-    "night": Config(**material(CLONES["night"]), decoder_steps=6000),
+    "night": Config(**material(CLONES["night"])),
     "paper": Config(**material(CLONES["paper"]), decoder_size="published", decoder_steps=10_000),
 }

@@ -25,6 +25,7 @@ CLAIMS = (
         f"{_DOCUMENT}, equations 8 and 9",
         "equal",
         grade=True,
+        statement_id="clones:S1-eq8",
     ),
     Claim(
         "zero-stays-zero",
@@ -33,6 +34,7 @@ CLAIMS = (
         f"{_DOCUMENT}, text after equation 9",
         "A1 = 0 for all t",
         grade=True,
+        statement_id="clones:S1-eq8",
     ),
     Claim(
         "gaussian-moments",
@@ -42,6 +44,7 @@ CLAIMS = (
         f"{_DOCUMENT}, equations 10 and 11",
         "equal",
         grade=True,
+        statement_id="clones:S1-eq10",
     ),
     Claim(
         "two-bodies-in-closed-form",
@@ -51,6 +54,7 @@ CLAIMS = (
         f"{_DOCUMENT}, equation 12 and appendix B",
         "equal",
         grade=True,
+        statement_id="clones:S1-eq12",
     ),
     Claim(
         "ends-at-the-conditional-mean",
@@ -59,6 +63,7 @@ CLAIMS = (
         f"{_DOCUMENT}, text after equation 12",
         "equal",
         grade=True,
+        statement_id="clones:S1-eq12",
     ),
     Claim(
         "first-layer-only-adds",
@@ -68,6 +73,7 @@ CLAIMS = (
         _APPENDIX,
         "not below 0",
         grade=True,
+        statement_id="clones:S1-lower-bound",
     ),
     Claim(
         "printed-gamma",
@@ -76,6 +82,7 @@ CLAIMS = (
         f"{_APPENDIX}, Gamma",
         "equal",
         grade=True,
+        statement_id="clones:S1-lower-bound",
     ),
     Claim(
         "printed-gamma-is-not-negative",
@@ -84,6 +91,7 @@ CLAIMS = (
         f"{_APPENDIX}, Gamma",
         "not below 0",
         grade=True,
+        statement_id="clones:S1-lower-bound",
     ),
     Claim(
         "decay-kills-the-first-layer",
@@ -92,6 +100,7 @@ CLAIMS = (
         _APPENDIX,
         "A1 = 0 is the only stable fixed point",
         grade=True,
+        statement_id="clones:S1-lower-bound",
     ),
     Claim(
         "decay-leaves-two-bodies",
@@ -100,6 +109,7 @@ CLAIMS = (
         _APPENDIX,
         "equal",
         grade=True,
+        statement_id="clones:S1-lower-bound",
     ),
     Claim(
         "printed-growth",
@@ -109,6 +119,7 @@ CLAIMS = (
         _INSTABILITY,
         "equal",
         grade=True,
+        statement_id="clones:S1-eq13",
     ),
     Claim(
         "diagonal-is-kept",
@@ -117,6 +128,7 @@ CLAIMS = (
         _INSTABILITY,
         "delta_kl on the left",
         grade=True,
+        statement_id="clones:S1-eq13",
     ),
     Claim(
         "skewed-example-is-not-definite",
@@ -125,6 +137,7 @@ CLAIMS = (
         example(positive=True, both_signs=True, column="printed_rate") > 0,
         f"{_DOCUMENT}, example after equation 13",
         "not negative definite for a generic choice",
+        statement_id="clones:S1-eq13",
     ),
     Claim(
         "closed-moments-are-exact",

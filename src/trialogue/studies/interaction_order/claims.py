@@ -7,6 +7,8 @@ from trialogue.studies.interaction_order.quantities import (
     excess,
     exchange_exponent,
     in_order,
+    large_bound,
+    large_loss,
     last_first,
     loss,
     middle_before_first,
@@ -22,6 +24,13 @@ _PAIRS = f"{_DOCUMENT}, section 2, equation 2"
 _ORDER = f"{_DOCUMENT}, section 2: up to 2^(n-1) + 1 bodies"
 _APPENDIX = f"{_DOCUMENT}, section A.2"
 _LATER = 1e-10
+_SETTING = (
+    "Laws of 5 sites and 3 tokens, learned from all their sequences at once; the source has 20 sites, 10 tokens and "
+    "25,600 samples, of which one law of this size is measured without a claim."
+)
+_PAIR_SETTING = (
+    "Laws of 5 sites and 3 tokens, learned from all their sequences; the source cites another paper for this."
+)
 _WITHOUT, _WITH = "not norm", "norm"
 
 PUBLISHED = (
@@ -32,6 +41,8 @@ PUBLISHED = (
         _STAIRS,
         "converges to the two-body loss",
         grade=True,
+        statement_id="clones:S1-Fig2b",
+        setting=_SETTING,
     ),
     Claim(
         "two-layers-reach-three-bodies",
@@ -40,6 +51,8 @@ PUBLISHED = (
         _STAIRS,
         "converges to the three-body loss",
         grade=True,
+        statement_id="clones:S1-Fig2b",
+        setting=_SETTING,
     ),
     Claim(
         "three-layers-reach-four-bodies",
@@ -48,6 +61,8 @@ PUBLISHED = (
         _STAIRS,
         "converges to the four-body loss",
         grade=True,
+        statement_id="clones:S1-Fig2b",
+        setting=_SETTING,
     ),
     Claim(
         "two-layers-below-one",
@@ -55,6 +70,8 @@ PUBLISHED = (
         loss(1) - loss(2) > 0,
         _STAIRS,
         "below",
+        statement_id="clones:S1-Fig2b",
+        setting=_SETTING,
     ),
     Claim(
         "three-layers-below-two",
@@ -62,6 +79,8 @@ PUBLISHED = (
         loss(2) - loss(3) > 0,
         _STAIRS,
         "below",
+        statement_id="clones:S1-Fig2b",
+        setting=_SETTING,
     ),
     Claim(
         "stands-at-two-bodies",
@@ -71,6 +90,8 @@ PUBLISHED = (
         _STAIRS,
         "a plateau at the two-body loss",
         grade=True,
+        statement_id="clones:S1-Fig2b",
+        setting=_SETTING,
     ),
     Claim(
         "stands-at-three-bodies",
@@ -80,6 +101,8 @@ PUBLISHED = (
         _STAIRS,
         "a plateau at the three-body loss",
         grade=True,
+        statement_id="clones:S1-Fig2b",
+        setting=_SETTING,
     ),
     Claim(
         "layers-set-out-last-to-first",
@@ -89,6 +112,8 @@ PUBLISHED = (
         _ONSETS,
         "last, second, first",
         grade=True,
+        statement_id="clones:S1-Fig2c",
+        setting=_SETTING,
     ),
     Claim(
         "one-layer-recovers-couplings",
@@ -97,6 +122,7 @@ PUBLISHED = (
         _PAIRS,
         "infers the interactions exactly",
         grade=True,
+        statement_id="clones:S1-2body",
     ),
     Claim(
         "one-layer-recovers-similarities",
@@ -105,6 +131,7 @@ PUBLISHED = (
         _PAIRS,
         "infers the interactions exactly",
         grade=True,
+        statement_id="clones:S1-2body",
     ),
     Claim(
         "one-layer-learns-two-bodies",
@@ -113,6 +140,7 @@ PUBLISHED = (
         _PAIRS,
         "exactly",
         grade=True,
+        statement_id="clones:S1-2body",
     ),
     Claim(
         "standard-attention-struggles",
@@ -120,6 +148,8 @@ PUBLISHED = (
         pair_excess("standard") - pair_excess("factored") > 0,
         _PAIRS,
         "struggles",
+        statement_id="clones:S1-2body",
+        setting=_PAIR_SETTING,
     ),
     Claim(
         "orders-end-at-the-bound",
@@ -129,6 +159,7 @@ PUBLISHED = (
         _ORDER,
         "2^(n-1) + 1",
         grade=True,
+        statement_id="clones:S1-degree",
     ),
     Claim(
         "orders-end-at-layers-plus-one",
@@ -137,6 +168,7 @@ PUBLISHED = (
         _APPENDIX,
         "at most n + 1",
         grade=True,
+        statement_id="clones:S1-clones",
     ),
     Claim(
         "layer-norm-keeps-the-bound",
@@ -146,6 +178,7 @@ PUBLISHED = (
         _APPENDIX,
         "layer norm, and a maximum degree",
         grade=True,
+        statement_id="clones:S1-clones",
     ),
 )
 
@@ -194,6 +227,11 @@ NUMBERS = {
     **{f"loss of {layers} layers": loss(layers) for layers in (1, 2, 3)},
     **{f"bound of {form} bodies": bound(form) for form in ("two", "three", "four")},
     **{f"excess of {layers} layers": excess(layers) for layers in (1, 2, 3)},
+    **{f"loss of {layers} layers at the document's size": large_loss(layers) for layers in (1, 2, 3)},
+    **{
+        f"bound of {form} bodies at the document's size": large_bound(form)
+        for form in ("two", "three", "four")
+    },
     "share in order": in_order(),
     "share with the last first": last_first(),
     "share with the middle before the first": middle_before_first(),

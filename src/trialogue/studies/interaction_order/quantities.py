@@ -7,6 +7,7 @@ from trialogue.ledger import Counts, Replication, Rows, exact, shares_of
 from trialogue.studies.interaction_order.config import DEPTHS
 
 trainings = Replication("training", "seeds")
+large_trainings = Replication("training", "large_seeds")
 FORMS = dict(zip(DEPTHS, ("two", "three", "four"), strict=True))
 """The bound that networks of so many layers are said to reach."""
 
@@ -73,6 +74,19 @@ def pair_excess(rows: Rows, network: str) -> "Series[float]":
     """The loss of one "factored" or "standard" layer on a law of two bodies above the entropy, in nats."""
     table = rows["pairs"].set_index("seed")
     return table[network] - table.entropy
+
+
+@large_trainings
+def large_loss(rows: Rows, layers: int) -> "Series[float]":
+    """The final loss of networks of so many layers on a law of the document's size, in nats per token."""
+    table = rows.where("large-curve", layers=layers).sort_values("step")
+    return table.groupby("seed").loss.last()
+
+
+@large_trainings
+def large_bound(rows: Rows, form: str) -> "Series[float]":
+    """The loss of a form on such a law: "two" or "three" bodies in product form, trained, or "four", the law itself."""
+    return rows["large-law"].set_index("seed")[form]
 
 
 @exact

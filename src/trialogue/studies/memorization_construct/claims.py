@@ -20,6 +20,7 @@ from trialogue.studies.memorization_construct.quantities import (
 _LEMMA_2 = "Lemma 2"
 _THEOREM_1 = "Theorem 1"
 _COROLLARY_2 = "Corollary 2"
+_SMALL = "Contexts of two among 10 tokens in two dimensions, by construction; the source speaks of any sizes."
 
 PUBLISHED = (
     Claim(
@@ -30,6 +31,7 @@ PUBLISHED = (
         _LEMMA_2,
         "min(T, H d_h + d)",
         grade=True,
+        statement_id="memorization:K-L2",
     ),
     Claim(
         "as-many-laws-as-features",
@@ -39,6 +41,7 @@ PUBLISHED = (
         f"{_THEOREM_1}, eps = 0",
         "up to any gamma > 0",
         grade=True,
+        statement_id="memorization:K-T1",
     ),
     Claim(
         "two-dimensions-hold-associations",
@@ -48,6 +51,7 @@ PUBLISHED = (
         "Corollary 1",
         "H d_h + 2 associations",
         grade=True,
+        statement_id="memorization:Corollary-1",
     ),
     Claim(
         "rank-one-attention-suffices",
@@ -56,14 +60,18 @@ PUBLISHED = (
         "Remark 2",
         "d (S + 2 N + 2 (d_h + 1) H) parameters suffice",
         grade=True,
+        statement_id="memorization:Remark-2",
     ),
     Claim(
-        "accuracy-is-above-the-bound",
-        "Where fewer associations are stored than there are contexts, the accuracy on all is above phi(H d_h + d) "
-        "(mean over heads).",
-        beyond_bound() > 0,
+        "accuracy-is-not-below-the-bound",
+        "Where fewer associations are stored than there are contexts, the accuracy on all is not below phi(H d_h + d) "
+        "by 0.01, one context of the hundred (mean over heads).",
+        beyond_bound() > -0.01,
         _COROLLARY_2,
         "E[Acc] >= 1 / N + (1 - 1 / N) (H d_h + d) / T_0",
+        grade=True,
+        statement_id="memorization:Corollary-2",
+        setting=_SMALL,
     ),
     Claim(
         "tight-bound",
@@ -72,6 +80,7 @@ PUBLISHED = (
         f"{_THEOREM_1}, equation 13",
         "an upper bound",
         grade=True,
+        statement_id="memorization:K-T1",
     ),
     Claim(
         "loose-bound",
@@ -80,6 +89,7 @@ PUBLISHED = (
         f"{_THEOREM_1}, equation 14",
         "an upper bound",
         grade=True,
+        statement_id="memorization:K-T1",
     ),
     Claim(
         "looking-up-is-bounded",
@@ -89,6 +99,7 @@ PUBLISHED = (
         "Theorem 2",
         "an upper bound",
         grade=True,
+        statement_id="memorization:Theorem-2",
     ),
     Claim(
         "looking-up-is-simply-bounded",
@@ -97,6 +108,7 @@ PUBLISHED = (
         "Theorem 2",
         "an upper bound",
         grade=True,
+        statement_id="memorization:Theorem-2",
     ),
 )
 

@@ -35,6 +35,7 @@ PUBLISHED = (
         f"{_THEOREM_1}, eps = 0",
         "up to any gamma > 0",
         grade=True,
+        statement_id="memorization:K-T1",
     ),
     Claim(
         "no-network-is-nearer-than-the-encoder",
@@ -44,6 +45,7 @@ PUBLISHED = (
         "Proposition 1",
         "d_KL(pi, T) >= d_KL(pi, L)",
         grade=True,
+        statement_id="memorization:Prop-1",
     ),
     Claim(
         "tight-bound",
@@ -53,6 +55,7 @@ PUBLISHED = (
         f"{_THEOREM_1}, equation 13",
         "an upper bound",
         grade=True,
+        statement_id="memorization:K-T1",
     ),
     Claim(
         "loose-bound",
@@ -61,6 +64,7 @@ PUBLISHED = (
         f"{_THEOREM_1}, equation 14",
         "an upper bound",
         grade=True,
+        statement_id="memorization:K-T1",
     ),
 )
 

@@ -39,6 +39,7 @@ CHAIN_CLAIMS = (
         smallest("chain", "wall_decay", where=SEVERAL) > RESOLVED,
         WALLS,
         "no convergence to one pattern",
+        statement_id="potts:S0-T1.1",
     ),
     Claim(
         "energy-of-a-wall-bounded",
@@ -46,6 +47,7 @@ CHAIN_CLAIMS = (
         largest("length", "wall_energy - (window - 1) * max_energy", where=SEVERAL) < EQUAL,
         "Equation 3",
         "at most 0",
+        statement_id="potts:S0-T1.1",
     ),
     *(
         Claim(
@@ -56,6 +58,7 @@ CHAIN_CLAIMS = (
             f"Equation 4{assuming}",
             "1",
             origin,
+            statement_id="potts:S0-T1.1" if origin == "published" else "",
         )
         for ending, of, where, assuming, origin in _PATTERNS
     ),
@@ -67,6 +70,7 @@ CHAIN_CLAIMS = (
             f"Equation 5{assuming}",
             "at most 0",
             origin,
+            statement_id="potts:S0-T1.1" if origin == "published" else "",
         )
         for ending, of, where, assuming, origin in _PATTERNS
     ),
@@ -77,6 +81,7 @@ CHAIN_CLAIMS = (
         wall_likelihood_from_crossing() > 0.5,
         _CROSSING,
         "ΔF < 0: likelier than not",
+        statement_id="potts:S0-T1.1",
     ),
     Claim(
         "crossing-length-is-sharp",
@@ -107,6 +112,7 @@ CHAIN_CLAIMS = (
             smallest_step(along).corrected(_AS_LOGARITHMS) > 0,
             "Equation 5",
             published,
+            statement_id="potts:S0-T1.1",
         )
         for more, what, along, published in (
             ("hotter-has", "temperature", "temperature", "entropy wins with T"),
@@ -120,6 +126,7 @@ CHAIN_CLAIMS = (
         run_ratio().corrected("E_max grew with the window at a fixed price of a wrong token") > 1,
         "Equation 5",
         "(W - 1) E_max",
+        statement_id="potts:S0-T1.1",
     ),
     Claim(
         "one-pattern-is-left-too",
@@ -161,6 +168,7 @@ CHAIN_CLAIMS = (
         rise(0, 1, 2) > 0,
         _CROSSING,
         "rises through L*",
+        statement_id="potts:S0-T1.1",
     ),
     Claim(
         "walls-appear-through-the-crossing-length",

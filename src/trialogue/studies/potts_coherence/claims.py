@@ -10,6 +10,10 @@ SAME_LAW = 1e-12
 """Total variation of laws that are the same but for rounding."""
 
 _MAP, _PLANE = "Theorem 1.2", "Theorem 2.1"
+_TORUS = (
+    "A finite torus after a finite number of sweeps (32 x 32 spins and 500 sweeps at `default`) stands for the "
+    "infinite plane in equilibrium."
+)
 
 MAP_CLAIMS = (
     Claim(
@@ -19,6 +23,7 @@ MAP_CLAIMS = (
         largest("map", "global") < SAME_LAW,
         f"{_MAP}, equations 9 and 10",
         "0",
+        statement_id="potts:S0-T1.2",
     ),
     Claim(
         "there-and-back",
@@ -33,14 +38,15 @@ MAP_CLAIMS = (
         largest("map", "per_context") < SAME_LAW,
         f"{_MAP}, text after equation 8",
         "0",
+        statement_id="potts:S0-T1.2",
     ),
     Claim(
         "temperature-of-every-token",
         "Generating with every token at temperature T is sampling from equation 10 at T (largest total variation, T = "
         "0.5 and 2).",
         largest("map", "per_step_0.5", "per_step_2") < SAME_LAW,
-        f"{_MAP}, equations 7 and 10",
-        "0",
+        f"{_MAP}, equations 7 and 10 (the document sets T = 1)",
+        origin="ours",
     ),
     Claim(
         "temperature-of-the-chain",
@@ -56,6 +62,7 @@ MAP_CLAIMS = (
         smallest("map", "patterns") > 1.5,
         "Corollary 1.2.1",
         "N > 1",
+        statement_id="potts:S0-C1.2.1",
     ),
     Claim(
         "models-leave-their-patterns",
@@ -64,6 +71,7 @@ MAP_CLAIMS = (
         smallest("map", "decay") > RESOLVED,
         "Corollary 1.2.1",
         "incapable of infinite coherent output",
+        statement_id="potts:S0-C1.2.1",
     ),
 )
 
@@ -74,6 +82,7 @@ PLANE_CLAIMS = (
         smallest("onsager", "magnetisation - bound") > -EQUAL,
         f"Proof of {_PLANE}",
         "not below 0",
+        statement_id="potts:Theorem-2.1",
     ),
     Claim(
         "plane-keeps-its-pattern",
@@ -82,6 +91,8 @@ PLANE_CLAIMS = (
         quantities.smallest_order(PLANE, most=1.8) > 0,
         _PLANE,
         "converges to one pattern",
+        statement_id="potts:Theorem-2.1",
+        setting=_TORUS,
     ),
     Claim(
         "order-survives-in-the-plane",

@@ -5,6 +5,10 @@ from trialogue.studies.potts_coherence.chain_claims import EQUAL, WALLS
 from trialogue.studies.potts_patterns import quantities
 
 _PLANE = "Theorem 2.1"
+_TORUS = (
+    "A finite torus after a finite number of sweeps (16 x 16 spins and 300 sweeps at `default`) stands for the "
+    "infinite plane in equilibrium, and patterns of one token each for any patterns."
+)
 
 COLD_CLAIMS = (
     Claim(
@@ -44,6 +48,8 @@ COLOUR_CLAIMS = (
         quantities.order_of_colours(10, hottest=0.5) > 0,
         _PLANE,
         "below T_c it converges to one pattern, for any N > 1",
+        statement_id="potts:Theorem-2.1",
+        setting=_TORUS,
     ),
     Claim(
         "the-plane-keeps-one-of-many-patterns",

@@ -13,6 +13,8 @@ _WHERE = 'Section "Where this comes up"'
 _WAYS = 'Section "Ways to get around this"'
 _PRIMES = 'Appendix, "Generating primes deterministically"'
 _ROUNDING = 1e-12
+_SMALL = "Sizes n of one and two digits, whose tuples can all be listed; the source speaks of any n."
+_GROWTH = "Sizes n of four to seven digits; the source speaks of n that grows without bound."
 
 CLAIMS = (
     Claim(
@@ -21,6 +23,7 @@ CLAIMS = (
         largest("stop", "variation") < _ROUNDING,
         _TASKS,
         "a uniform distribution",
+        statement_id="type-signature:A-RT",
     ),
     Claim(
         "random-activations-are-exact",
@@ -28,6 +31,8 @@ CLAIMS = (
         largest("activations", "variation") < _ROUNDING,
         _WAYS,
         "0",
+        statement_id="type-signature:A-WORK",
+        setting=_SMALL,
     ),
     Claim(
         "random-activations-never-factor",
@@ -35,6 +40,8 @@ CLAIMS = (
         largest("activations", "factorings") < 0.5,
         _WAYS,
         "0",
+        statement_id="type-signature:A-WORK",
+        setting=_SMALL,
     ),
     Claim(
         "sudoku-in-both-orders",
@@ -68,6 +75,8 @@ CLAIMS = (
         leading_fall() < 0,
         _PRIMES,
         "exponentially small",
+        statement_id="type-signature:A-PRIMEDET",
+        setting=_GROWTH,
     ),
     Claim(
         "whole-primes-by-density-sharpen",

@@ -3,7 +3,7 @@
 The boxed claims of the post are lost in the extraction; those named Claim 1 to 3 here are read from its text.
 """
 
-from trialogue.ledger import NOT_PRINTED, Claim, Quantity
+from trialogue.ledger import NOT_PRINTED, Claim, Precondition, Quantity
 from trialogue.studies.type_signature.config import (
     FACTORS_FIRST,
     HIDDEN,
@@ -36,6 +36,8 @@ _PRIMES = 'Appendix, "Generating primes deterministically"'
 _APPENDIX = "Appendix, Claim 3"
 _NETWORKS = f"{_FACTORING}, {_WAYS} (networks not in the post)"
 _ROUNDING = 1e-12
+_SMALL = "Sizes n of one and two digits, whose tuples can all be listed; the source speaks of any n."
+_GROWTH = "Sizes n of at most seven digits; the source speaks of n that grows without bound."
 
 
 def _gain(column: str, first: str, second: str, digits: int) -> Quantity:
@@ -50,6 +52,8 @@ CLAIMS = (
         'Section "Randomized Tasks"',
         "poly(n)",
         grade=True,
+        statement_id="type-signature:A-PRIME",
+        setting=_GROWTH,
     ),
     Claim(
         "factors-first-is-exact",
@@ -57,6 +61,8 @@ CLAIMS = (
         largest("law", stream=FACTORS_FIRST) < _ROUNDING,
         _FACTORING,
         "perfectly matches",
+        statement_id="type-signature:A-PQ",
+        setting=_SMALL,
     ),
     Claim(
         "product-first-is-exact-by-factoring",
@@ -71,6 +77,7 @@ CLAIMS = (
         unfactored() < 0.5,
         f"{_FACTORING}, Claim 1",
         "0",
+        statement_id="type-signature:A-REV",
     ),
     Claim(
         "hidden-tokens-are-exact",
@@ -78,6 +85,8 @@ CLAIMS = (
         largest("law", stream=HIDDEN) < _ROUNDING,
         _WAYS,
         "0",
+        statement_id="type-signature:A-WORK",
+        setting=_SMALL,
     ),
     Claim(
         "work-arounds-never-factor",
@@ -85,6 +94,8 @@ CLAIMS = (
         hidden_factorings() < 0.5,
         _WAYS,
         "0",
+        statement_id="type-signature:A-WORK",
+        setting=_SMALL,
     ),
     Claim(
         "a-seed-suffices",
@@ -93,6 +104,7 @@ CLAIMS = (
         _WAYS,
         "removes all other forms of randomness",
         grade=True,
+        statement_id="type-signature:A-WORK",
     ),
     Claim(
         "coins-can-be-averaged",
@@ -100,6 +112,7 @@ CLAIMS = (
         largest("coins", "from_averaged", fresh=True) < _ROUNDING,
         "Footnote 1",
         "0",
+        statement_id="type-signature:A-DET",
     ),
     Claim(
         "kept-coins-cannot-be-averaged",
@@ -114,6 +127,7 @@ CLAIMS = (
         largest_excess("chances", "overlap") < _ROUNDING,
         _APPENDIX,
         "not above 0",
+        statement_id="type-signature:A-TVD",
     ),
     Claim(
         "root-is-attained",
@@ -130,12 +144,15 @@ CLAIMS = (
         origin="ours",
     ),
     Claim(
-        "polynomial-budgets-lose",
+        "polynomial-budgets-lose-from-two-digits",
         "Correct tuples alone, factored by trial division in n^4 to n^6 steps, overlap less with every further digit "
-        "(largest quotient at n + 1 and n, where the budget factors some tuples and not all).",
-        largest_fall().corrected("at n = 7 the overlap is zero by counting: its fall over n is judged") < 1,
+        "from n = 2 on (largest quotient at n + 1 and n, where the budget factors some tuples and not all; at n = 1 "
+        "every budget is one step).",
+        largest_fall(2) < 1,
         "Appendix, Claim 2",
         "o(1)",
+        statement_id="type-signature:A-SUPP",
+        setting=_GROWTH,
     ),
     Claim(
         "primes-without-coins",
@@ -144,6 +161,8 @@ CLAIMS = (
         _PRIMES,
         "exponentially small",
         grade=True,
+        statement_id="type-signature:A-PRIMEDET",
+        setting=_GROWTH,
     ),
     Claim(
         "density-alone-is-not-enough",
@@ -152,6 +171,8 @@ CLAIMS = (
         _PRIMES,
         "not precise enough",
         grade=True,
+        statement_id="type-signature:A-PRIMEDET",
+        setting=_GROWTH,
     ),
     Claim(
         "answers-without-an-object",
@@ -159,6 +180,7 @@ CLAIMS = (
         largest("questions") < _ROUNDING,
         _WHERE,
         "0",
+        statement_id="type-signature:A-GAMES",
     ),
     Claim(
         "polynomials-in-both-orders",
@@ -174,6 +196,7 @@ CLAIMS = (
         "Footnote 2",
         "really bad at it",
         grade=True,
+        statement_id="type-signature:A-GPT4",
     ),
     Claim(
         "trial-division-is-exponential",
@@ -198,6 +221,8 @@ CLAIMS = (
         _FACTORING,
         "poly(n)",
         grade=True,
+        statement_id="type-signature:A-PQ",
+        setting=_GROWTH,
     ),
     *(
         Claim(identity, statement, criterion, _NETWORKS, NOT_PRINTED, "ours")
@@ -229,16 +254,34 @@ CLAIMS = (
                 "With two-digit primes the hidden stream is within 0.1 of factors first (share of valid tuples).",
                 _gain("valid", HIDDEN, FACTORS_FIRST, 2).near(0, margin=0.1),
             ),
+        )
+    ),
+    *(
+        Claim(
+            identity,
+            statement,
+            _gain("excess", stream, PRODUCT_FIRST, 3) < 0,
+            _NETWORKS,
+            NOT_PRINTED,
+            "ours",
+            preconditions=(
+                Precondition(
+                    f"networks have learned three-digit tuples, {stream}: a tenth of those emitted are valid",
+                    learned("valid", stream, 3) > 0.1,
+                ),
+            ),
+        )
+        for identity, statement, stream in (
             (
                 "three-digits-are-closer-factors-first",
                 "With three-digit primes the law learned is closer in KL factors first (difference in nats, below 0).",
-                _gain("excess", FACTORS_FIRST, PRODUCT_FIRST, 3) < 0,
+                FACTORS_FIRST,
             ),
             (
                 "three-digits-are-closer-with-a-hidden-stream",
                 "With three-digit primes the law learned is closer in KL with a hidden stream (difference in nats, "
                 "below 0).",
-                _gain("excess", HIDDEN, PRODUCT_FIRST, 3) < 0,
+                HIDDEN,
             ),
         )
     ),

@@ -62,12 +62,13 @@ def density_error(rows: Rows, counted: int) -> float:
 
 
 @exact
-def largest_fall(rows: Rows) -> float:
-    """Share of the tuples that a budget factors at n + 1 digits over that at n, the largest over budgets and n >= 2.
+def largest_fall(rows: Rows, least: int) -> float:
+    """Share of the tuples that a budget factors at n + 1 digits over that at n, the largest over budgets and n.
 
-    Only sizes count of which a budget factors some tuples and not all: beyond, the share is zero by counting.
+    Only n from `least` on count, and sizes n + 1 of which a budget factors some tuples and not all: beyond, the share
+    is zero by counting.
     """
-    shares = rows["support"].query("digits > 1").pivot_table("share", "digits", "exponent")
+    shares = rows["support"].query(f"digits >= {least}").pivot_table("share", "digits", "exponent")
     return float((shares / shares.shift())[(shares > 0) & (shares < 1)].max().max())
 
 

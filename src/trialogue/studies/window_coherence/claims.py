@@ -13,6 +13,10 @@ _TOPOLOGIES = "Potts chains, section on topologies (not measured there)"
 _GROWS, _COST = "Potts chains, Theorem 1.1, equation 3", "the most a wall can cost grows with W - 1"
 _CROSSING, _BOLTZMANN = "Potts chains, Theorem 1.1, equation 5", "exp(-(W - 1) E_max / T)"
 _STAY = "the product of the probabilities to stay"
+_SETTING = (
+    "Small networks with windows of 3 to 11 tokens, trained on two noisy patterns of seven tokens, stand for any "
+    "autoregressive model with a fixed window."
+)
 _BEST_OVER_CORPUS = smallest("best", "rate", where="temperature == 1") / quantities.corpus("rate")
 
 CLAIMS = (
@@ -23,6 +27,8 @@ CLAIMS = (
         smallest("rate", "rate") > RESOLVED,
         _COROLLARY,
         "cannot generate infinite coherent output",
+        statement_id="potts:S0-C1.2.1",
+        setting=_SETTING,
     ),
     Claim(
         "coherent-below-the-crossing-length",
@@ -31,6 +37,8 @@ CLAIMS = (
         quantities.decades_beyond_crossing() < 0,
         _CROSSING,
         "L* = 1 + exp((W - 1) E_max / T) / (N - 1)",
+        statement_id="potts:S0-T1.1",
+        setting=_SETTING,
     ),
     Claim(
         "no-window-has-the-law-of-the-corpus",
@@ -47,6 +55,8 @@ CLAIMS = (
         quantities.measured_rate_error().near(0, margin=0.1),
         _COROLLARY,
         _STAY,
+        statement_id="potts:S0-C1.2.1",
+        setting=_SETTING,
     ),
     Claim(
         "text-has-the-exact-law",
@@ -81,6 +91,8 @@ CLAIMS = (
         quantities.longer() > 0,
         _GROWS,
         _COST,
+        statement_id="potts:S0-T1.1",
+        setting=_SETTING,
     ),
     Claim(
         "longer-windows-stay-longer",
@@ -107,6 +119,8 @@ CLAIMS = (
         quantities.colder(tells=True) > 0,
         _CROSSING,
         _BOLTZMANN,
+        statement_id="potts:S0-T1.1",
+        setting=_SETTING,
     ),
     Claim(
         "colder-stays-longer",
