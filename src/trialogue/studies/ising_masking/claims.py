@@ -13,6 +13,7 @@ _DIRECTION = "larger k, lower error"
 def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
     """The claims about one figure."""
     ending = f"j{coupling:g}".replace(".", "")
+    statement_id = f"thesis:M-F41.{figure.lower().replace(' ', '-')}"
     return (
         *(
             Claim(
@@ -22,6 +23,7 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
                 quantities.gain(coupling, fewer) > 0,
                 figure,
                 _DIRECTION,
+                statement_id=statement_id,
             )
             for fewer in (1, 2, 3)
         ),
@@ -32,6 +34,7 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
             quantities.smallest_gain(coupling) > 0,
             figure,
             _DIRECTION,
+            statement_id=statement_id,
         ),
         *(
             Claim(
@@ -42,6 +45,7 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
                 f"Lemma 4.1.1, {figure}",
                 "asymptotically 1",
                 grade=True,
+                statement_id="thesis:M-L411",
             )
             for size in (1, 2, 3, 4)
         ),
@@ -60,6 +64,7 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
             quantities.within_trace(coupling) > 0.99,
             "Remark on Lemma 4.1.1",
             "at least 0.99, by Markov's inequality, which gives 100 Tr Gamma / n",
+            statement_id="thesis:M-L411.remark",
         ),
     )
 

@@ -32,11 +32,12 @@ CLAIMS = (
             least("slack", law) > ROUNDING,
             theorem,
             _NOT_NEGATIVE,
+            statement_id=f"thesis:{statement_id}",
         )
-        for ending, law, theorem, masking, constant in (
-            ("", MASKED, _BOUND, "Masking k random sites", "the Poincaré constant of k-Gibbs"),
-            ("-weighted", WEIGHTED, _BOUND, _WEIGHTED, "that of the weighted block dynamics"),
-            ("-adaptive", ADAPTIVE, _ADAPTIVE, _DEPENDENT, "that of the chain's marginal on X"),
+        for ending, law, theorem, statement_id, masking, constant in (
+            ("", MASKED, _BOUND, "M-T412", "Masking k random sites", "the Poincaré constant of k-Gibbs"),
+            ("-weighted", WEIGHTED, _BOUND, "M-T412", _WEIGHTED, "that of the weighted block dynamics"),
+            ("-adaptive", ADAPTIVE, _ADAPTIVE, "M-T413", _DEPENDENT, "that of the chain's marginal on X"),
         )
     ),
     Claim(
@@ -46,6 +47,7 @@ CLAIMS = (
         most("classes_most", ADAPTIVE) < 1.5,
         f"Proof of {_ADAPTIVE}, eq. (4.26)",
         "a constant C is assumed",
+        statement_id="thesis:M-T413.proof",
     ),
     Claim(
         "likelihood-is-best",
@@ -54,6 +56,7 @@ CLAIMS = (
         least("efficiency", EVERY) > ROUNDING,
         "Text after Definition 4.1.1 (Hajek, Le Cam)",
         "asymptotically optimal",
+        statement_id="thesis:M-D411",
     ),
     Claim(
         "larger-blocks-mix-faster",
@@ -62,6 +65,7 @@ CLAIMS = (
         most("gain_most", "k > 1") < 1 + 1e-9,
         "Text after Definition 4.1.10 (Lee 2023)",
         "at most 1",
+        statement_id="thesis:M-GIBBS",
     ),
     Claim(
         "masking-more-is-no-worse",
@@ -70,6 +74,7 @@ CLAIMS = (
         smallest("more", "smallest", where=_WITH_COUPLINGS) > ROUNDING,
         _MORE,
         _NOT_NEGATIVE,
+        statement_id="thesis:M-T411",
     ),
     Claim(
         "identity-of-the-proof",
@@ -77,6 +82,7 @@ CLAIMS = (
         largest("more", "identity", where=_WITH_COUPLINGS) < 1e-10,
         f"Proof of {_MORE}",
         "0",
+        statement_id="thesis:M-T411.proof",
     ),
     Claim(
         "masking-more-is-strictly-better",
@@ -85,6 +91,7 @@ CLAIMS = (
         best_gain() > 1e-9,
         f"Text before {_MORE}",
         "strictly improves",
+        statement_id="thesis:M-T411.text",
     ),
     Claim(
         "attained-with-many-masks",
@@ -123,6 +130,7 @@ CLAIMS = (
             growth(column) > 0,
             "Thesis section 4.1, introduction",
             "stronger dependence is worse",
+            statement_id="thesis:M-Q.dependence",
         )
         for ending, what, column in (
             ("mixes-slower", "C of 1-Gibbs", "log_constant"),

@@ -36,6 +36,7 @@ PUBLISHED = (
         smallest("optimum", "inferred / printed - 1", where="length > 1") > -ROUNDING,
         _HIDDEN,
         "at least 2^(D-1)",
+        statement_id="thesis:V-T311",
     ),
     Claim(
         "hidden-string-as-in-the-proof",
@@ -44,6 +45,7 @@ PUBLISHED = (
         smallest("optimum", "queried / printed - 1") > -ROUNDING,
         f"Proof of {_HIDDEN}",
         "2^(D-1)",
+        statement_id="thesis:V-T311",
     ),
     Claim(
         "generation-solves-knapsacks",
@@ -52,6 +54,7 @@ PUBLISHED = (
         wrong("knapsack", "generated_wrong") < 0.5,
         _KNAPSACK,
         "a reduction",
+        statement_id="thesis:V-T312",
     ),
     Claim(
         "rejection-of-all-but-zeros",
@@ -59,6 +62,7 @@ PUBLISHED = (
         largest_error("zeros", "rejection", "rejection_printed") < ROUNDING,
         f"{_ZEROS} (1)",
         "2^D D",
+        statement_id="thesis:V-P311",
     ),
     Claim(
         "tokenwise-rejection-of-all-but-zeros",
@@ -66,6 +70,7 @@ PUBLISHED = (
         largest_error("zeros", "tokenwise", "tokenwise_printed") < ROUNDING,
         f"{_ZEROS} (2)",
         "2 D",
+        statement_id="thesis:V-P311",
     ),
     Claim(
         "verifier-calls-suffice-on-dyck-strings",
@@ -73,6 +78,7 @@ PUBLISHED = (
         unsolved(DYCK) < ROUNDING,
         _CALLS,
         "solves the task",
+        statement_id="thesis:V-SIGMAD",
     ),
     Claim(
         "verifier-calls-on-dyck-strings",
@@ -81,6 +87,7 @@ PUBLISHED = (
         calls_beyond("verifier", task=DYCK) < 0.5,
         _CALLS,
         "|Sigma| D",
+        statement_id="thesis:V-SIGMAD",
     ),
     Claim(
         "verifier-calls-suffice-on-the-hidden-string",
@@ -89,6 +96,7 @@ PUBLISHED = (
         unsolved(HIDDEN) < ROUNDING,
         f"{_CALLS}, on the instance of {_HIDDEN}",
         "solves the task",
+        statement_id="thesis:V-SIGMAD",
     ),
     Claim(
         "another-law-as-printed",
@@ -96,6 +104,7 @@ PUBLISHED = (
         smallest("law", "variation") > RESOLVED,
         _LAW,
         "not the restricted law",
+        statement_id="thesis:V-P312",
     ),
     Claim(
         "mass-of-the-last-string",
@@ -104,6 +113,7 @@ PUBLISHED = (
         largest("law", "last - 2", "2 - last") < ROUNDING,
         f"Proof of {_LAW}",
         "2^-(D-1)",
+        statement_id="thesis:V-P312",
     ),
     Claim(
         "masses-of-all-other-strings",
@@ -111,18 +121,21 @@ PUBLISHED = (
         smallest("law", "least - 1") > -ROUNDING,
         f"Proof of {_LAW}",
         "2^-D for all other strings",
+        statement_id="thesis:V-P312",
     ),
     Claim(
         "tables-solve-knapsacks",
         "The dynamic program solves knapsacks (wrong answers, all random instances).",
         wrong("knapsack", "table_wrong") < 0.5,
         "Section 3.5.1",
+        statement_id="thesis:V-KNAP.tables",
     ),
     Claim(
         "greedy-solves-superincreasing-knapsacks",
         "A greedy pass solves knapsacks with X_i >= sum_{j<i} X_j (wrong answers, all totals of random instances).",
         wrong("greedy", "wrong") < 0.5,
         "Section 3.5.1",
+        statement_id="thesis:V-KNAP.greedy",
     ),
     Claim(
         "lattices-solve-low-density",
@@ -131,6 +144,7 @@ PUBLISHED = (
         "Section 3.5.1",
         "approximately solved in polynomial time",
         grade=True,
+        statement_id="thesis:V-KNAP.lattices",
     ),
 )
 
