@@ -4,8 +4,8 @@ Sections 4.2.2 to 4.2.4 of the thesis, Tables 4.1 to 4.3: a refiner, whose decod
 once from a guess of them, beside an autoregressive twin of the same shape, trained on the same text. Quality, stutter,
 passes and latency are measured against steps, hypotheses of the target's length, stages of training, noise and
 distillation. Tables 4.4 and 4.5 are taken on the same refiner: on the test sentences, how the last layer attends in the
-fourth pass, which reads what the third wrote, where it writes a token twice and elsewhere. Refinement starts from
-random tokens of the likeliest length.
+fourth pass, which reads what the third wrote, where it writes a token twice and elsewhere. For attention,
+refinement starts from random tokens of the likeliest length and does not remask stutter.
 
 Stutter is counted after repeated tokens are dropped, as the thesis does after the last step; rows hold the rate before
 that as well. Two details of the released PaDIR code differ. Its test for stutter is circular: it compares the first
