@@ -12,6 +12,7 @@ _CONTROL = f"{_FIGURE} (control not in the thesis)"
 _COUPLINGS = PRESETS["default"].couplings
 _TRIED = ", ".join(f"{coupling:g}" for coupling in _COUPLINGS)
 _OF_PARALLEL = f"chain == {PARALLEL!r}"
+_GEOMETRIC = "a ratio is averaged by its logarithm since, so that the estimate is a geometric mean"
 _LARGER_K, _LARGER_J = "larger k is faster", "larger J is slower"
 _TRIED_HERE = (
     "The source does not print its couplings; the weak ones tried here, J = 1 and 2, may be none of them, and at "
@@ -59,7 +60,7 @@ CLAIMS = (
     Claim(
         "steps-as-computed",
         "For k >= 4 the mean numbers of steps are the exact ones within 5 % (ratio, mean over k and J).",
-        quantities.steps_over_exact(4).as_ratio().near(1, margin=0.05),
+        quantities.steps_over_exact(4).as_ratio().corrected(_GEOMETRIC).near(1, margin=0.05),
         _CONTROL,
         origin="ours",
     ),

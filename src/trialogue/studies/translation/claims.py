@@ -234,6 +234,8 @@ NUMBERS = {
     "twin, new": corpus(TWIN, 0, 1, "new"),
     "refiner, familiar": corpus(REFINER, 4, _BEAM, "familiar"),
     "refiner, new": corpus(REFINER, 4, _BEAM, "new"),
+    "twin, stutter with repeats dropped": greedy("stutter_dropped"),
+    "refiner, stutter with repeats dropped": refined(4, _BEAM, "stutter_dropped"),
     "twin, stutter": corpus(TWIN, 0, 1, column="stutter"),
     "refiner, stutter": corpus(REFINER, 4, _BEAM, column="stutter"),
     "passes of the twin": greedy("passes"),

@@ -208,6 +208,7 @@ NUMBERS = {
     "first leaf as run, longest": long("first leaf"),
     "queries of the first leaf, longest": long("first leaf", "queries"),
     "exponent of mixing": cost_exponent("mixing"),
+    "exponent of mixing, approximate values": largest_cost_exponent("mixing"),
     "largest residual": _RESIDUAL,
     **{
         f"Dyck, {rule}, {values or 'no values'}: {name}": dyck(rule, values, column)
