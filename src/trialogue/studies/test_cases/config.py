@@ -80,8 +80,8 @@ PRESETS = {
         scratch_seeds=tuple(range(1000, 1024)),
         pretrained=SMOLLM2,
     ),
-    # The rows of `night` are the pilot of this size: claims whose effects are as large as there are decided with a power
-    # of 0.8. The seeds are new.
+    # The rows of `night` are the pilot of this size: claims whose effects are as large as there are decided with a
+    # power of 0.8. The seeds are new.
     "weekend": Config(
         seeds=tuple(range(200, 255)),
         comparisons=55,
