@@ -174,4 +174,6 @@ NUMBERS = {
     "attention of stutter": attention("variation_mean", True),
     "attention of others": attention("variation_mean", False),
     "kept stutter": kept_stutter(CONDITIONALS, 10),
+    "valid translations of the refiner": translated(TWO_STAGES, "valid", 4),
+    "valid translations of the twin": translated(TWIN, "valid", 0),
 }
