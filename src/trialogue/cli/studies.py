@@ -185,7 +185,7 @@ def add(commands: Commands) -> None:
     )
     running.add_argument("study", metavar="STUDY", nargs="?", help="name of the study")
     running.add_argument(
-        "--preset", default="default", help="smoke, pilot, default (the default), night or paper"
+        "--preset", default="default", help="smoke, pilot, default (the default), night, weekend or paper"
     )
     running.add_argument("-h", "--help", action="store_true", help="show this help, and the study's fields")
     piloting = commands.add("pilot", pilot)

@@ -26,10 +26,11 @@ from trialogue.ledger.claims.claims import Registration
 from trialogue.ledger.claims.verdicts import Estimates
 from trialogue.storage import sha256_of
 
-PRESETS = ("smoke", "pilot", "default", "night", "paper")
-"""Names of presets, the larger the later: of seconds, on seeds of its own, of minutes, of hours, and as published."""
+PRESETS = ("smoke", "pilot", "default", "night", "weekend", "paper")
+"""Names of presets in order of size. They take seconds, use pilot seeds, take minutes, hours, more hours, and are as
+published."""
 
-COUNTING = ("default", "night", "paper")
+COUNTING = ("default", "night", "weekend", "paper")
 """The presets whose results count in the ledger: the largest that is finished."""
 
 CLAIMS, ESTIMATES = "claims.json", "estimates.json"

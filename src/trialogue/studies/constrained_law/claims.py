@@ -16,6 +16,10 @@ from trialogue.studies.constrained_law.quantities import (
 _THESIS = "Thesis section 3.1"
 _DISTORTS = "Thesis section 3.1, Proposition 3.1.2, and section 3.7"
 _DIFFERS = "not the restricted law"
+_SETTING = (
+    "A chat model of 135 million parameters under a regular expression and a JSON schema, and the first leaf of the "
+    "walk; the source states the property of the stationary distribution."
+)
 
 CLAIMS = (
     Claim(
@@ -48,6 +52,8 @@ CLAIMS = (
         decoded("exact", "value-guided") - weighted(1) < 0,
         "Thesis sections 3.3.1 and 3.7, Algorithm 2",
         "its law at the leaves is the restricted one",
+        statement_id="thesis:V-SUM.calibration",
+        setting=_SETTING,
     ),
     *(
         Claim(identity, statement, criterion, _THESIS, NOT_PRINTED, "ours")

@@ -17,8 +17,14 @@ _BACKTRACKING, _RELEASED = "backtracking", "backtracking, as released"
 _MOMENTUM = "first leaf with momentum, verdicts"
 
 
+_LADDER = (
+    "Means leave out the two tasks of the hidden string, whose oracle is made for the rule, as the study's page said "
+    "before the run."
+)
+
+
 def _ours(identity: str, statement: str, criterion: Criterion, about: str) -> Claim:
-    return Claim(identity, statement, criterion, f"ours, on {about}", NOT_PRINTED, "ours")
+    return Claim(identity, statement, criterion, f"ours, on {about}", NOT_PRINTED, "ours", setting=_LADDER)
 
 
 CLAIMS = (

@@ -152,6 +152,9 @@ PRESETS = {
     "pilot": replace(_NIGHT, seeds=tuple(range(100, 106))),
     "default": Config(),
     "night": _NIGHT,
+    # The rows of `night` are the pilot of this size: a claim whose effect is as large as there is decided with a power
+    # of 0.8. The seeds are new.
+    "weekend": replace(_NIGHT, seeds=tuple(range(200, 311))),
     "paper": Config(
         layers=6,
         heads=8,

@@ -12,6 +12,10 @@ from trialogue.studies.dyck_backtracking.quantities import (
     speed,
 )
 
+_COMPLETIONS = (
+    "Completions take about five tokens and 97 to 99 % of them are correct without a verifier, so that a backtrack "
+    "costs more queries than it can save; the source prints no query counts for Dyck strings."
+)
 _SUMMARY = "3.2 (first paragraph) and 3.7"
 _EFFICIENCY = "3.4.1"
 
@@ -23,6 +27,8 @@ COST_CLAIMS = (
             quantity(top_p) > 0 if identity == "accuracy" else quantity(top_p) < 1,
             _SUMMARY,
             published,
+            statement_id=f"thesis:V-SUM.{identity.partition('-')[0]}",
+            setting=_COMPLETIONS,
         )
         for identity, statement, how, quantity, published in (
             (
@@ -39,7 +45,13 @@ COST_CLAIMS = (
                 queries_ratio_until_correct,
                 "reduces query complexity, tokens generated to satisfactorily complete the task (3.4.1)",
             ),
-            ("accuracy", "is more accurate than no verifier", "", gain, "improves accuracy"),
+            (
+                "accuracy",
+                "is more accurate than no verifier",
+                "",
+                gain,
+                "improves accuracy (Table 3.3: by 0.006 at top-p 0.9 and 0.026 at top-p 1)",
+            ),
         )
         for name, top_p in (("nucleus", 0.9), ("full", 1.0))
     ),
@@ -50,6 +62,7 @@ COST_CLAIMS = (
         speed("trained", 1, "rank_correlation") > 0,
         _EFFICIENCY,
         "query complexity positively correlates with wall-clock time",
+        statement_id="thesis:V-QE.time",
     ),
     Claim(
         "candidates-of-a-batch-take-less",
@@ -58,6 +71,7 @@ COST_CLAIMS = (
         speed("best of n", 1) / (speed("none", 1) * CANDIDATES) < 1,
         _EFFICIENCY,
         "might be less than n multiplying the time of one (footnote 16)",
+        statement_id="thesis:V-QE.batch",
     ),
     Claim(
         "time-is-more-than-queries",

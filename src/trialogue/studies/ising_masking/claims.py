@@ -8,11 +8,13 @@ PUBLISHED = {0.05: "Figure 4.1", 0.3: "Figure 4.2"}
 """The couplings of the thesis' figures."""
 
 _DIRECTION = "larger k, lower error"
+_GEOMETRIC = "a ratio is averaged by its logarithm since, so that the estimate is a geometric mean"
 
 
 def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
     """The claims about one figure."""
     ending = f"j{coupling:g}".replace(".", "")
+    statement_id = f"thesis:M-F41.{figure.lower().replace(' ', '-')}"
     return (
         *(
             Claim(
@@ -22,6 +24,7 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
                 quantities.gain(coupling, fewer) > 0,
                 figure,
                 _DIRECTION,
+                statement_id=statement_id,
             )
             for fewer in (1, 2, 3)
         ),
@@ -32,16 +35,21 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
             quantities.smallest_gain(coupling) > 0,
             figure,
             _DIRECTION,
+            statement_id=statement_id,
         ),
         *(
             Claim(
                 f"as-predicted-{size}-{ending}",
                 f"At J = {coupling:g} the squared error of masking {size} is Tr Gamma / n within 25 % (ratio, mean "
                 f"over n >= {quantities.LARGE}).",
-                quantities.error_over_limit(coupling, size).as_ratio().near(1, margin=0.25),
+                quantities.error_over_limit(coupling, size)
+                .as_ratio()
+                .corrected(_GEOMETRIC)
+                .near(1, margin=0.25),
                 f"Lemma 4.1.1, {figure}",
                 "asymptotically 1",
                 grade=True,
+                statement_id="thesis:M-L411",
             )
             for size in (1, 2, 3, 4)
         ),
@@ -60,6 +68,7 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
             quantities.within_trace(coupling) > 0.99,
             "Remark on Lemma 4.1.1",
             "at least 0.99, by Markov's inequality, which gives 100 Tr Gamma / n",
+            statement_id="thesis:M-L411.remark",
         ),
     )
 

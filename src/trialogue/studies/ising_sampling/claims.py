@@ -12,7 +12,12 @@ _CONTROL = f"{_FIGURE} (control not in the thesis)"
 _COUPLINGS = PRESETS["default"].couplings
 _TRIED = ", ".join(f"{coupling:g}" for coupling in _COUPLINGS)
 _OF_PARALLEL = f"chain == {PARALLEL!r}"
+_GEOMETRIC = "a ratio is averaged by its logarithm since, so that the estimate is a geometric mean"
 _LARGER_K, _LARGER_J = "larger k is faster", "larger J is slower"
+_TRIED_HERE = (
+    "The source does not print its couplings; the weak ones tried here, J = 1 and 2, may be none of them, and at "
+    "J of at least 5 the sampler does not arrive."
+)
 _NEVER = "never within 1000 steps, for any J tried; the J are not printed"
 
 CLAIMS = (
@@ -24,6 +29,7 @@ CLAIMS = (
             quantities.log_steps_ratio(block_label(fewer), block_label(more)) > 0,
             _FIGURE,
             _LARGER_K,
+            statement_id="thesis:M-F43.blocks",
         )
         for fewer, more in ((1, 4), (4, 6), (6, 8), (8, 10))
     ),
@@ -33,6 +39,7 @@ CLAIMS = (
         quantities.slowdown(8.0, 2.0) > 0,
         _FIGURE,
         _LARGER_J,
+        statement_id="thesis:M-F43.coupling",
     ),
     Claim(
         "stronger-coupling-is-slower",
@@ -53,7 +60,7 @@ CLAIMS = (
     Claim(
         "steps-as-computed",
         "For k >= 4 the mean numbers of steps are the exact ones within 5 % (ratio, mean over k and J).",
-        quantities.steps_over_exact(4).as_ratio().near(1, margin=0.05),
+        quantities.steps_over_exact(4).as_ratio().corrected(_GEOMETRIC).near(1, margin=0.05),
         _CONTROL,
         origin="ours",
     ),
@@ -70,6 +77,7 @@ CLAIMS = (
         quantities.largest_increase_with_blocks() < 0,
         _FIGURE,
         _LARGER_K,
+        statement_id="thesis:M-F43.blocks",
     ),
     Claim(
         "stronger-coupling-is-not-faster",
@@ -97,6 +105,7 @@ CLAIMS = (
         _FIGURE,
         "can often reach R_1",
         grade=True,
+        statement_id="thesis:M-F43.arrival",
     ),
     Claim(
         "independent-parallel-never-arrives-exact",
@@ -106,6 +115,8 @@ CLAIMS = (
         _FIGURE,
         _NEVER,
         grade=True,
+        statement_id="thesis:M-F43.parallel",
+        setting=_TRIED_HERE,
     ),
     Claim(
         "independent-parallel-never-arrives-strong-exact",

@@ -8,6 +8,11 @@ it cannot fail, and how loose it is is a table and no claim. Beside it stand the
 constants, chi^2 from the Poincaré constant and KL from approximate tensorization, and the convexity of Proposition
 4.3.6 on random models.
 
+Claims on Theorem 4.1.4, Corollary 4.3.1 and Lemma 4.3.5 were registered and later withdrawn for that reason; the page
+of the study lists them. The other steps of the proof have no claim either. Proposition 4.3.1 applies the definition of
+approximate tensorization, and Proposition 4.3.2 bounds a divergence by the largest term of its sum. Corollary 4.3.2 is
+the union bound of Corollary 4.3.1 over cells, and the theorem uses it directly.
+
 Deviations: the bound asks for many masks of every sample, whose counts are drawn at once; one site is masked at a time.
 """
 

@@ -15,6 +15,7 @@ CLAIMS = (
         within("empirical") > 0.9,
         "Lemma 4.3.6",
         "probability at least 1 - delta",
+        statement_id="thesis:M-T414.L436",
     ),
     Claim(
         "chi-square-decays-by-the-poincare-constant",
@@ -23,6 +24,7 @@ CLAIMS = (
         largest("decay", "chi_square") < _ROUNDING,
         _CHI,
         "at most e^(-2 t / C)",
+        statement_id="thesis:M-D414",
     ),
     Claim(
         "entropy-decays-by-twice-the-inverse-constant",
@@ -31,6 +33,7 @@ CLAIMS = (
         largest("slow", "log_ratio + 2 * time") < _ROUNDING,
         _KL,
         "at most e^(-2 t / C_AT)",
+        statement_id="thesis:M-D419",
     ),
     Claim(
         "entropy-decays-by-the-inverse-constant",
@@ -56,6 +59,7 @@ CLAIMS = (
         smallest("convexity", "smallest") > -1e-12,
         "Proposition 4.3.6",
         "convex",
+        statement_id="thesis:M-P436",
     ),
 )
 

@@ -37,6 +37,7 @@ CLAIMS = (
             source,
             _NOT_BELOW,
             "ours" if mended else "published",
+            statement_id="" if mended else "thesis:M-C411.proof",
         )
         for divisor, source, mended in (
             (4, f"Proof of {_COROLLARY}", False),
@@ -50,6 +51,7 @@ CLAIMS = (
         largest("decoder", "states_apart") < 0.5,
         "Propositions 4.1.2 and 4.3.4",
         "0",
+        statement_id="thesis:M-PD.maps",
     ),
     Claim(
         "decoders-make-any-product",
@@ -57,6 +59,7 @@ CLAIMS = (
         largest("decoder", "kernel_error") < 1e-9,
         "Propositions 4.1.3 and 4.3.5",
         "0",
+        statement_id="thesis:M-PD.products",
     ),
 )
 

@@ -32,6 +32,7 @@ CLIQUE_CLAIMS = (
             source,
             _NOT_BELOW,
             "ours" if mended else "published",
+            statement_id="" if mended else "thesis:M-P414",
         )
         for ending, said, bound, source, mended in (
             ("", "2^|C| in it", "bound", _MENDED, True),
@@ -63,6 +64,7 @@ CLIQUE_CLAIMS = (
             source,
             _NOT_BELOW,
             "ours" if mended else "published",
+            statement_id="" if mended else "thesis:M-P415",
         )
         for ending, assumed, name, source, mended in (
             ("", "if |C| tanh J_0 > 2", CORRECTED, f"{_STUCK}, with the missing assumption", True),
@@ -76,6 +78,7 @@ CLIQUE_CLAIMS = (
             smallest("one step", f"{chance} - (1 - delta / 2)") > ROUNDING,
             _COROLLARY,
             _NOT_BELOW,
+            statement_id="thesis:M-C411",
         )
         for id, said, chance in (
             ("one-step-arrives", "After one step k-Gibbs is in R_1", "arrives"),
@@ -90,6 +93,7 @@ CLIQUE_CLAIMS = (
         > ROUNDING,
         f"Proof of {_COROLLARY}",
         _NOT_BELOW,
+        statement_id="thesis:M-C411",
     ),
     Claim(
         "one-step-against-many-simulated",
@@ -98,6 +102,7 @@ CLIQUE_CLAIMS = (
         both_events() > 0,
         _COROLLARY,
         _NOT_BELOW,
+        statement_id="thesis:M-C411",
     ),
     Claim(
         "parallel-stays-away-simulated",
@@ -136,6 +141,7 @@ NETWORK_CLAIMS = (
         _RANDOM_SITE < PRODUCT,
         "Text after Proposition 4.1.3",
         "a product distribution",
+        statement_id="thesis:M-PD.steps",
     ),
     Claim(
         "networks-reach-the-best-product",

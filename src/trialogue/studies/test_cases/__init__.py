@@ -20,6 +20,11 @@ is smaller, in `smoke` both models are small ones from scratch, and nothing is d
 with 20 completions each for a verifier, drawn at top-p 0.95; its inputs are standardised; what the last epoch leaves is
 used, without a selection by validation accuracy; the layer is the thesis' choice, given.
 
+The ground truth as a verifier follows Algorithm 1 here: it judges every prefix as soon as a token is sampled. The
+released code instead samples whole completions, finds the first error in each, goes back B tokens from that error,
+and samples the rest again. It counts the discarded tail after the error as queries. An error costs more queries there,
+and distinct accuracy can differ, because an error that shows only in later tokens is found at its own place.
+
 In every preset block best-of-n counts all candidates as queries, and stops after the last case, while all others go
 on to their end, as in the thesis. Completions that a verifier learns from end with the line of their first error, as
 nothing is learned from what follows. Greedy completions are all equal, so that one is drawn and counted for all. Layers

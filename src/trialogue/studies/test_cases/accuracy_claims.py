@@ -7,20 +7,61 @@ from trialogue.studies.test_cases.decodings import DecodingRule, block_best_of, 
 from trialogue.studies.test_cases.quantities import gain, gain_of_depth, gain_on_misleading, lead_of_best
 from trialogue.studies.test_cases.twins import MARGIN, Statement
 
+_ENTRIES = {
+    "Table 3.6": "V-T36",
+    "Table 3.9": "V-T39",
+    "Table 3.10": "V-T310",
+    "Table 3.12": "V-T312b",
+    "Table 3.15": "V-OODCODE",
+    "Table 3.17": "V-T317",
+}
+"""Identifiers of the statements that a table of the thesis supports, where it supports one."""
+
+
+def _entry(source: str) -> str:
+    """Return the identifier of the statement behind a table, given a source such as "Table 3.6, second group"."""
+    return _ENTRIES[source.partition(",")[0].partition(" (")[0]]
+
 
 def _more(
-    identity: str, statement: str, first: DecodingRule, second: DecodingRule, source: str, printed: str
+    identity: str,
+    statement: str,
+    first: DecodingRule,
+    second: DecodingRule,
+    source: str,
+    printed: str,
+    entry: str = "",
 ) -> Statement:
     """That the first decoding has the higher distinct accuracy."""
-    return Statement(identity, statement, lambda role: gain(first, second, role) > 0, source, printed)
+    return Statement(
+        identity,
+        statement,
+        lambda role: gain(first, second, role) > 0,
+        source,
+        printed,
+        entry=entry or _entry(source),
+    )
 
 
 def _same(
-    identity: str, statement: str, first: DecodingRule, second: DecodingRule, source: str, printed: str
+    identity: str,
+    statement: str,
+    first: DecodingRule,
+    second: DecodingRule,
+    source: str,
+    printed: str,
+    entry: str = "",
 ) -> Statement:
     """That two decodings have the same distinct accuracy within the margin."""
     words = f"{statement} within {MARGIN}."
-    return Statement(identity, words, lambda role: gain(first, second, role).near(0, MARGIN), source, printed)
+    return Statement(
+        identity,
+        words,
+        lambda role: gain(first, second, role).near(0, MARGIN),
+        source,
+        printed,
+        entry=entry or _entry(source),
+    )
 
 
 ON_BOTH = (
@@ -59,6 +100,7 @@ ON_BOTH = (
             block_best_of(2 * n),
             "Table 3.6",
             printed,
+            entry="V-T36.candidates",
         )
         for n, printed in (
             (2, "0.684 ± 0.038 against 0.623 ± 0.036"),
@@ -72,6 +114,7 @@ ON_BOTH = (
         decodings.GREEDY,
         "Table 3.6",
         "0.660 against 0.013",
+        entry="V-T36.greedy",
     ),
     _more(
         "algorithm-beats-sampling",
@@ -96,6 +139,7 @@ ON_BOTH = (
         lambda role: lead_of_best(role) > 0,
         "3.2.2.3 and Table 3.13",
         "0.660 ± 0.042, the next 0.634 ± 0.023",
+        entry="V-BASE",
     ),
     _more(
         "last-layer-is-worse",
@@ -147,6 +191,7 @@ ON_BOTH = (
         lambda role: gain_of_depth(role) < 0,
         "Table 3.11",
         "0.687 ± 0.035, 0.699 ± 0.038 and 0.684 ± 0.015 against 0.714 ± 0.011",
+        entry="V-T311b",
     ),
     _same(
         "trained-approaches-truth",
@@ -163,6 +208,7 @@ ON_BOTH = (
         decodings.RANDOM,
         "Table 3.12",
         "0.714 ± 0.011 against 0.663 ± 0.027",
+        entry="V-T312b.random",
     ),
     _same(
         "random-is-the-baseline",
@@ -171,6 +217,7 @@ ON_BOTH = (
         decodings.BASELINE,
         "Table 3.12",
         "0.663 ± 0.027 against 0.660 ± 0.042",
+        entry="V-T312b.random",
     ),
     _more(
         "quota-does-not-help",
@@ -179,6 +226,7 @@ ON_BOTH = (
         decodings.LARGE_QUOTA,
         "Table 3.12",
         "0.714 ± 0.011 against 0.692 ± 0.025",
+        entry="V-T312b.quota",
     ),
     _more(
         "quota-does-not-help-the-truth",
@@ -187,6 +235,7 @@ ON_BOTH = (
         decodings.GROUND_TRUTH_LARGE_QUOTA,
         "Table 3.12",
         "0.719 ± 0.022 against 0.717 ± 0.015",
+        entry="V-T312b.quota",
     ),
     _more(
         "stride-does-not-help",
@@ -195,6 +244,7 @@ ON_BOTH = (
         decodings.LONG_STRIDE,
         "Table 3.12 (there at another top-p than the caption says)",
         "0.714 ± 0.011 against 0.622 ± 0.046",
+        entry="V-T312b.quota",
     ),
     _same(
         "argmax-redo-is-minor",
@@ -222,6 +272,7 @@ MISLEADING = (
         out_of_distribution(decodings.BASELINE),
         "Table 3.15",
         "0.660 ± 0.042 against 0.606 ± 0.034",
+        entry="V-OODCODE.nucleus",
     ),
     _same(
         "misleading-names-spare-algorithm",
@@ -230,6 +281,7 @@ MISLEADING = (
         decodings.TRAINED,
         "Table 3.15",
         "0.710 ± 0.029 against 0.714 ± 0.011",
+        entry="V-OODCODE.algorithm",
     ),
     Statement(
         "misleading-names-widen-the-gap",

@@ -80,5 +80,14 @@ PRESETS = {
         scratch_seeds=tuple(range(1000, 1024)),
         pretrained=SMOLLM2,
     ),
+    # The rows of `night` are the pilot of this size: claims whose effects are as large as there are decided with a
+    # power of 0.8. The seeds are new.
+    "weekend": Config(
+        seeds=tuple(range(200, 255)),
+        comparisons=55,
+        planes=8,
+        scratch_seeds=tuple(range(1200, 1224)),
+        pretrained=SMOLLM2,
+    ),
     "paper": Config(seeds=tuple(range(5)), comparisons=5, planes=5, pretrained=CODE_LLAMA),
 }

@@ -39,6 +39,7 @@ _SLOPES = tuple(
         _steeper(first, second),
         f"Figure {figure}",
         "steeper lines",
+        entry="V-F33",
     )
     for name, words, figure, first, second in (
         ("nucleus", "nucleus sampling at 0.95", "3.4", TRAINED, BASELINE),
@@ -55,6 +56,7 @@ _SUMMARIES = (
         lambda role: gain_per_query(TRAINED, BASELINE, role) > 0,
         f"Table 3.13 and {_SUMMARY}",
         "1.448 against 1.381 (a quotient of means); reduces query complexity (3.4.1: until the task is completed)",
+        entry="V-SUM.queries",
     ),
     Statement(
         "summary-queries",
@@ -62,6 +64,7 @@ _SUMMARIES = (
         lambda role: ratio(TRAINED, BASELINE, "queries", role) < 1,
         _SUMMARY,
         "reduces query complexity (Table 3.13: 39443 against 38231)",
+        entry="V-SUM.queries",
     ),
     Statement(
         "summary-accuracy",
@@ -69,6 +72,7 @@ _SUMMARIES = (
         lambda role: gain(TRAINED, BASELINE, role, "accuracy") > 0,
         _SUMMARY,
         "improves accuracy",
+        entry="V-SUM.accuracy",
     ),
     Statement(
         "summary-diversity",
@@ -76,6 +80,7 @@ _SUMMARIES = (
         lambda role: (distinct_share(TRAINED, role) / distinct_share(BASELINE, role)).near(1, 0.1),
         _SUMMARY,
         "does not hurt diversity",
+        entry="V-SUM.diversity",
     ),
 )
 
@@ -86,6 +91,7 @@ _SECONDS = (
         lambda role: timed("one at a time", "rank_correlation", role) > 0,
         _EFFICIENCY,
         "query complexity positively correlates with wall-clock time",
+        entry="V-QE.time",
     ),
     Statement(
         "candidates-of-a-batch-take-less",
@@ -100,6 +106,7 @@ _SECONDS = (
         ),
         _EFFICIENCY,
         "might be less than n multiplying the time of one (footnote 16)",
+        entry="V-QE.batch",
     ),
     Statement(
         "time-is-more-than-queries",

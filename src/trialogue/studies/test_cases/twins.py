@@ -8,6 +8,11 @@ from trialogue.ledger.claims.claims import NOT_PRINTED, Origin
 from trialogue.studies.test_cases.subjects import Role
 
 THESIS = "Thesis section 3.2.2"
+SETTING = (
+    "SmolLM2 of 135 million parameters is asked for 4 test cases in at most 96 tokens, 3 names by 4 runs a repetition, "
+    "with a demonstration of the target function in the prompt; the source asks CodeLlama-7B for 8, 10 names by 10 "
+    "runs, without one."
+)
 MARGIN = 0.05
 """By how much two distinct accuracies may differ and be called the same."""
 
@@ -22,11 +27,14 @@ class Statement:
     source: str
     published: str = NOT_PRINTED
     origin: Origin = "published"
+    entry: str = ""
+    """Identifier of the thesis' statement; empty for statements of ours."""
 
 
 def on_pretrained(statement: Statement) -> Claim:
     """The claim on the pretrained model of the run; a margin is a grade."""
     criterion = statement.criterion("pretrained")
+    is_published = statement.origin == "published"
     return Claim(
         statement.id,
         statement.words,
@@ -34,7 +42,9 @@ def on_pretrained(statement: Statement) -> Claim:
         f"{THESIS}, {statement.source}",
         statement.published,
         statement.origin,
-        grade=statement.origin == "published" and criterion.direction == "equal",
+        grade=is_published and criterion.direction == "equal",
+        statement_id=f"thesis:{statement.entry}" if is_published else "",
+        setting=SETTING if is_published else "",
     )
 
 

@@ -30,6 +30,18 @@ _BEAM = 5
 _FAST = "4 steps, 5"
 _SINGLE = "4 steps, 1"
 _RANKED = "4 steps, 5, rescored"
+_SETTING = (
+    "German to English sentences of Tatoeba of about ten tokens, and networks of five million parameters; the source "
+    "translates sentences of WMT of 28 to 33 tokens with 67 million parameters."
+)
+_DEVICE = (
+    "One thread of a processor and translations of about ten tokens, which the twin writes in ten passes; the source "
+    "measures a TPU v3 and 28 to 33 tokens."
+)
+_SMALL = (
+    "Refiners of five million parameters, trained for 1,200 updates on 160,000 sentence pairs of Tatoeba; the source "
+    "trains 67 million parameters for 500,000 updates on WMT."
+)
 
 
 PUBLISHED = (
@@ -39,6 +51,8 @@ PUBLISHED = (
         refined(4, _BEAM) - refined(1, _BEAM) > 0,
         "Section 4.2.3",
         "a few steps of refinement",
+        statement_id="thesis:M-PADIR",
+        setting=_SETTING,
     ),
     Claim(
         "ten-steps-change-little",
@@ -47,6 +61,8 @@ PUBLISHED = (
         "Table 4.1",
         "33.49 and 33.63",
         grade=True,
+        statement_id="thesis:M-T41.steps",
+        setting=_SETTING,
     ),
     Claim(
         "as-good-as-the-twin",
@@ -55,14 +71,18 @@ PUBLISHED = (
         "Table 4.1",
         "33.49 beside 33.50",
         grade=True,
+        statement_id="thesis:M-T41",
+        setting=_SETTING,
     ),
     Claim(
-        "it-stutters-twice-as-often",
-        "The refiner repeats words that the reference does not at more than twice the rate of the twin, greedily (its "
-        "rate less twice the twin's, repeats not dropped).",
-        refined(4, _BEAM, "stutter") - greedy("stutter") * 2 > 0,
-        "Section 4.2.4",
-        ">= 2x",
+        "it-stutters-twice-as-often-with-repeats-dropped",
+        "With repeated tokens dropped after the last step, the refiner repeats words that the reference does not at "
+        "more than twice the rate of the twin, greedily (its rate less twice the twin's).",
+        refined(4, _BEAM, "stutter_dropped") - greedy("stutter_dropped") * 2 > 0,
+        "Section 4.2.3",
+        "2 or more times more frequent, for outputs whose repeated tokens are dropped",
+        statement_id="thesis:M-STUT",
+        setting=_SETTING,
     ),
     Claim(
         "the-median-is-twice-as-fast",
@@ -71,6 +91,8 @@ PUBLISHED = (
         latency(TWIN, "median") / latency(_FAST, "median") > 2,
         "Section 4.2.3",
         "> 2x median latency",
+        statement_id="thesis:M-SPEED",
+        setting=_DEVICE,
     ),
     Claim(
         "the-slowest-percent-is-five-times-as-fast",
@@ -78,6 +100,8 @@ PUBLISHED = (
         latency(TWIN, "p99") / latency(_FAST, "p99") > 5,
         "Section 4.2.3",
         "> 5x p99 latency",
+        statement_id="thesis:M-SPEED",
+        setting=_DEVICE,
     ),
     Claim(
         "distillation-helps",
@@ -86,6 +110,8 @@ PUBLISHED = (
         small(DISTILLED) - small(PLAIN) > 0,
         "Section 4.2.2",
         "critical",
+        statement_id="thesis:M-PADIRTRAIN.distillation",
+        setting=_SMALL,
     ),
     Claim(
         "positional-attention-helps",
@@ -93,6 +119,8 @@ PUBLISHED = (
         small(PLAIN) - small(NO_POSITIONS) > 0,
         "Section 4.2.2",
         "critical",
+        statement_id="thesis:M-PADIRTRAIN.positions",
+        setting=_SMALL,
     ),
     Claim(
         "much-noise-helps",
@@ -101,6 +129,8 @@ PUBLISHED = (
         small(PLAIN) - small(LITTLE_NOISE) > 0,
         "Section 4.2.2",
         "large masking ratio",
+        statement_id="thesis:M-PADIRTRAIN.masking",
+        setting=_SMALL,
     ),
     Claim(
         "two-stages-help",
@@ -109,8 +139,10 @@ PUBLISHED = (
         small(PLAIN) - small(ONE_STAGE) > 0,
         "Section 4.2.2, S = 2",
         "S = 2 stages",
+        statement_id="thesis:M-PADIRTRAIN.stages",
+        setting=_SMALL,
     ),
-    *attention_claims("On held-out sentences of Tatoeba, at a reduced scale,", attention),
+    *attention_claims("On held-out sentences of Tatoeba, at a reduced scale,", attention, _SETTING),
 )
 
 
@@ -202,6 +234,8 @@ NUMBERS = {
     "twin, new": corpus(TWIN, 0, 1, "new"),
     "refiner, familiar": corpus(REFINER, 4, _BEAM, "familiar"),
     "refiner, new": corpus(REFINER, 4, _BEAM, "new"),
+    "twin, stutter with repeats dropped": greedy("stutter_dropped"),
+    "refiner, stutter with repeats dropped": refined(4, _BEAM, "stutter_dropped"),
     "twin, stutter": corpus(TWIN, 0, 1, column="stutter"),
     "refiner, stutter": corpus(REFINER, 4, _BEAM, column="stutter"),
     "passes of the twin": greedy("passes"),

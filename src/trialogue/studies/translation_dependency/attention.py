@@ -7,7 +7,7 @@ from typing import Any
 from pandas import DataFrame
 
 from trialogue.analysis.adjacent_attention import AdjacentAttention
-from trialogue.ledger import Cells, Claim, Quantity, ResultTable, Rows
+from trialogue.ledger import Cells, Claim, Precondition, Quantity, ResultTable, Rows
 
 Attention = Callable[[str, bool], Quantity]
 """The quantity of a column of `attention_rows`, of the pairs that stutter or of the others."""
@@ -63,8 +63,13 @@ def attention_rows(found: AdjacentAttention) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def attention_claims(where: str, attention: Attention) -> tuple[Claim, ...]:
-    """What section 4.2.4 says of both tables; `where` begins each statement."""
+def attention_claims(
+    where: str, attention: Attention, setting: str, preconditions: tuple[Precondition, ...] = ()
+) -> tuple[Claim, ...]:
+    """What section 4.2.4 says of both tables; `where` begins each statement.
+
+    Every claim has this `setting` and these `preconditions` (see `Claim`).
+    """
     closer = (
         (
             "cross-attention-is-closer",
@@ -94,10 +99,20 @@ def attention_claims(where: str, attention: Attention) -> tuple[Claim, ...]:
             "Thesis section 4.2.4, Table 4.4: hypothesis 1",
             ".032 against .033",
             grade=True,
+            statement_id="thesis:M-T44",
+            setting=setting,
+            preconditions=preconditions,
         ),
         *(
             Claim(
-                id, f"{where} {said}", criterion, "Thesis section 4.2.4, Table 4.5: hypothesis 2", published
+                id,
+                f"{where} {said}",
+                criterion,
+                "Thesis section 4.2.4, Table 4.5: hypothesis 2",
+                published,
+                statement_id="thesis:M-T45",
+                setting=setting,
+                preconditions=preconditions,
             )
             for id, said, criterion, published in closer
         ),

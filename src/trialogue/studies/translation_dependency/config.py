@@ -201,16 +201,9 @@ PRESETS = {
         listed=2,
     ),
     "default": Config(),
-    "night": Config(
-        seeds=tuple(range(10)),
-        words=40,
-        source_lengths=(2, 10),
-        test_lengths=(6, 10),
-        width=64,
-        training_steps=6000,
-        batch_size=64,
-        sources=1000,
-    ),
+    # On a seed of the pilot, the refiner of two stages translates 32 % validly after 6,000 steps. Claims on stutter need
+    # more than half.
+    "night": Config(seeds=tuple(range(10, 18)), training_steps=20_000),
     "paper": Config(
         seeds=tuple(range(20)),
         words=40,

@@ -11,7 +11,8 @@ backtracking, sequential Monte Carlo and rejection: accuracy, distance to the re
 Deviations: Figure 3.5 of the thesis is a drawing of one step of the walk, and the section prints no numbers; the
 trees, errors and horizons are ours. Models are small and complete the last three to five tokens, so that every
 completion can be listed; values are trained on one completion of each of some thousand prompts, and outcomes at
-complete sequences are exact in all rules.
+complete sequences are exact in all rules. The sentence on the trade-off of quality and efficiency has two claims on
+Dyck strings, one for each half. Python code with values, which the thesis names too, is not measured.
 """
 
 from trialogue.ledger import Study

@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from pandas import Series
+from pandas import DataFrame, Series
 
 from trialogue.ledger import Replication, Rows, exact
 from trialogue.studies.value_guided.config import EXACT, LAST_TOKEN
@@ -53,7 +53,19 @@ def beyond_computed(rows: Rows, walk: str) -> "Series[float]":
 @exact
 def cost_exponent(rows: Rows, column: str) -> float:
     """The slope of the logarithm of a number of the chain against that of the horizon, with exact values."""
-    table = rows.where("chain", values=EXACT)
+    return _exponent(rows.where("chain", values=EXACT), column)
+
+
+@exact
+def largest_cost_exponent(rows: Rows, column: str) -> float:
+    """Return the largest such slope over the kinds and sizes of errors, with approximate values."""
+    table = rows["chain"]
+    approximate = table[table["values"] != EXACT]
+    return max(_exponent(part, column) for _, part in approximate.groupby(["values", "error"]))
+
+
+def _exponent(table: DataFrame, column: str) -> float:
+    """Fit the slope over all horizons but the shortest."""
     table = table[table.horizon > table.horizon.min()]
     means = table.groupby("horizon")[column].mean()
     return float(np.polyfit(np.log(means.index), np.log(means), 1)[0])
