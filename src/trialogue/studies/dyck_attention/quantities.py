@@ -89,12 +89,18 @@ def table_variation(rows: Rows, layer: int, least_layers: int = 2) -> "Series[fl
 
 
 @trainings
-def rank_correlation(rows: Rows, arm: str) -> "Series[float]":
-    """Spearman's, of the balance violation and the error at lengths 400 to 500: pseudo-values."""
+def rank_correlation(
+    rows: Rows, arm: str, accuracy: str = "outside", violation: str = "balance"
+) -> "Series[float]":
+    """Spearman's correlation of the balance violation and the error at lengths 400 to 500, as pseudo-values.
+
+    `accuracy` and `violation` name the columns: `outside` counts closing brackets that are the likeliest one,
+    `outside_confident` and `balance_released` are those of the released program.
+    """
     table = rows.where("network", arm=arm).set_index("seed")
 
     def correlation(seeds: list[int]) -> float:
-        return float(spearmanr(table.balance[seeds], 1 - table.outside[seeds]).statistic)
+        return float(spearmanr(table[violation][seeds], 1 - table[accuracy][seeds]).statistic)
 
     return pseudo_values(sorted(table.index), correlation, FEWEST_RANKED)
 
