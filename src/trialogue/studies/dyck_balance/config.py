@@ -18,7 +18,7 @@ class Config(Settings):
 
 
 PRESETS = {
-    "smoke": Config(seeds=(0, 1), steps=3),
+    "smoke": Config(seeds=tuple(range(10)), steps=2),
     "pilot": Config(seeds=tuple(range(6000, 6012))),
     "default": Config(),
 }
