@@ -98,6 +98,9 @@ def rank_correlation(
     `outside_confident` and `balance_released` are those of the released program.
     """
     table = rows.where("network", arm=arm).set_index("seed")
+    for column in (violation, accuracy):
+        if len(table) and table[column].nunique() < 2:
+            raise NoRows(f"the correlation is undefined: all networks have the same {column}")
 
     def correlation(seeds: list[int]) -> float:
         return float(spearmanr(table[violation][seeds], 1 - table[accuracy][seeds]).statistic)

@@ -18,7 +18,7 @@ class Config(Settings):
 
 
 PRESETS = {
-    "smoke": Config(seeds=tuple(range(10)), steps=2),
+    "smoke": Config(seeds=tuple(range(10)), steps=60),
     "pilot": Config(seeds=tuple(range(6000, 6012))),
     "default": Config(),
 }
