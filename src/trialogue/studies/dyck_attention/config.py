@@ -47,4 +47,12 @@ PRESETS = {
         standard_steps=1600,
         grid_seeds=tuple(range(301, 307)),
     ),
+    # As many networks as the source has, and networks of Table 2.6 that are trained to its accuracy.
+    "paper": Config(
+        seeds=tuple(range(1101, 1141)),
+        standard_seeds=tuple(range(1201, 1241)),
+        standard_steps=1600,
+        grid_seeds=tuple(range(1301, 1313)),
+        grid_steps=4800,
+    ),
 }

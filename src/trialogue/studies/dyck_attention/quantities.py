@@ -17,6 +17,8 @@ from trialogue.studies.dyck_attention.networks import SETTINGS, Setting
 
 FEWEST_PAIRED, FEWEST_RANKED = 4, 10
 """Networks that a mean over their pairs, and a rank correlation, are told from"""
+LEARNED = 0.97
+"""Accuracy above which the source counts a network as trained"""
 
 trainings = Replication("training", "seeds")
 standard_trainings = Replication("training", "standard_seeds")
@@ -48,6 +50,13 @@ def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
 def setting_closed(rows: Rows, setting: Setting) -> "Series[float]":
     """The share of closing brackets of words that the networks of a setting of Table 2.6 close rightly."""
     return rows.where("setting", **setting._asdict()).groupby("seed").inside.mean()
+
+
+@exact
+def learned_share(rows: Rows) -> float:
+    """Return the smallest share, over the settings of Table 2.6, of networks that close more than 97 % rightly."""
+    shares = [(rows.where("setting", **setting._asdict()).inside > LEARNED).mean() for setting in SETTINGS]
+    return float(min(shares))
 
 
 @trainings
