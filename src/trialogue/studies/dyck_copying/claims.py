@@ -5,8 +5,14 @@ from trialogue.studies.dyck_copying.quantities import copied, layer, lost, sharp
 
 _FOUR, _ONE, _FORCED = "4 layers", "1 layer", "1 layer, no residual"
 
-_TRAINED = "Prefixes of 28 brackets and 200 updates of 100 prefixes at `night`: the source prints no training."
+_TRAINED = (
+    "Prefixes of 28 brackets and 200 updates of 100 prefixes at `night`: the source prints no training."
+)
 _ACCURATE = f"{_TRAINED} Our networks copy every bracket, where the source's copy more than 96 % and 90 %."
+_ONE_OF_SOME = (
+    f"{_ACCURATE} The figure shows one network; Figure 2.21 says that others of four layers attend to the current "
+    "position, which solves the task. The verdict is about the mean of our networks."
+)
 
 PUBLISHED = (
     Claim(
@@ -35,7 +41,7 @@ PUBLISHED = (
         "none of them are informative",
         grade=True,
         statement_id="thesis:D-copy",
-        setting=_ACCURATE,
+        setting=_ONE_OF_SOME,
     ),
     Claim(
         "attention-of-one-layer-says-nothing",

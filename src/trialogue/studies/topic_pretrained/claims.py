@@ -34,8 +34,8 @@ def _called(name: Name) -> str:
 
 
 _OTHER = (
-    "Models that can be had without the hub instead of BERT and its like, on passages of Brown and WikiText-2 instead of "
-    "Wikipedia."
+    "Models that can be had without the hub instead of BERT and its like, on passages of Brown and WikiText-2 instead "
+    "of Wikipedia."
 )
 
 PUBLISHED = (

@@ -39,7 +39,9 @@ _BEGUN = (
     f"{_STEPS} The printed matrices deviate by 0.0006 outside blocks, from which `topic-values` starts, and the "
     "released code scales a one-hot input by about ten, so that SGD moves further at the same rate there."
 )
-_SCALED = "The rate of SGD, 3, and the deviation of initial weights, 0.01, are ours: the source prints neither."
+_SCALED = (
+    "The rate of SGD, 3, and the deviation of initial weights, 0.01, are ours: the source prints neither."
+)
 _DEEP_SETTING = "Documents of topics and a width of 48 at `default`, where the source trains on Wikipedia."
 _HELD = "Values are held at the diagonal optimum. The source trains them and keeps the 7 runs of 10 with a diagonal."
 
@@ -86,9 +88,9 @@ PUBLISHED = (
     *(
         Claim(
             f"values-in-blocks-attention-{loss.lower()}-{optimizer}",
-            f"Trained together with attention by {of} and {by} at a rate of 0.01, W^V is on average more than ten times "
-            "as large for words of one topic as for words of two, or more than five deviations of the latter (the "
-            f"smaller of these is 1; a reduced number of steps; {_FAR}).",
+            f"Trained together with attention by {of} and {by} at a rate of 0.01, W^V is on average more than ten "
+            "times as large for words of one topic as for words of two, or more than five deviations of the latter "
+            f"(the smaller of these is 1; a reduced number of steps; {_FAR}).",
             standing("with values", loss, optimizer).as_ratio() > 1,
             "Thesis Figure 2.6",
             "block-wise",
