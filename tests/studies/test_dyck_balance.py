@@ -21,8 +21,8 @@ def rows(errors: float, unsure: float, inside: float = 0.99) -> Rows:
                 "arm": "words",
                 "seed": seed,
                 "inside": inside,
-                "outside": 0.8 - errors * seed + 0.002 * (seed % 7),
-                "outside_confident": 0.7 - unsure * seed + 0.002 * (seed % 5),
+                "outside": 0.8 - errors * seed + 0.001 * (7 * seed % 11),
+                "outside_confident": 0.7 - unsure * seed + 0.001 * (5 * seed % 13),
                 "balance": 0.1 + 0.01 * seed,
                 "balance_released": 0.2 + 0.01 * (seed + seed % 3),
             }
