@@ -265,5 +265,6 @@ NUMBERS = {
     "variation of second layers": standard_variation("standard", 2),
     **{f"Table 2.6, layer {layer}": table_variation(layer, max(2, layer)) for layer in (1, 2, 3)},
     **{f"Table 2.6, right, {setting}": setting_closed(setting) for setting in SETTINGS},
+    "Table 2.6, smallest share of learned networks": learned_share(),
     "trained networks with a positive side": positive_share(),
 }
