@@ -13,6 +13,7 @@ STUDIES = (
     "dyck-copying",
     "dyck-pruning",
     "topic-optima",
+    "topic-pairs",
     "topic-pretrained",
     "topic-training",
     "topic-values",
