@@ -170,6 +170,17 @@ def test_a_setting_yields_every_pair_of_its_networks_for_every_layer() -> None:
     assert not any(part.name.startswith("table") for part in parts(Config()))
 
 
+def test_networks_of_the_table_have_a_learning_rate_of_their_own() -> None:
+    def losses(**changes: float) -> list[float]:
+        config = replace(PRESETS["smoke"], grid_seeds=(4, 5), grid_steps=3, **changes)  # type: ignore[arg-type]
+        (part,) = (part for part in parts(config) if part.name == "table-k2-d4-2-layers")
+        return list(Rows(list(part.rows(Path())))["setting"].loss)
+
+    assert losses() == losses(standard_learning_rate=0.1) != losses(grid_learning_rate=0.1)
+    # Results from before the field was there keep their hash.
+    assert STUDY.result_folder(PRESETS["night"]).name == "7c1bc393ee32"
+
+
 def test_a_single_network_of_a_setting_has_none_to_differ_from() -> None:
     with pytest.raises(InputError, match=r"^grid_seeds=\[301\]: give at least two, or none"):
         Config(grid_seeds=(301,))

@@ -21,9 +21,10 @@ def test_claims_are_those_of_the_first_study_on_other_draws() -> None:
         )
         assert claim.quantity.name == earlier.quantity.name
         assert claim.quantity.version == 1
-    for preset in ("pilot", "default"):
-        used = set().union(*(seeds_of(config) for config in EARLIER.presets.values()))
-        assert not seeds_of(STUDY.presets[preset]) & used
+    used = set().union(*(seeds_of(config) for config in EARLIER.presets.values()))
+    assert not seeds_of(STUDY.presets["default"]) & used
+    assert STUDY.pilot.rows_sha256 == EARLIER.pilot.rows_sha256
+    assert all(EARLIER.pilot.estimates[name] == numbers for name, numbers in STUDY.pilot.estimates.items())
 
 
 @pytest.mark.parametrize(("together", "answer"), [(0.9, "holds"), (0.01, "refuted")])

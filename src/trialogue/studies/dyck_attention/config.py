@@ -1,8 +1,9 @@
 """Settings of the study: the networks of each kind, and how long they are trained."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from trialogue.errors import InputError
+from trialogue.ledger import ADDED
 from trialogue.ledger.settings import Count, Natural, Positive, Seeds, Settings
 
 
@@ -23,8 +24,10 @@ class Config(Settings):
     learning_rate: Positive = 1e-2
     standard_steps: Count = 800
     grid_steps: Count = 1200
-    """Updates of a network of Table 2.6, at the same rate as the standard ones."""
+    """Updates of a network of Table 2.6."""
     standard_learning_rate: Positive = 3e-3
+    grid_learning_rate: Positive = field(default=3e-3, metadata=ADDED)
+    """Learning rate of a network of Table 2.6."""
     contrast_weight: Positive = 0.3
     decay: Positive = 1e-3
     """lambda of (2.41), for the networks whose weights decay."""
@@ -47,12 +50,14 @@ PRESETS = {
         standard_steps=1600,
         grid_seeds=tuple(range(301, 307)),
     ),
-    # As many networks as the source has, and networks of Table 2.6 that are trained to its accuracy.
+    # As many networks as the source has. Networks of Table 2.6 reach its accuracy at this rate: at 0.003 some of a pilot
+    # stayed at 93 % for 7,200 updates.
     "paper": Config(
         seeds=tuple(range(1101, 1141)),
         standard_seeds=tuple(range(1201, 1241)),
         standard_steps=1600,
         grid_seeds=tuple(range(1301, 1313)),
         grid_steps=4800,
+        grid_learning_rate=1e-3,
     ),
 }

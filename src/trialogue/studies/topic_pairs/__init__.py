@@ -10,7 +10,7 @@ WikiText-2 for Wikipedia.
 from trialogue.ledger import Study
 from trialogue.studies.topic_pairs.claims import CLAIMS, NUMBERS
 from trialogue.studies.topic_pairs.config import PRESETS
-from trialogue.studies.topic_pairs.pages import TABLES
+from trialogue.studies.topic_pairs.pages import FIGURES, TABLES
 from trialogue.studies.topic_pretrained.measure import parts
 
 STUDY = Study(
@@ -20,5 +20,6 @@ STUDY = Study(
     parts=parts,
     claims=CLAIMS,
     tables=TABLES,
+    figures=FIGURES,
     numbers=NUMBERS,
 )

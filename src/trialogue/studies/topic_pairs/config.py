@@ -8,8 +8,8 @@ from trialogue.studies.topic_pretrained.config import Name
 MODELS: tuple[Name, ...] = ("minilm", "gemma3")
 
 PRESETS = {
-    "smoke": replace(pretrained.PRESETS["smoke"], models=MODELS),
-    # Draws of MiniLM take seconds, those of Gemma minutes.
-    "pilot": replace(pretrained.PRESETS["pilot"], seeds=(110, 111), models=("minilm",)),
+    "smoke": replace(pretrained.PRESETS["smoke"], models=MODELS, words=(9, 10), read=40),
+    # The frozen pilot holds what the pilot of `topic-pretrained` showed of the same statistics.
+    "pilot": replace(pretrained.PRESETS["pilot"], models=MODELS),
     "default": replace(pretrained.PRESETS["night"], seeds=tuple(range(300, 320)), models=MODELS),
 }

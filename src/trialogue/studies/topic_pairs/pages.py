@@ -1,9 +1,10 @@
-"""Table of the study."""
+"""Table and figure of the study."""
 
 from trialogue.ledger import Cells, ResultTable
 from trialogue.studies.topic_pairs.config import MODELS
 from trialogue.studies.topic_pretrained.claims import MEASURES
 from trialogue.studies.topic_pretrained.config import MODELS as NAMES
+from trialogue.studies.topic_pretrained.pages import FIGURES as EARLIER
 from trialogue.studies.topic_pretrained.quantities import RANDOM, level, ratio
 
 _ATTENTION = MEASURES["attention"]
@@ -21,6 +22,7 @@ def _cells() -> Cells:
     }
 
 
+FIGURES = tuple(figure for figure in EARLIER if figure.name == "often-together")
 TABLES = (
     ResultTable(
         title="Attention within topics, between words that often meet, and with random weights",
