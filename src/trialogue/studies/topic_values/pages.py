@@ -26,7 +26,7 @@ def _draw(rows: Rows) -> Drawing:
         shown = ax.imshow(entry, cmap="RdBu_r", vmin=-0.01, vmax=0.01)
         ax.set(xlabel="word read", ylabel="word predicted")
         ax.grid(visible=False)
-        ax.set_title(arm, fontsize=8)
+        ax.set_title(arm.replace(", ", ",\n"), fontsize=8)
         drawing.colorbar(shown, ax=ax, shrink=0.7)
     return drawing
 
