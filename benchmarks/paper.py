@@ -64,6 +64,7 @@ WORK: dict[str, Work] = {
     "clones": {"network_steps": 1, "network_batch": 1, "length": 1, "vocab_size": 1, "rank": 1},
     "clones-gpt": {"network_steps": 1, "network_batch": 1, "length": 1, "vocab_size": 1, "rank": 1},
     "constrained-law": {"samples": 1, f"{1.7e9 / SMOLLM2}": 1},
+    "dyck-attention": {},
     "dyck-backtracking": {"width": 2, "layers": 1},
     "dyck-copying": {"steps": 1},
     "dyck-pruning": {},
@@ -88,6 +89,7 @@ WORK: dict[str, Work] = {
     "window-coherence": {"training_steps": 1, "batch_tokens": 1},
 }
 OF_A_KIND: dict[str, dict[str, Work]] = {
+    "dyck-attention": {"table": {"grid_seeds": 1, "grid_steps": 1}},
     "interaction-order": {"large": {"large_rank": 1, "large_steps": 1}},
     "translation": {
         "twin": {"twin_steps": 1, "batch_size": 1, STEP: 1},

@@ -11,12 +11,15 @@ import pytest
 from trialogue.analysis.attention_variation import causal_baseline
 from trialogue.errors import InputError
 from trialogue.ledger import Rows
+from trialogue.ledger.claims.verdicts import Evidence, evaluate
 from trialogue.ledger.rows import NoRows
+from trialogue.studies.dyck_attention import STUDY
 from trialogue.studies.dyck_attention.config import PRESETS, Config
 from trialogue.studies.dyck_attention.measure import parts
 from trialogue.studies.dyck_attention.networks import NESTED, SETTINGS
 from trialogue.studies.dyck_attention.quantities import (
     closed,
+    learned_share,
     minimal,
     rank_correlation,
     setting_variation,
@@ -76,6 +79,59 @@ def test_the_rank_correlation_is_with_the_error() -> None:
     assert "needs 10" in rank_correlation("words").absence(Rows(rows.records[:9]))
 
 
+def test_the_rank_correlation_depends_on_the_accuracy_that_is_named() -> None:
+    columns = [
+        {"balance": 0.1 * place, "balance_released": -0.1 * place, "outside": 1 - 0.01 * place}
+        | {"outside_confident": 0.5 + 0.01 * place}
+        for place in range(12)
+    ]
+    rows = Rows([made(seed=place, **each) for place, each in enumerate(columns)])
+    assert rank_correlation("words")(rows).mean() == pytest.approx(1)
+    assert rank_correlation("words", "outside_confident")(rows).mean() == pytest.approx(-1)
+    assert rank_correlation("words", "outside_confident", "balance_released")(rows).mean() == pytest.approx(1)
+    equal = Rows([made(seed=place, balance=0.1 * place, outside=0.5) for place in range(12)])
+    assert "all networks have the same outside" in rank_correlation("words").absence(equal)
+
+
+def grid(share: float, count: int = 12) -> list[dict[str, object]]:
+    """Rows of networks of Table 2.6, of which a share of each setting has learned, and of their pairs."""
+    settings: list[dict[str, object]] = [
+        {
+            "kind": "setting",
+            **setting._asdict(),
+            "seed": seed,
+            "inside": 0.99 if seed < share * count else 0.96,
+        }
+        for setting in SETTINGS
+        for seed in range(count)
+    ]
+    return settings + [
+        {"kind": "pair", **setting._asdict(), "seed": first, "other": second, "layer": layer}
+        | {"variation": (layer + 0.01 * (first + second)) * causal_baseline(19)}
+        for setting in SETTINGS
+        for layer in range(1, setting.layers + 1)
+        for second, first in combinations(range(count), 2)
+    ]
+
+
+@pytest.mark.parametrize(("share", "answer"), [(1.0, "holds"), (11 / 12, "holds"), (10 / 12, "not tested")])
+def test_the_table_is_not_tested_where_networks_have_not_learned(share: float, answer: str) -> None:
+    rows = Rows(grid(share))
+    assert learned_share()(rows).item() == pytest.approx(share)
+    identity = "second-layers-differ-more-than-random"
+    (claim,) = (claim for claim in STUDY.claims if claim.id == identity)
+    (verdict,) = evaluate([claim], Evidence(rows=rows, config={"grid_seeds": range(12)}, preset="paper"))
+    assert verdict.answer == answer
+    assert ("nine in ten" in verdict.reason) == (answer == "not tested")
+
+
+def test_one_sided_claims_show_the_size_that_is_printed() -> None:
+    printed = {claim.id: claim.published for claim in STUDY.claims}
+    assert printed["seeds-differ-as-random-attention"].startswith("0.80 times")
+    assert printed["second-layers-differ-more-than-random"].startswith("1.5 to 2.8 times")
+    assert printed["minimal-seeds-agree-more"].startswith("0.084 times")
+
+
 def test_what_is_closed_is_counted() -> None:
     rows = Rows([made(seed=seed, inside=share, closings=200) for seed, share in ((1, 1.0), (2, 0.97))])
     counts = closed("words").counts(rows)
@@ -112,6 +168,17 @@ def test_a_setting_yields_every_pair_of_its_networks_for_every_layer() -> None:
     assert 0 < pairs.variation.max() < 0.1
     assert set(rows["pattern"].seed) == {4, 5}
     assert not any(part.name.startswith("table") for part in parts(Config()))
+
+
+def test_networks_of_the_table_have_a_learning_rate_of_their_own() -> None:
+    def losses(**changes: float) -> list[float]:
+        config = replace(PRESETS["smoke"], grid_seeds=(4, 5), grid_steps=3, **changes)  # type: ignore[arg-type]
+        (part,) = (part for part in parts(config) if part.name == "table-k2-d4-2-layers")
+        return list(Rows(list(part.rows(Path())))["setting"].loss)
+
+    assert losses() == losses(standard_learning_rate=0.1) != losses(grid_learning_rate=0.1)
+    # Results from before the field was there keep their hash.
+    assert STUDY.result_folder(PRESETS["night"]).name == "7c1bc393ee32"
 
 
 def test_a_single_network_of_a_setting_has_none_to_differ_from() -> None:

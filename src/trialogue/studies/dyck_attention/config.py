@@ -1,8 +1,9 @@
 """Settings of the study: the networks of each kind, and how long they are trained."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from trialogue.errors import InputError
+from trialogue.ledger import ADDED
 from trialogue.ledger.settings import Count, Natural, Positive, Seeds, Settings
 
 
@@ -23,8 +24,10 @@ class Config(Settings):
     learning_rate: Positive = 1e-2
     standard_steps: Count = 800
     grid_steps: Count = 1200
-    """Updates of a network of Table 2.6, at the same rate as the standard ones."""
+    """Updates of a network of Table 2.6."""
     standard_learning_rate: Positive = 3e-3
+    grid_learning_rate: Positive = field(default=3e-3, metadata=ADDED)
+    """Learning rate of a network of Table 2.6."""
     contrast_weight: Positive = 0.3
     decay: Positive = 1e-3
     """lambda of (2.41), for the networks whose weights decay."""
@@ -46,5 +49,15 @@ PRESETS = {
         standard_seeds=tuple(range(201, 209)),
         standard_steps=1600,
         grid_seeds=tuple(range(301, 307)),
+    ),
+    # As many networks as the source has. At the rate of 0.003 one network of Table 2.6 in a pilot stayed at 93 % for
+    # 7,200 updates. At this rate it passed 97 %.
+    "paper": Config(
+        seeds=tuple(range(1101, 1141)),
+        standard_seeds=tuple(range(1201, 1241)),
+        standard_steps=1600,
+        grid_seeds=tuple(range(1301, 1313)),
+        grid_steps=4800,
+        grid_learning_rate=1e-3,
     ),
 }

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,7 @@ def _network(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str
 def _setting(config: Config, setting: Setting, _: Path) -> Iterator[dict[str, Any]]:
     """All networks of a row of Table 2.6, and the variation between any two of them, layer by layer."""
     types, depth, _layers = setting
+    config = replace(config, standard_learning_rate=config.grid_learning_rate)
     found: dict[int, list[Tensor]] = {}
     for place, seed in enumerate(config.grid_seeds):
         network, loss = trained(config, setting.arm, seed, types, depth, config.grid_steps)

@@ -42,11 +42,14 @@ def _draw_patterns(rows: Rows) -> Drawing:
         table = rows.where("pattern", arm=arm, layer=layer).sort_values("seed")
         for _, row in table.head(2).iterrows():
             ax = next(place)
-            ax.imshow(pattern(row), cmap="Blues", vmin=0, vmax=1)
+            shades = ax.imshow(pattern(row), cmap="Blues", vmin=0, vmax=1)
             ax.set_xticks(range(len(labels)), labels, fontsize=6)
             ax.set_yticks(range(len(labels)), labels, fontsize=6)
             ax.grid(False)
             ax.set_title(f"{title}, seed {row['seed']}", fontsize=8)
+            ax.set_xlabel("attended to", fontsize=7)
+            ax.set_ylabel("query", fontsize=7)
+            drawing.colorbar(shades, ax=ax, shrink=0.7).ax.tick_params(labelsize=6)
     return drawing
 
 
@@ -68,6 +71,7 @@ def _draw_balance(rows: Rows) -> Drawing:
             table.balance, table.outside, s=22, marker=marker, edgecolors=color, facecolors=face, label=arm
         )
     words.set(xlabel="balance violation", xscale="log", xticks=(0.03, 0.1, 0.3))
+    words.set_ylabel("share of closing brackets, likeliest is right")
     words.set_xticklabels(["0.03", "0.1", "0.3"])
     words.minorticks_off()
     words.set_title("Right at lengths 400 to 500")

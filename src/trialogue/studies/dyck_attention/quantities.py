@@ -17,6 +17,8 @@ from trialogue.studies.dyck_attention.networks import SETTINGS, Setting
 
 FEWEST_PAIRED, FEWEST_RANKED = 4, 10
 """Networks that a mean over their pairs, and a rank correlation, are told from"""
+LEARNED = 0.97
+"""Accuracy above which the source counts a network as trained"""
 
 trainings = Replication("training", "seeds")
 standard_trainings = Replication("training", "standard_seeds")
@@ -48,6 +50,13 @@ def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
 def setting_closed(rows: Rows, setting: Setting) -> "Series[float]":
     """The share of closing brackets of words that the networks of a setting of Table 2.6 close rightly."""
     return rows.where("setting", **setting._asdict()).groupby("seed").inside.mean()
+
+
+@exact
+def learned_share(rows: Rows) -> float:
+    """Return the smallest share, over the settings of Table 2.6, of networks that close more than 97 % rightly."""
+    shares = [(rows.where("setting", **setting._asdict()).inside > LEARNED).mean() for setting in SETTINGS]
+    return float(min(shares))
 
 
 @trainings
@@ -89,12 +98,21 @@ def table_variation(rows: Rows, layer: int, least_layers: int = 2) -> "Series[fl
 
 
 @trainings
-def rank_correlation(rows: Rows, arm: str) -> "Series[float]":
-    """Spearman's, of the balance violation and the error at lengths 400 to 500: pseudo-values."""
+def rank_correlation(
+    rows: Rows, arm: str, accuracy: str = "outside", violation: str = "balance"
+) -> "Series[float]":
+    """Spearman's correlation of the balance violation and the error at lengths 400 to 500, as pseudo-values.
+
+    `accuracy` and `violation` name the columns: `outside` counts closing brackets that are the likeliest one,
+    `outside_confident` and `balance_released` are those of the released program.
+    """
     table = rows.where("network", arm=arm).set_index("seed")
+    for column in (violation, accuracy):
+        if len(table) and table[column].nunique() < 2:
+            raise NoRows(f"the correlation is undefined: all networks have the same {column}")
 
     def correlation(seeds: list[int]) -> float:
-        return float(spearmanr(table.balance[seeds], 1 - table.outside[seeds]).statistic)
+        return float(spearmanr(table[violation][seeds], 1 - table[accuracy][seeds]).statistic)
 
     return pseudo_values(sorted(table.index), correlation, FEWEST_RANKED)
 

@@ -5,6 +5,15 @@ from trialogue.studies.dyck_copying.quantities import copied, layer, lost, sharp
 
 _FOUR, _ONE, _FORCED = "4 layers", "1 layer", "1 layer, no residual"
 
+_TRAINED = (
+    "Prefixes of 28 brackets and 200 updates of 100 prefixes at `night`: the source prints no training."
+)
+_ACCURATE = f"{_TRAINED} Our networks copy every bracket, where the source's copy more than 96 % and 90 %."
+_ONE_OF_SOME = (
+    f"{_ACCURATE} The figure shows one network; Figure 2.21 says that others of four layers attend to the current "
+    "position, which solves the task. The verdict is about the mean of our networks."
+)
+
 PUBLISHED = (
     Claim(
         "four-layers-copy",
@@ -12,6 +21,8 @@ PUBLISHED = (
         copied(_FOUR) > 0.96,
         "Figures 2.19 and 2.21",
         "> 96 %",
+        statement_id="thesis:D-copy",
+        setting=_TRAINED,
     ),
     Claim(
         "one-layer-copies",
@@ -19,6 +30,8 @@ PUBLISHED = (
         copied(_ONE) > 0.9,
         "Figure 2.20",
         "> 90 %",
+        statement_id="thesis:D-copy",
+        setting=_TRAINED,
     ),
     Claim(
         "attention-of-four-layers-says-nothing",
@@ -27,6 +40,8 @@ PUBLISHED = (
         "Figure 2.19",
         "none of them are informative",
         grade=True,
+        statement_id="thesis:D-copy",
+        setting=_ONE_OF_SOME,
     ),
     Claim(
         "attention-of-one-layer-says-nothing",
@@ -35,6 +50,8 @@ PUBLISHED = (
         "Figure 2.20",
         "not informative",
         grade=True,
+        statement_id="thesis:D-copy",
+        setting=_ACCURATE,
     ),
 )
 

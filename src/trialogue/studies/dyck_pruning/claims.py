@@ -20,6 +20,11 @@ from trialogue.studies.dyck_pruning.quantities import (
 _LEMMA = "Lemma 2.2.2"
 _THEOREM = "Theorem 2.2.3"
 
+_SMALL = (
+    "Targets of width 2 or 4 and 5 to 32 random weights for each weight of the target: the source's statement is about "
+    "widths that grow without bound."
+)
+
 PUBLISHED = (
     Claim(
         "error-falls-with-width",
@@ -27,6 +32,8 @@ PUBLISHED = (
         matrices_fall(4) < 0,
         f"{_LEMMA}, {_THEOREM}",
         "width O(log(1 / eps))",
+        statement_id="thesis:D-L2.2.2",
+        setting=_SMALL,
     ),
     Claim(
         "error-falls-exponentially",
@@ -35,6 +42,8 @@ PUBLISHED = (
         f"{_LEMMA}, {_THEOREM}",
         "width O(log(1 / eps))",
         grade=True,
+        statement_id="thesis:D-L2.2.2",
+        setting=_SMALL,
     ),
     Claim(
         "scores-are-pruned-too",
@@ -42,6 +51,8 @@ PUBLISHED = (
         falls("scores") < 0,
         "Lemma 2.2.7",
         "width O(m log(1 / eps))",
+        statement_id="thesis:D-L2.2.7",
+        setting=_SMALL,
     ),
     Claim(
         "four-layers-are-pruned-to-two",
@@ -49,6 +60,8 @@ PUBLISHED = (
         falls("layers") < 0,
         "Lemma 2.2.6",
         "width O(log(1 / eps))",
+        statement_id="thesis:D-L2.2.6",
+        setting=_SMALL,
     ),
     Claim(
         "two-targets-share-a-larger-matrix",
@@ -58,6 +71,8 @@ PUBLISHED = (
         "Corollary 2.2.3",
         "for any eps, with probability 1 - delta",
         grade=True,
+        statement_id="thesis:D-C2.2.3",
+        setting=_SMALL,
     ),
     Claim(
         "whole-transformers-are-pruned",
@@ -66,6 +81,8 @@ PUBLISHED = (
         transformers_fall(1) < 0,
         _THEOREM,
         "width O(log(1 / eps))",
+        statement_id="thesis:D-T2.2.3",
+        setting=_SMALL,
     ),
     Claim(
         "deeper-transformers-are-pruned",
@@ -73,6 +90,8 @@ PUBLISHED = (
         transformers_fall(2) < 0,
         _THEOREM,
         "width O(log(1 / eps))",
+        statement_id="thesis:D-T2.2.3",
+        setting=_SMALL,
     ),
     Claim(
         "two-transformers-share-any-matrix",
@@ -82,6 +101,8 @@ PUBLISHED = (
         "Corollary 2.2.3",
         "for any eps, with probability 1 - delta",
         grade=True,
+        statement_id="thesis:D-C2.2.3",
+        setting=_SMALL,
     ),
 )
 

@@ -18,8 +18,51 @@ _BLOCKS, _DIAGONALS = (
 )
 
 
-def _graded(identity: str, statement: str, criterion: Criterion, source: str, published: str) -> Claim:
-    return Claim(identity, statement, criterion, source, published, grade=True)
+_LISTED = "Seven small models, all of whose documents can be listed."
+_SIMULATED = "The same models, with simulated documents of 100,000 words."
+_FINITE = "Finite models with T = tau^2 and v = 20, where the theorem is about the limit of many topics."
+_MASKS = "The mask rates are those of the experiments in section 2.1.5.1: the figure states none."
+
+
+def _graded(
+    identity: str,
+    statement: str,
+    criterion: Criterion,
+    source: str,
+    published: str,
+    statement_id: str,
+    setting: str = _LISTED,
+) -> Claim:
+    return Claim(
+        identity,
+        statement,
+        criterion,
+        source,
+        published,
+        grade=True,
+        statement_id=f"thesis:{statement_id}",
+        setting=setting,
+    )
+
+
+def _direction(
+    identity: str,
+    statement: str,
+    criterion: Criterion,
+    source: str,
+    published: str,
+    statement_id: str,
+    setting: str,
+) -> Claim:
+    return Claim(
+        identity,
+        statement,
+        criterion,
+        source,
+        published,
+        statement_id=f"thesis:{statement_id}",
+        setting=setting,
+    )
 
 
 PUBLISHED = (
@@ -30,6 +73,8 @@ PUBLISHED = (
         largest("member", "z") < 4,
         _PROPOSITION,
         "equal",
+        "T-Prop2.1.1",
+        _SIMULATED,
     ),
     _graded(
         "members-are-optimal",
@@ -38,6 +83,7 @@ PUBLISHED = (
         largest("member", "misfit") < _EXACT,
         f"{_LEMMA}, Theorem 2.1.4",
         "argmin",
+        "T-L2.1.1",
     ),
     _graded(
         "optimal-are-members",
@@ -45,6 +91,7 @@ PUBLISHED = (
         largest("member", "other_violation") < 1e-10,
         f"{_LEMMA}, Theorem 2.1.4",
         "argmin",
+        "T-L2.1.1",
     ),
     _graded(
         "members-with-all-topics",
@@ -52,6 +99,7 @@ PUBLISHED = (
         largest("model", "with_all_topics_violation") < 1e-10,
         f"{_LEMMA}, tau = T",
         "any tau",
+        "T-L2.1.1",
     ),
     _graded(
         "embedding-example",
@@ -59,6 +107,7 @@ PUBLISHED = (
         largest("model", "example_printed") < _EXACT,
         f"{_EMBEDDING}, realisability",
         "optimal",
+        "T-2.1.1",
     ),
     _graded(
         "ridge-limit",
@@ -66,6 +115,7 @@ PUBLISHED = (
         largest("ridge", "distance", where="ridge < 2e-9") < 1e-5,
         _RIDGE,
         "limit",
+        "T-2.1.2",
     ),
     _graded(
         "hessian-rank",
@@ -73,28 +123,35 @@ PUBLISHED = (
         largest("model", "hessian_rank") < 1.5,
         "Thesis Remark 2.1.8",
         "rank 1",
+        "T-R2.1.8",
     ),
-    Claim(
+    _direction(
         "block-optimum-in-interval",
         "With block values the optimal gamma is in (lambda_1 (tau - 1), lambda_2 T) (least log of the distance to an "
         "end, T = tau^2 from 100 to 10^6).",
         smallest("minimum", "inside", where=_BLOCKS) > 0,
         _BLOCK,
         "inside",
+        "T-2.1.3",
+        _FINITE,
     ),
-    Claim(
+    _direction(
         "diagonal-optimum-in-interval",
         "With diagonal values the optimal beta is in (lambda_3 tau, lambda_4 T) (as above).",
         smallest("minimum", "inside", where=_DIAGONALS) > 0,
         _DIAGONAL,
         "inside",
+        "T-2.1.5",
+        _FINITE,
     ),
-    Claim(
+    _direction(
         "diagonal-alpha-below-beta",
         "There the optimal alpha is below lambda_5 beta (least logarithm of the ratio).",
         smallest("minimum", "ratio_inside", where=_DIAGONALS) > 0,
         _DIAGONAL,
         "below",
+        "T-2.1.5",
+        _FINITE,
     ),
     _graded(
         "only-gamma-matters",
@@ -102,28 +159,36 @@ PUBLISHED = (
         largest("gamma", "differ") < _EXACT,
         "Thesis Remark 2.1.5",
         "equal",
+        "T-R2.1.5",
+        _FINITE,
     ),
-    Claim(
+    _direction(
         "landscape-block-in-interval",
         "At 100 topics of 300 words the optimal gamma is in its interval (least logarithm, tau from 20 to 80).",
         smallest("landscape-minimum", "inside", where=_BLOCKS) > 0,
         _FIGURE_8,
         "inside",
+        "T-Fig2.8",
+        _MASKS,
     ),
-    Claim(
+    _direction(
         "landscape-diagonal-in-interval",
         "There the optimal beta is in its interval (as above).",
         smallest("landscape-minimum", "inside", where=_DIAGONALS) > 0,
         _FIGURE_7,
         "inside",
+        "T-Fig2.7",
+        _MASKS,
     ),
-    Claim(
+    _direction(
         "landscape-diagonal-grows",
         "With diagonal values the lower end of beta in the region of low loss grows with tau (least growth of its "
         "logarithm; low: within a tenth of the drop).",
         least_growth("beta_low", "diagonal") > 0,
         _FIGURE_7,
         "grows",
+        "T-Fig2.7",
+        _MASKS,
     ),
     _graded(
         "landscape-diagonal-alpha",
@@ -131,15 +196,19 @@ PUBLISHED = (
         largest("region", "most_ratio", where=_DIAGONALS) < 1,
         _FIGURE_7,
         "alpha < const beta",
+        "T-Fig2.7",
+        _MASKS,
     ),
     *(
-        Claim(
+        _direction(
             f"landscape-block-{name}-grows",
             f"With block values the lower end of {name} in the region of low loss, as the other vanishes, grows with "
             "tau (least growth of its logarithm).",
             least_growth(f"{name}_low", "block") > 0,
             _FIGURE_8,
             "grows",
+            "T-Fig2.8",
+            _MASKS,
         )
         for name in ("alpha", "beta")
     ),

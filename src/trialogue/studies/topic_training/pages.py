@@ -22,7 +22,7 @@ _NAMES = {"all": "$W_E^T W_E$", "with L2": "$W_V$, L2", "without L2": "$W_V$"}
 
 
 def _draw_matrices(rows: Rows) -> Drawing:
-    drawing, axes = panels(4, 3, width=2.3, height=2.1)
+    drawing, axes = panels(4, 3, width=2.7, height=2.1)
     table = rows["matrix"]
     words = [column for column in table if str(column).startswith("word_")]
     places = iter(axes)
@@ -35,8 +35,13 @@ def _draw_matrices(rows: Rows) -> Drawing:
                 entries_of = chosen.sort_values("row")[words].to_numpy(dtype=float)
                 # Of its own scale: losses and optimisers have come differently far.
                 most = float(np.quantile(np.abs(entries_of), 0.99)) or 1.0
-                panel.imshow(entries_of, cmap="RdBu_r", vmin=-most, vmax=most, interpolation="nearest")
+                shown = panel.imshow(
+                    entries_of, cmap="RdBu_r", vmin=-most, vmax=most, interpolation="nearest"
+                )
+                drawing.colorbar(shown, ax=panel, shrink=0.8).ax.tick_params(labelsize=6)
                 panel.set(xticks=[], yticks=[])
+                panel.set_xlabel("word, by topic", fontsize=7)
+                panel.set_ylabel("word, by topic", fontsize=7)
                 panel.grid(visible=False)
                 panel.set_title(f"{_NAMES[name]}, {loss}, {_label(optimizer, rate)}", fontsize=8)
     return drawing
