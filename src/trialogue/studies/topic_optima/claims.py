@@ -24,7 +24,7 @@ _FINITE = "Finite models with T = tau^2 and v = 20, where the theorem is about t
 _MASKS = "The mask rates are those of the experiments in section 2.1.5.1: the figure states none."
 
 
-def _graded(
+def _published(
     identity: str,
     statement: str,
     criterion: Criterion,
@@ -33,40 +33,21 @@ def _graded(
     statement_id: str,
     setting: str = _LISTED,
 ) -> Claim:
+    """Return a published claim. Thresholds other than zero are grades of this project."""
     return Claim(
         identity,
         statement,
         criterion,
         source,
         published,
-        grade=True,
-        statement_id=f"thesis:{statement_id}",
-        setting=setting,
-    )
-
-
-def _direction(
-    identity: str,
-    statement: str,
-    criterion: Criterion,
-    source: str,
-    published: str,
-    statement_id: str,
-    setting: str,
-) -> Claim:
-    return Claim(
-        identity,
-        statement,
-        criterion,
-        source,
-        published,
+        grade=criterion.threshold != 0,
         statement_id=f"thesis:{statement_id}",
         setting=setting,
     )
 
 
 PUBLISHED = (
-    _graded(
+    _published(
         "rates-of-what-is-read",
         "What is read of simulated documents has the rates p_0, p_1, p_2 (largest deviation, in standard errors, all "
         "models, words and documents).",
@@ -76,7 +57,7 @@ PUBLISHED = (
         "T-Prop2.1.1",
         _SIMULATED,
     ),
-    _graded(
+    _published(
         "members-are-optimal",
         "Every member of the solution set predicts the law of words from every set of topics (largest residual, random "
         "members of all models).",
@@ -85,7 +66,7 @@ PUBLISHED = (
         "argmin",
         "T-L2.1.1",
     ),
-    _graded(
+    _published(
         "optimal-are-members",
         "Every optimum is a member (largest residual of a condition, optima plus what no document shows).",
         largest("member", "other_violation") < 1e-10,
@@ -93,7 +74,7 @@ PUBLISHED = (
         "argmin",
         "T-L2.1.1",
     ),
-    _graded(
+    _published(
         "members-with-all-topics",
         "That holds where every document has all topics, too (largest residual of a condition for an optimum).",
         largest("model", "with_all_topics_violation") < 1e-10,
@@ -101,7 +82,7 @@ PUBLISHED = (
         "any tau",
         "T-L2.1.1",
     ),
-    _graded(
+    _published(
         "embedding-example",
         "The printed example, E = c_3 I with the printed bias, is optimal (largest residual of a prediction).",
         largest("model", "example_printed") < _EXACT,
@@ -109,7 +90,7 @@ PUBLISHED = (
         "optimal",
         "T-2.1.1",
     ),
-    _graded(
+    _published(
         "ridge-limit",
         "The printed matrix is the limit of ridge regressions (largest distance at a penalty of 1e-9, all models).",
         largest("ridge", "distance", where="ridge < 2e-9") < 1e-5,
@@ -117,7 +98,7 @@ PUBLISHED = (
         "limit",
         "T-2.1.2",
     ),
-    _graded(
+    _published(
         "hessian-rank",
         "The Hessian of the loss has rank 1 per row (largest rank, all models).",
         largest("model", "hessian_rank") < 1.5,
@@ -125,7 +106,7 @@ PUBLISHED = (
         "rank 1",
         "T-R2.1.8",
     ),
-    _direction(
+    _published(
         "block-optimum-in-interval",
         "With block values the optimal gamma is in (lambda_1 (tau - 1), lambda_2 T) (least log of the distance to an "
         "end, T = tau^2 from 100 to 10^6).",
@@ -135,7 +116,7 @@ PUBLISHED = (
         "T-2.1.3",
         _FINITE,
     ),
-    _direction(
+    _published(
         "diagonal-optimum-in-interval",
         "With diagonal values the optimal beta is in (lambda_3 tau, lambda_4 T) (as above).",
         smallest("minimum", "inside", where=_DIAGONALS) > 0,
@@ -144,7 +125,7 @@ PUBLISHED = (
         "T-2.1.5",
         _FINITE,
     ),
-    _direction(
+    _published(
         "diagonal-alpha-below-beta",
         "There the optimal alpha is below lambda_5 beta (least logarithm of the ratio).",
         smallest("minimum", "ratio_inside", where=_DIAGONALS) > 0,
@@ -153,7 +134,7 @@ PUBLISHED = (
         "T-2.1.5",
         _FINITE,
     ),
-    _graded(
+    _published(
         "only-gamma-matters",
         "With block values the loss depends on ((v - 1) alpha + beta) / v alone (largest relative difference).",
         largest("gamma", "differ") < _EXACT,
@@ -162,7 +143,7 @@ PUBLISHED = (
         "T-R2.1.5",
         _FINITE,
     ),
-    _direction(
+    _published(
         "landscape-block-in-interval",
         "At 100 topics of 300 words the optimal gamma is in its interval (least logarithm, tau from 20 to 80).",
         smallest("landscape-minimum", "inside", where=_BLOCKS) > 0,
@@ -171,7 +152,7 @@ PUBLISHED = (
         "T-Fig2.8",
         _MASKS,
     ),
-    _direction(
+    _published(
         "landscape-diagonal-in-interval",
         "There the optimal beta is in its interval (as above).",
         smallest("landscape-minimum", "inside", where=_DIAGONALS) > 0,
@@ -180,7 +161,7 @@ PUBLISHED = (
         "T-Fig2.7",
         _MASKS,
     ),
-    _direction(
+    _published(
         "landscape-diagonal-grows",
         "With diagonal values the lower end of beta in the region of low loss grows with tau (least growth of its "
         "logarithm; low: within a tenth of the drop).",
@@ -190,7 +171,7 @@ PUBLISHED = (
         "T-Fig2.7",
         _MASKS,
     ),
-    _graded(
+    _published(
         "landscape-diagonal-alpha",
         "There alpha is below beta (largest ratio in the region).",
         largest("region", "most_ratio", where=_DIAGONALS) < 1,
@@ -200,7 +181,7 @@ PUBLISHED = (
         _MASKS,
     ),
     *(
-        _direction(
+        _published(
             f"landscape-block-{name}-grows",
             f"With block values the lower end of {name} in the region of low loss, as the other vanishes, grows with "
             "tau (least growth of its logarithm).",
