@@ -115,6 +115,12 @@ def test_text_of_a_study_is_not_markup(page: str) -> None:
     assert "&lt;not&gt;" in page
 
 
+def test_words_between_backticks_are_code(entry: Entry) -> None:
+    verdict = replace(entry.verdicts[0], remarks=("see `heads < tails`, not ` alone",))
+    page = render_report([replace(entry, verdicts=(verdict,))])
+    assert "see <code>heads &lt; tails</code>, not ` alone" in page
+
+
 def test_equal_results_give_equal_bytes(page: str, entry: Entry) -> None:
     with matplotlib.rc_context({"axes.facecolor": "red", "svg.hashsalt": None, "font.size": 30}):
         assert render_report([entry]) == page

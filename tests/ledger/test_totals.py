@@ -220,10 +220,10 @@ def test_the_terminal_shows_the_ledger_without_splitting_words(width: int, entry
     for shown in (
         f"setting: {SETTING}",
         "late-heads (published)",
-        "withdrawn on 2026-11-22; last verdict: refuted, 0.250 [0.125, 0.375] (in print: about 0.9); Late",
-        "statements │ 2 │ 2 │ 0 │ 0",
-        "published claims │ 4 │ 3 │ 0 │ 1",
-        "our claims │ 2 │ 1 │ 1 │ 0",
+        "withdrawn on 2026-11-22; last verdict: refuted, 0.250 [0.125, 0.375] (in print: about 0.9). Late",
+        "statements 2 2 0 0",
+        "published claims 4 3 0 1",
+        "our claims 2 1 1 0",
         "belong to 2 families",
         "sum to 0.1: expect at most about 0.1 wrong verdicts",
     ):
@@ -237,7 +237,17 @@ def test_the_terminal_prints_selected_claims_and_the_whole_total(entry: Entry) -
     text = printed([entry], answers=["withdrawn"])
     assert "late-heads" in text
     assert "more-heads" not in text
-    assert "published claims │ 4" in words(text)
+    assert "published claims 4" in words(text)
+
+
+def test_a_setting_of_several_claims_is_printed_once(entry: Entry) -> None:
+    verdicts = [
+        replace(verdict, claim=replace(verdict.claim, setting=SETTING)) if verdict.claim.sampled else verdict
+        for verdict in entry.verdicts
+    ]
+    text = words(printed([replace(entry, verdicts=tuple(verdicts))]))
+    # Once for the published claims and once for ours, of which two are sampled each.
+    assert (text.count(SETTING), text.count("setting: as above")) == (2, 2)
 
 
 def test_headline_claims_come_first_and_once(entry: Entry) -> None:
@@ -331,8 +341,11 @@ def test_a_trace_lists_contrary_verdicts_and_parts_of_statements(entry: Entry) -
     assert traced("thesis:V-T311") == "odds holds,"
 
 
-def test_every_answer_has_a_colour(entry: Entry) -> None:
+def test_every_answer_is_printed_and_counted(entry: Entry) -> None:
     verdicts: list[Verdict] = [replace(entry.verdicts[0], answer=answer) for answer in ANSWERS]
     text = printed([replace(entry, verdicts=tuple(verdicts))])
     for answer in ANSWERS:
         assert re.search(rf"^{answer}", text, re.MULTILINE)
+    # All columns of the total fit, and no word of their heads is split.
+    total = text.rpartition("\n\n")[2]
+    assert {word for answer in ANSWERS for word in answer.split()} <= set(total.split())

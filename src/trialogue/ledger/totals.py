@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from trialogue.ledger.claims.claims import ORIGINS
 from trialogue.ledger.claims.verdicts import ALPHA, ANSWERS, LATE, Answer
@@ -51,10 +51,11 @@ class Statement:
         return "not tested" if self.verdicts.get("not tested") else WITHDRAWN
 
 
-class Families(NamedTuple):
+@dataclass(frozen=True)
+class Families:
     """The families of claims whose error is controlled together.
 
-    Attributes:
+    Args:
         count: Number of families. A family is the claims with sampling error of one study and one origin.
         alpha: Sum of the error rates of all claims, which bounds the expected number of wrong verdicts.
     """

@@ -7,7 +7,7 @@ from markupsafe import Markup
 from trialogue.ledger.entries import Entry
 from trialogue.ledger.pages.figures import Figure, svg
 from trialogue.ledger.pages.forest import forest
-from trialogue.ledger.pages.html import embedded, environment
+from trialogue.ledger.pages.html import embedded, environment, prose
 from trialogue.ledger.pages.tables import format_number, sheet
 from trialogue.ledger.pages.terminal import (
     interval_text,
@@ -30,6 +30,7 @@ def render_report(entries: Sequence[Entry]) -> str:
         "replications": replications_text,
         "rule": rule_text,
         "printed": published_text,
+        "prose": prose,
         "registered": registered_text,
         "result": result_text,
         "withdrawal": withdrawn_text,

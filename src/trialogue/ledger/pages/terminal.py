@@ -11,7 +11,7 @@ from rich.text import Text
 
 from trialogue.ledger.claims.claims import NOT_PRINTED, ORIGINS, Origin
 from trialogue.ledger.claims.verdicts import Verdict
-from trialogue.ledger.claims.withdrawn import WithdrawnClaim
+from trialogue.ledger.claims.withdrawn import WITHDRAWN, WithdrawnClaim
 from trialogue.ledger.entries import Entry, select
 from trialogue.ledger.pages.comparison import Comparison
 from trialogue.ledger.pages.tables import ABSENT, ResultTable, format_number, sheet
@@ -71,7 +71,7 @@ def withdrawn_text(claim: WithdrawnClaim) -> str:
         numbers += f" [{format_number(claim.low)}, {format_number(claim.high)}]"
     if claim.published != NOT_PRINTED:
         numbers += f" (in print: {claim.published})"
-    return f"withdrawn on {claim.withdrawn_on}; last verdict: {claim.last_verdict}{numbers}; {claim.reason}"
+    return f"withdrawn on {claim.withdrawn_on}; last verdict: {claim.last_verdict}{numbers}. {claim.reason}"
 
 
 def registered_text(verdict: Verdict) -> str:
@@ -145,7 +145,13 @@ def print_totals(out: Console, entries: Sequence[Entry]) -> None:
         (name, str(sum(counts.values())), *(str(counts.get(answer, 0)) for answer in answers))
         for name, counts in lines.items()
     ]
-    out.print(grid("Total", ("", "all", *answers), shown))
+    table = rich.table.Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("Total")
+    for head in ("all", *answers):
+        table.add_column(head, justify="right")
+    for line in shown:
+        table.add_row(*line)
+    out.print(table)
     out.print(Text(str(families(entries)), style="dim"))
 
 
@@ -166,7 +172,7 @@ def _print_entry(out: Console, entry: Entry, verbose: bool) -> None:
     if entry.withdrawn:
         out.print(Text("withdrawn claims", style="bold"))
     for claim in entry.withdrawn:
-        out.print(Text(f"{claim.id} ({claim.origin})"))
+        out.print(Text.assemble((WITHDRAWN.ljust(10), "dim"), f"  {claim.id} ({claim.origin})"))
         out.print(_indented(withdrawn_text(claim), "dim"))
 
 
@@ -189,7 +195,7 @@ def _print_claims(out: Console, title: str, verdicts: Sequence[Verdict], verbose
     )
     claimed = min(claimed, 20)
     room = out.width - _INDENT - estimate - interval - claimed - 3 * 2
-    widths = (estimate, max(8, min(in_print, room)), interval, claimed)
+    widths = (estimate, max(8, min(in_print, room, 48)), interval, claimed)
 
     def print_numbers(cells: Sequence[str], style: str = "") -> None:
         numbers = rich.table.Table.grid(padding=(0, 2), pad_edge=False)
@@ -200,24 +206,28 @@ def _print_claims(out: Console, title: str, verdicts: Sequence[Verdict], verbose
 
     out.print(Text(title, style="bold"))
     print_numbers(heads, "bold")
+    setting = ""
     for verdict, cells in zip(verdicts, lines, strict=True):
         # Headline claims are of both origins.
         origin = f"{verdict.claim.origin}, " if title == _HEADLINE else ""
         claim = f"  {verdict.claim.id} ({origin}{replications_text(verdict)})"
         out.print(Text.assemble((f"{verdict.answer:10}", _COLOURS[verdict.answer]), claim))
         print_numbers(cells)
+        if verdict.claim.setting:
+            is_same = verdict.claim.setting == setting
+            out.print(_indented(f"setting: {'as above' if is_same else verdict.claim.setting}", "dim"))
+        setting = verdict.claim.setting or setting
         for note in _notes(verdict, verbose):
             out.print(_indented(note, "dim"))
 
 
 def _notes(verdict: Verdict, verbose: bool) -> list[str]:
     """Return what the numbers of a claim leave out."""
-    notes = [f"setting: {verdict.claim.setting}"] if verdict.claim.setting else []
     # The numbers show that an interval crosses the threshold; the rest of the reason is about power.
     is_plain = verdict.answer == "undecided" and not math.isnan(verdict.low) and not verbose
     if verdict.answer not in ("holds", "refuted", "not tested") and not is_plain:
-        notes.append(verdict.reason)
-    return [*notes, *verdict.remarks]
+        return [verdict.reason, *verdict.remarks]
+    return list(verdict.remarks)
 
 
 def _untested(entry: Entry) -> list[str]:
