@@ -99,8 +99,8 @@ def test_the_page_says_what_there_is_to_say(page: str, entry: Entry) -> None:
         STUDY.question,
         *(verdict.claim.said for verdict in entry.verdicts),
         *(verdict.reason for verdict in entry.verdicts),
-        "Published: 3 holds",
-        "Ours: 1 holds · 1 refuted",
+        "Published claims (3): 3 holds",
+        "Our claims (2): 1 holds · 1 refuted",
         "Table 1. Share of heads",
         "0.3 or so",
         "Share of heads by seed",
@@ -113,6 +113,12 @@ def test_the_page_says_what_there_is_to_say(page: str, entry: Entry) -> None:
 def test_text_of_a_study_is_not_markup(page: str) -> None:
     assert "<not>" not in page
     assert "&lt;not&gt;" in page
+
+
+def test_words_between_backticks_are_code(entry: Entry) -> None:
+    verdict = replace(entry.verdicts[0], remarks=("see `heads < tails`, not ` alone",))
+    page = render_report([replace(entry, verdicts=(verdict,))])
+    assert "see <code>heads &lt; tails</code>, not ` alone" in page
 
 
 def test_equal_results_give_equal_bytes(page: str, entry: Entry) -> None:

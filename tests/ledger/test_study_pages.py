@@ -1,12 +1,14 @@
 """The pages of documentation that are made from rows."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from biased_coin import STUDY
 
 from trialogue.errors import InputError
 from trialogue.ledger import Entry, judged
+from trialogue.ledger.pages.forest import forest
 from trialogue.ledger.pages.study_pages import studies_page, study_page, study_pictures
 from trialogue.ledger.runs.execution import execute
 
@@ -36,6 +38,21 @@ def test_every_claim_is_told_with_its_verdict(entry: Entry) -> None:
     for verdict in entry.verdicts:
         [line] = [line for line in page.splitlines() if line.startswith(f"| {verdict.claim.said[:20]}")]
         assert f"**{verdict.answer}**" in line
+
+
+def test_the_picture_of_claims_shows_what_is_in_print(entry: Entry) -> None:
+    def texts(published: str) -> list[str]:
+        first = entry.verdicts[0]
+        shown = replace(entry, verdicts=(replace(first, claim=replace(first.claim, published=published)),))
+        [axes] = forest(shown).draw(shown.rows).axes
+        return [text.get_text() for text in axes.texts]
+
+    assert "in print 0.7   claimed > 0.5 (grade)" in texts("0.7")[-1]
+    assert (
+        "in print seventy in a hundred, or a …   claimed"
+        in texts("seventy in a hundred, or a little more")[-1]
+    )
+    assert "in print" not in texts("not printed")[-1]
 
 
 def test_a_study_without_a_result_says_how_to_make_one() -> None:

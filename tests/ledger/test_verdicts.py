@@ -306,6 +306,19 @@ def test_a_correction_shows_both_numbers() -> None:
     assert told.remarks == ("corrected, the sign was wrong: the statistic gave 5.01, and gives -5.01",)
 
 
+def test_a_correction_repeats_no_equal_numbers() -> None:
+    stored = as_kept(claim(), rows_of(*FIVE))
+
+    def remark(factor: float) -> str:
+        scaled = Quantity("value", lambda rows: value()(rows) * factor, draws).corrected("a unit")
+        [only] = judge(claim(scaled > 1), stored=stored).remarks
+        return only
+
+    assert remark(1) == "corrected, a unit: the mean, 5.01, is unchanged"
+    # Six digits do not tell them apart.
+    assert remark(1 + 1e-7) == "corrected, a unit: the statistic gave 5.01, and gives 5.0100005"
+
+
 def test_a_corrected_statistic_is_held_against_its_own_estimates() -> None:
     first = as_kept(claim(), rows_of(*FIVE))
     corrected = claim(value().corrected("another mean") > 1)

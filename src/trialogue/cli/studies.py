@@ -102,7 +102,7 @@ def _executed(study: "Study[Any]", config: object, arguments: argparse.Namespace
 
 def show_ledger(arguments: argparse.Namespace) -> None:
     """Print the verdict on every claim: of all studies, or of those named, with your own runs of them."""
-    from trialogue.ledger import ledger, ledger_records, own_entries
+    from trialogue.ledger import ledger, ledger_records, own_entries, select
     from trialogue.ledger.pages import terminal
 
     _check_folder(arguments.results)
@@ -112,15 +112,16 @@ def show_ledger(arguments: argparse.Namespace) -> None:
         chosen = list(studies.importable(_complain))
     entries = ledger(chosen, arguments.results)
     own = [each for entry in entries for each in own_entries(entry.study, entry, arguments.runs)]
+    chosen_claims = {"answers": arguments.verdict or (), "origins": arguments.origin or ()}
     if arguments.json:
-        shown = [*entries, *(own if arguments.study else [])]
+        shown = select([*entries, *(own if arguments.study else [])], **chosen_claims)
         print(json.dumps(ledger_records(shown), indent=1, ensure_ascii=False, allow_nan=False))
         return
     out = terminal.console()
-    terminal.print_ledger(out, entries)
+    terminal.print_ledger(out, entries, **chosen_claims, verbose=arguments.verbose)
     if own and arguments.study:
         print(f"\nYour runs in {arguments.runs}:\n")
-        terminal.print_ledger(out, own)
+        terminal.print_ledger(out, own, **chosen_claims, verbose=arguments.verbose)
     elif own:
         names = " ".join(dict.fromkeys(entry.study.name for entry in own))
         print(f"\nYour runs in {arguments.runs}: trialogue ledger {names}")
@@ -225,6 +226,22 @@ def add(commands: Commands) -> None:
         default=Path("runs"),
         help="folder of your own runs (default: ./runs)",
     )
+    showing.add_argument(
+        "--verdict",
+        metavar="VERDICT",
+        action="append",
+        choices=("holds", "refuted", "undecided", "not tested", "altered since the run", "withdrawn"),
+        help="show only claims with this verdict: holds, refuted, undecided, not tested, altered since the run or "
+        "withdrawn; repeat for several (default: all)",
+    )
+    showing.add_argument(
+        "--origin",
+        action="append",
+        choices=("published", "ours"),
+        metavar="ORIGIN",
+        help="show only claims of this origin: published or ours (default: both)",
+    )
+    showing.add_argument("--verbose", action="store_true", help="print the power of undecided claims, too")
     showing.add_argument("--json", action="store_true", help="print one JSON record per claim")
     reporting = commands.add("report", report)
     reporting.add_argument(

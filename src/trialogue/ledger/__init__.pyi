@@ -8,12 +8,14 @@ from .claims.quantities import Replication as Replication
 from .claims.quantities import exact as exact
 from .claims.quantities import shares_of as shares_of
 from .claims.verdicts import Verdict as Verdict
+from .claims.withdrawn import WithdrawnClaim as WithdrawnClaim
 from .entries import Entry as Entry
 from .entries import judged as judged
 from .entries import ledger as ledger
 from .entries import ledger_frame as ledger_frame
 from .entries import ledger_records as ledger_records
 from .entries import own_entries as own_entries
+from .entries import select as select
 from .pages.figures import Figure as Figure
 from .pages.tables import Cells as Cells
 from .pages.tables import ResultTable as ResultTable
@@ -27,3 +29,8 @@ from .runs.results import load_rows as load_rows
 from .settings import Settings as Settings
 from .study import Part as Part
 from .study import Study as Study
+from .totals import Families as Families
+from .totals import Statement as Statement
+from .totals import families as families
+from .totals import statements as statements
+from .totals import totals as totals

@@ -1,8 +1,8 @@
 """The ledger: for each study the result that counts, and the verdicts on its claims."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from pandas import DataFrame
 
 from trialogue.ledger.claims.verdicts import Evidence, Verdict, evaluate
+from trialogue.ledger.claims.withdrawn import WITHDRAWN, WithdrawnClaim
 from trialogue.ledger.rows import Rows
 from trialogue.ledger.runs.results import (
     COUNTING,
@@ -32,8 +33,9 @@ class Entry:
 
     Args:
         study: The study.
-        result: The result, None if nothing has been run.
-        verdicts: The verdict on each claim.
+        result: The result that the study is judged by. None if nothing has been run.
+        verdicts: The verdict on each claim of the study.
+        withdrawn: The claims that the study no longer makes.
         closest: The preset that the result's config is closest to, empty without a result.
         changed: The fields in which the config differs from that preset: the run's value and the preset's.
     """
@@ -41,6 +43,7 @@ class Entry:
     study: Study[Any]
     result: Result | None
     verdicts: tuple[Verdict, ...]
+    withdrawn: tuple[WithdrawnClaim, ...] = ()
     closest: str = ""
     changed: Differences = field(default_factory=dict)
 
@@ -73,7 +76,7 @@ def judged(study: Study[Any], result: Result | None) -> Entry:
             Verdict(claim=claim, answer="not tested", reason="no finished run of a preset")
             for claim in study.claims
         ]
-        return Entry(study, None, tuple(nothing))
+        return Entry(study, None, tuple(nothing), study.withdrawn)
     counts = result.preset in COUNTING
     evidence = Evidence(
         rows=study.rows(result),
@@ -85,7 +88,8 @@ def judged(study: Study[Any], result: Result | None) -> Entry:
         reduced={} if counts else reduced_fields(study, result.config),
     )
     closest, changed = changed_fields(study, result.config)
-    return Entry(study, result, tuple(evaluate(study.claims, evidence)), closest, changed)
+    verdicts = tuple(evaluate(study.claims, evidence))
+    return Entry(study, result, verdicts, study.withdrawn, closest, changed)
 
 
 def counting_result(
@@ -125,53 +129,133 @@ def own_entries(study: Study[Any], counting: Entry, runs: Path = RUNS) -> list[E
         runs: The folder of the user's runs.
 
     Returns:
-        One entry per finished run of the study's current version, in the order in which the runs finished.
+        One entry per finished run of the study's current version, in the order in which the runs finished, without
+        withdrawn claims.
     """
     found = [result for result in finished_results(study.name, runs) if result.version == study.version]
     shown = counting.result.folder if counting.result else None
-    return [judged(study, result) for result in found if result.folder != shown]
+    return [replace(judged(study, result), withdrawn=()) for result in found if result.folder != shown]
+
+
+def select(
+    entries: Iterable[Entry], *, answers: Collection[str] = (), origins: Collection[str] = ()
+) -> list[Entry]:
+    """Return the entries with the chosen claims only.
+
+    Args:
+        entries: Entries of the ledger.
+        answers: Verdicts to keep, such as "refuted" or "withdrawn". Empty for all.
+        origins: Origins to keep, "published" or "ours". Empty for both.
+
+    Returns:
+        The entries that have such claims, without their other claims.
+    """
+
+    def chosen(answer: str, origin: str) -> bool:
+        return (not answers or answer in answers) and (not origins or origin in origins)
+
+    selected = [
+        replace(
+            entry,
+            verdicts=tuple(one for one in entry.verdicts if chosen(one.answer, one.claim.origin)),
+            withdrawn=tuple(one for one in entry.withdrawn if chosen(WITHDRAWN, one.origin)),
+        )
+        for entry in entries
+    ]
+    return [entry for entry in selected if entry.verdicts or entry.withdrawn]
 
 
 def ledger_records(entries: Iterable[Entry]) -> list[dict[str, object]]:
-    """One flat record per claim, as strict JSON holds it: what is not finite is null."""
+    """Return one flat record per claim, as strict JSON holds it.
 
-    def number(value: float) -> float | None:
-        return value if math.isfinite(value) else None
-
+    Withdrawn claims follow the other claims of their study, with the verdict "withdrawn". All records have the same
+    keys. A value that is unknown or not finite is None.
+    """
     return [
-        {
-            "study": entry.study.name,
-            "claim": verdict.claim.id,
-            "statement": verdict.claim.said,
-            "origin": verdict.claim.origin,
-            "registered": verdict.registered,
-            "source": verdict.claim.source,
-            "published": verdict.claim.published,
-            "verdict": verdict.answer,
-            "reason": verdict.reason,
-            "estimate": number(verdict.estimate),
-            "low": number(verdict.low),
-            "high": number(verdict.high),
-            "alpha": number(verdict.alpha),
-            "direction": verdict.claim.criterion.direction,
-            "threshold": verdict.claim.criterion.threshold,
-            "margin": verdict.claim.criterion.margin,
-            "grade": verdict.claim.grade,
-            "unit": verdict.claim.unit,
-            "replications": verdict.replications,
-            "replications_needed": verdict.needed,
-            "power": number(verdict.power),
-            "smallest_effect": number(verdict.smallest_effect),
-            "remarks": list(verdict.remarks),
-            "preset": entry.result.preset if entry.result else None,
-            "result": entry.result.hash if entry.result else None,
-            "changed": {name: list(values) for name, values in entry.changed.items()},
-        }
+        record
         for entry in entries
-        for verdict in entry.verdicts
+        for record in (
+            *(_verdict_record(entry, verdict) for verdict in entry.verdicts),
+            *(_withdrawn_record(entry, claim) for claim in entry.withdrawn),
+        )
     ]
 
 
+def _verdict_record(entry: Entry, verdict: Verdict) -> dict[str, object]:
+    claim = verdict.claim
+    return {
+        "study": entry.study.name,
+        "claim": claim.id,
+        "statement": claim.said,
+        "statement_id": claim.statement_id or None,
+        "origin": claim.origin,
+        "registered": verdict.registered,
+        "source": claim.source,
+        "published": claim.published,
+        "setting": claim.setting or None,
+        "verdict": verdict.answer,
+        "last_verdict": None,
+        "withdrawn_on": None,
+        "reason": verdict.reason,
+        "estimate": _finite(verdict.estimate),
+        "low": _finite(verdict.low),
+        "high": _finite(verdict.high),
+        "alpha": _finite(verdict.alpha),
+        "direction": claim.criterion.direction,
+        "threshold": claim.criterion.threshold,
+        "margin": claim.criterion.margin,
+        "grade": claim.grade,
+        "unit": claim.unit,
+        "replications": verdict.replications,
+        "replications_needed": verdict.needed,
+        "power": _finite(verdict.power),
+        "smallest_effect": _finite(verdict.smallest_effect),
+        "remarks": list(verdict.remarks),
+        "preset": entry.result.preset if entry.result else None,
+        "result": entry.result.hash if entry.result else None,
+        "changed": {name: list(values) for name, values in entry.changed.items()},
+    }
+
+
+def _withdrawn_record(entry: Entry, claim: WithdrawnClaim) -> dict[str, object]:
+    return {
+        "study": entry.study.name,
+        "claim": claim.id,
+        "statement": claim.statement,
+        "statement_id": claim.statement_id or None,
+        "origin": claim.origin,
+        "registered": True,
+        "source": claim.source,
+        "published": claim.published,
+        "setting": None,
+        "verdict": WITHDRAWN,
+        "last_verdict": claim.last_verdict,
+        "withdrawn_on": claim.withdrawn_on,
+        "reason": claim.reason,
+        "estimate": _finite(claim.estimate),
+        "low": _finite(claim.low),
+        "high": _finite(claim.high),
+        "alpha": None,
+        "direction": None,
+        "threshold": None,
+        "margin": None,
+        "grade": None,
+        "unit": None,
+        "replications": None,
+        "replications_needed": None,
+        "power": None,
+        "smallest_effect": None,
+        "remarks": [],
+        "preset": None,
+        "result": claim.result or None,
+        "changed": {},
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
 def ledger_frame(entries: Iterable[Entry]) -> DataFrame:
-    """One row per claim, with the columns of `ledger_records`."""
+    """Return a DataFrame with one row per claim and the columns of `ledger_records`."""
     return DataFrame(ledger_records(entries))

@@ -57,7 +57,7 @@ class Study(Generic[Config]):
     dataclass, which raises `InputError` where a field is out of range; "default" must be among them. `parts(config)`
     lists what is measured, in order. `kind` is the column that says of which kind a row is. `numbers` are quantities
     that texts quote, by name. `version` is raised when the meaning of a row changes, so that older results no longer
-    count.
+    count. `headline` names the claims that the terminal prints first.
     """
 
     module: str
@@ -70,6 +70,7 @@ class Study(Generic[Config]):
     numbers: Mapping[str, Quantity] = field(default_factory=dict)
     kind: str = "kind"
     version: int = 1
+    headline: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.name):
@@ -87,6 +88,9 @@ class Study(Generic[Config]):
         for kind in ([claim.id for claim in self.claims], [figure.name for figure in self.figures]):
             if len(set(kind)) < len(kind):
                 raise InputError("study", self.name, f"names must be unique, not {kind}")
+        unknown = set(self.headline) - {claim.id for claim in self.claims}
+        if unknown or len(set(self.headline)) < len(self.headline):
+            raise InputError("headline", self.headline, "must name claims of the study, each once")
 
     @property
     def name(self) -> str:

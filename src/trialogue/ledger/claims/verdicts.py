@@ -282,6 +282,12 @@ def _differs(
 
 
 def _both(stored: Sequence[float], estimates: NDArray[np.floating[Any]]) -> str:
-    """The mean that was stored, and that of today."""
-    means = [f"{np.mean(values):.6g}" if len(values) else "nothing" for values in (stored, estimates)]
-    return f"the statistic gave {means[0]}, and gives {means[1]}"
+    """Compare the stored mean with the current one, with as many digits as it takes to tell them apart."""
+    if not len(stored) or not len(estimates):
+        means = [f"{np.mean(values):.6g}" if len(values) else "nothing" for values in (stored, estimates)]
+        return f"the statistic gave {means[0]}, and gives {means[1]}"
+    before, now = float(np.mean(stored)), float(np.mean(estimates))
+    for digits in (6, 9, 12):
+        if f"{before:.{digits}g}" != f"{now:.{digits}g}":
+            return f"the statistic gave {before:.{digits}g}, and gives {now:.{digits}g}"
+    return f"the mean, {now:.6g}, is unchanged"

@@ -2,14 +2,18 @@
 
 import json
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from trialogue.errors import InputError
-from trialogue.ledger.claims.claims import Origin
+from trialogue.ledger.claims.claims import ORIGINS, Origin
 from trialogue.ledger.claims.documents import check_statement_id
-from trialogue.ledger.claims.verdicts import Answer
+from trialogue.ledger.claims.verdicts import ANSWERS, Answer
+
+WITHDRAWN: Literal["withdrawn"] = "withdrawn"
+"""The verdict of the ledger on a withdrawn claim."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +51,14 @@ class WithdrawnClaim:
     result: str = ""
 
     def __post_init__(self) -> None:
+        for name, value, known in (
+            ("origin", self.origin, ORIGINS),
+            ("last_verdict", self.last_verdict, ANSWERS),
+        ):
+            if value not in known:
+                raise InputError(name, value, f"claim {self.id}: use one of {', '.join(known)}")
+        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", self.withdrawn_on):
+            raise InputError("withdrawn_on", self.withdrawn_on, f"claim {self.id}: use a date YYYY-MM-DD")
         if self.statement_id:
             check_statement_id(self.statement_id, self.id)
 

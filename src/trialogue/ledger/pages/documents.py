@@ -6,7 +6,11 @@ A template is the text with Jinja expressions where numbers stand:
     {{ spread("dyck-backtracking", "errors without a verifier").median }}        or low, high, mean, deviation
     {{ claim("dyck-backtracking", "forced-backtrack").estimate | points }}       estimate of a claim, in points
     {{ claim("dyck-backtracking", "forced-backtrack") | noted }}                 its verdict with all remarks
-    {{ count("dyck-backtracking", "published", "holds") }}                       verdicts; None for any
+    {{ count("dyck-backtracking", "published", "holds") }}                       claims by verdict; None for any
+    {{ statement_count("dyck-backtracking", "refuted", "thesis") }}              statements; None for any
+    {{ totals() }}                                                               table of all totals
+    {{ families() }}                                                             error of all verdicts, in a sentence
+    {% for claim in traced("thesis:V-T311", "thesis:M-Q.*") %}                     claims about statements of a source
     {{ measured("decoding", "ours", what="tokens/s", batch=1) | whole }}         a row of a benchmark
 
 Quantities are those that a study names in `Study.numbers`.
@@ -18,6 +22,7 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +31,12 @@ from jinja2 import Environment, StrictUndefined, TemplateError
 
 from trialogue.errors import InputError
 from trialogue.ledger.claims.claims import Origin
-from trialogue.ledger.claims.verdicts import Answer, Verdict
+from trialogue.ledger.claims.documents import DOCUMENTS
+from trialogue.ledger.claims.verdicts import Verdict
+from trialogue.ledger.claims.withdrawn import WITHDRAWN
 from trialogue.ledger.entries import Entry
 from trialogue.ledger.pages.tables import format_number
+from trialogue.ledger.totals import LEDGER_ANSWERS, Families, LedgerAnswer, families, statements, totals
 
 WIDTH = 120
 """Characters in a line of a filled text."""
@@ -67,6 +75,11 @@ def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) 
         "spread": numbers.spread,
         "claim": numbers.claim,
         "count": numbers.count,
+        "statement_count": numbers.statement_count,
+        "totals": numbers.totals,
+        "families": numbers.families,
+        "traced": numbers.traced,
+        "documents": DOCUMENTS,
         "verdicts": numbers.verdicts,
         "measured": lambda benchmark, contender, **setting: _measured(
             measured, benchmark, contender, setting
@@ -151,12 +164,16 @@ class _Numbers:
         self,
         study: str | Sequence[str] | None = None,
         origin: Origin | None = None,
-        answer: Answer | None = None,
+        answer: LedgerAnswer | None = None,
         registered: bool | None = None,
     ) -> int:
-        """How many verdicts are of this kind, in one study, several or all; None stands for any."""
-        names = self._entries if study is None else [study] if isinstance(study, str) else study
-        entries = map(self._entry, names)
+        """Return the number of claims with these properties, in one study, several or all. None stands for any.
+
+        Withdrawn claims are counted only if `answer` is "withdrawn".
+        """
+        entries = self._chosen(study)
+        if answer == WITHDRAWN:
+            return sum(origin in (None, claim.origin) for entry in entries for claim in entry.withdrawn)
         return sum(
             origin in (None, verdict.claim.origin)
             and answer in (None, verdict.answer)
@@ -164,6 +181,66 @@ class _Numbers:
             for entry in entries
             for verdict in entry.verdicts
         )
+
+    def statement_count(
+        self,
+        study: str | Sequence[str] | None = None,
+        answer: LedgerAnswer | None = None,
+        document: str | None = None,
+    ) -> int:
+        """Return the number of statements of the sources, by combined answer and document. None stands for any.
+
+        The combined answer follows from the claims of the chosen studies only (see `statements`).
+        """
+        if document not in (None, *DOCUMENTS):
+            raise InputError("document", document, f"use one of {', '.join(DOCUMENTS)}")
+        return sum(
+            answer in (None, statement.answer) and document in (None, statement.document)
+            for statement in statements(self._chosen(study))
+        )
+
+    def totals(self, study: str | Sequence[str] | None = None) -> str:
+        """Return a Markdown table: the numbers of statements, then of claims, by verdict."""
+        lines = totals(self._chosen(study))
+        answers = [answer for answer in LEDGER_ANSWERS if any(answer in counts for counts in lines.values())]
+        rows = [["", "all", *answers], ["---", *["--:"] * (len(answers) + 1)]]
+        rows += [
+            [name, str(sum(counts.values())), *(str(counts.get(answer, 0)) for answer in answers)]
+            for name, counts in lines.items()
+        ]
+        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+    def families(self, study: str | Sequence[str] | None = None) -> Families:
+        """Return the families of claims whose error is controlled together."""
+        return families(self._chosen(study))
+
+    def traced(self, *statement_ids: str) -> list[dict[str, str]]:
+        """Return every claim about the given statements, withdrawn ones included.
+
+        Args:
+            statement_ids: Statement ids such as "thesis:V-T311". "thesis:V-T311.*" also stands for the statement's
+                parts, such as "thesis:V-T311.proof".
+
+        Returns:
+            The study, id and answer of each claim, in the order of `statement_ids`.
+        """
+        claims = [
+            (statement_id, {"study": name, "id": claim_id, "answer": answer})
+            for name, entry in self._entries.items()
+            for statement_id, claim_id, answer in (
+                *((one.claim.statement_id, one.claim.id, one.answer) for one in entry.verdicts),
+                *((one.statement_id, one.id, WITHDRAWN) for one in entry.withdrawn),
+            )
+        ]
+        found: list[dict[str, str]] = []
+        for wanted in statement_ids:
+            found += [
+                claim
+                for name, claim in claims
+                if wanted in (name, f"{name}.*") or fnmatchcase(name, wanted)
+                if claim not in found
+            ]
+        return found
 
     def verdicts(self, study: str) -> tuple[Verdict, ...]:
         """Every verdict of a study."""
@@ -175,6 +252,10 @@ class _Numbers:
         if result is None:
             raise InputError("study", study, "has no finished result")
         return f"{study}/{result.hash}"
+
+    def _chosen(self, study: str | Sequence[str] | None) -> list[Entry]:
+        names = self._entries if study is None else [study] if isinstance(study, str) else study
+        return [self._entry(name) for name in names]
 
     def _entry(self, study: str) -> Entry:
         if study not in self._entries:

@@ -1,9 +1,10 @@
 """The claims of a study as one picture: a line each with estimate, interval, threshold and verdict."""
 
 import math
+import textwrap
 from typing import TYPE_CHECKING
 
-from trialogue.ledger.claims.claims import ORIGINS
+from trialogue.ledger.claims.claims import NOT_PRINTED, ORIGINS
 from trialogue.ledger.claims.verdicts import Verdict
 from trialogue.ledger.entries import Entry
 from trialogue.ledger.pages.figures import BAD, GOOD, QUIET, Figure, panels
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 _COLOURS = {"holds": GOOD, "refuted": BAD, "undecided": "#bf8700"}
 _EDGE = 1.15  # half the width of the band in which a claim is drawn: its own threshold is at 0
+
+_PRINTED_WIDTH = 32
+"""Characters of the source's words that fit on a line; the rest stands in the tables of the page."""
 
 
 def forest(entry: Entry) -> Figure:
@@ -55,8 +59,11 @@ def _line(axes: "Axes", place: int, verdict: Verdict) -> None:
     """One claim at the height `place`."""
     colour = _COLOURS.get(verdict.answer, QUIET)
     axes.text(-_EDGE - 0.05, place, verdict.claim.id, ha="right", va="center", fontsize=8)
-    words = f"{verdict.answer}   {format_number(verdict.estimate)}   claimed {rule_text(verdict)}"
-    axes.text(_EDGE + 0.05, place, words, ha="left", va="center", fontsize=8, color=colour)
+    words = f"{verdict.answer}   {format_number(verdict.estimate)}"
+    if verdict.claim.published != NOT_PRINTED:
+        words += f"   in print {textwrap.shorten(verdict.claim.published, _PRINTED_WIDTH, placeholder=' …')}"
+    words += f"   claimed {rule_text(verdict)}"
+    axes.text(_EDGE + 0.05, place, words, ha="left", va="center", fontsize=8, color=colour, parse_math=False)
     ends = [_placed(verdict, value) for value in (verdict.low, verdict.estimate, verdict.high)]
     bottom, top = (_placed(verdict, edge) for edge in verdict.claim.criterion.region)
     scale = max((abs(end) for end in ends if math.isfinite(end)), default=0.0)

@@ -3,7 +3,7 @@
 import re
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 
 def environment(package: str = "trialogue.ledger.pages") -> Environment:
@@ -12,6 +12,11 @@ def environment(package: str = "trialogue.ledger.pages") -> Environment:
     return Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+
+
+def prose(text: str) -> Markup:
+    """Return `text` as HTML, with the words between backticks as code."""
+    return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def embedded(svg: str, own: str) -> Markup:

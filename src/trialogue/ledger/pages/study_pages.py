@@ -6,13 +6,19 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from trialogue.errors import InputError
 from trialogue.ledger.claims.claims import ORIGINS
-from trialogue.ledger.claims.verdicts import ANSWERS
 from trialogue.ledger.entries import Entry
 from trialogue.ledger.pages.figures import svg
 from trialogue.ledger.pages.forest import forest
-from trialogue.ledger.pages.report import counted
 from trialogue.ledger.pages.tables import format_number, sheet
-from trialogue.ledger.pages.terminal import interval_text, replications_text, result_text, rule_text
+from trialogue.ledger.pages.terminal import (
+    interval_text,
+    published_text,
+    replications_text,
+    result_text,
+    rule_text,
+    withdrawn_text,
+)
+from trialogue.ledger.totals import LEDGER_ANSWERS, families, statements, totals
 
 _MARKUP = str.maketrans({character: f"\\{character}" for character in "\\|*_<>`[]#"})
 
@@ -51,9 +57,16 @@ def study_pictures(entry: Entry) -> dict[str, str]:
 
 
 def studies_page(entries: Sequence[Entry]) -> str:
-    """The list of all studies as Markdown: each question, and how many of its claims there are by verdict."""
+    """The list of all studies as Markdown: each question, and the numbers of its published statements by verdict."""
     template = _environment().get_template("studies.md.jinja")
-    return template.render(entries=entries, answers=ANSWERS, counts=counted(entries))
+    by_study = {entry.study.name: [one.answer for one in statements([entry])] for entry in entries}
+    return template.render(
+        entries=entries,
+        answers=LEDGER_ANSWERS,
+        totals=totals(entries),
+        families=families(entries),
+        statements=by_study,
+    )
 
 
 def _environment() -> Environment:
@@ -68,8 +81,10 @@ def _environment() -> Environment:
         "number": format_number,
         "interval": interval_text,
         "replications": replications_text,
+        "printed": published_text,
         "rule": rule_text,
         "result": result_text,
+        "withdrawal": withdrawn_text,
         "prose": _escaped,
         "cell": lambda text: " ".join(_escaped(text).split()),
         "minutes": lambda seconds: f"{format_number(seconds / 60, 2)} minutes",
