@@ -40,34 +40,6 @@ def _verdict(study: str, claim: str) -> Verdict:
     return next(verdict for verdict in _entry(study).verdicts if verdict.claim.id == claim)
 
 
-def _registered(name: str) -> set[str]:
-    """Return the identifiers of all claims that were registered in the committed results of a study."""
-    found: set[str] = set()
-    for path in (RESULTS / name).glob("*/claims.json"):
-        held = json.loads(path.read_text("utf-8"))
-        found |= set(held.get("claims", held))
-    return found
-
-
-@pytest.mark.parametrize("name", STUDIES)
-def test_published_claims_and_only_those_name_a_statement_of_the_thesis(name: str) -> None:
-    for claim in studies.find(name).claims:
-        assert bool(claim.statement_id) == (claim.origin == "published"), claim.id
-        assert claim.statement_id.startswith("thesis:") or not claim.statement_id, claim.id
-
-
-@pytest.mark.parametrize("name", STUDIES)
-def test_registered_claims_are_made_or_withdrawn(name: str) -> None:
-    study = studies.find(name)
-    made, withdrawn = {claim.id: claim for claim in study.claims}, {claim.id for claim in study.withdrawn}
-    assert _registered(name) <= set(made) | withdrawn
-    for claim in study.withdrawn:
-        # A claim that is still made was withdrawn as a published one only.
-        assert claim.id not in made or (claim.origin, made[claim.id].origin) == ("published", "ours")
-        assert claim.reason.endswith(".")
-        assert (claim.origin == "published") == bool(claim.statement_id)
-
-
 def test_the_statements_behind_the_holds_of_ising_masking_are_three() -> None:
     held = [
         verdict.claim
