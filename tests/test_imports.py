@@ -13,7 +13,7 @@ import trialogue
 
 SOURCE = Path(trialogue.__file__).parent
 LAYERS = (
-    {"__init__", "errors", "compilation", "arrays", "indices", "start_up", "source_code"},
+    {"__init__", "errors", "compilation", "arrays", "indices", "validation", "start_up", "source_code"},
     {"probabilities", "randomness", "enumeration", "registry", "storage", "tensor_files", "executors"},
     {"oracles", "blocks", "ledger"},
     {"data", "models"},

@@ -9,12 +9,23 @@ Types of arrays are in `trialogue.arrays`. Pydantic checks the values strictly: 
 2.0 as an integer.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, wraps
 from inspect import Parameter, signature
 from re import findall
 from types import UnionType
-from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from annotated_types import Ge, Gt, Interval, MinLen
 from pydantic import (
@@ -70,8 +81,11 @@ Probability = Annotated[float, Interval(gt=0, lt=1)]
 """A number strictly between 0 and 1."""
 Some = Annotated[tuple[Item, ...], MinLen(1)]
 """One or more: `Some[Count]`."""
-Several = Annotated[tuple[Item, ...], BeforeValidator(as_tuple)]
-"""Any number of them, from any sequence or array: `Several[Natural]`."""
+if TYPE_CHECKING:
+    Several = Sequence
+else:
+    Several = Annotated[tuple[Item, ...], BeforeValidator(as_tuple)]
+"""Any number of them, from any sequence, set or array, as a tuple: `Several[Natural]`."""
 Different = Annotated[tuple[Item, ...], MinLen(1), AfterValidator(different)]
 """One or more different ones: `Different[Finite]`."""
 Increasing = Annotated[tuple[Item, ...], MinLen(1), AfterValidator(_increasing)]

@@ -257,7 +257,7 @@ def test_a_recorder_keeps_the_moves_that_change_something() -> None:
 
 def test_samples_are_filed_in_their_places_with_the_reason_why_they_ended() -> None:
     groups = groups_of(Ancestral())
-    filed = Filed(request())
+    filed = Filed(request(), request().capacity)
     groups.admit(order(), ints(0, 1, 2, 3), step=0, seconds=1.0)
     batch = groups.batch
     batch.log_probs(torch.arange(4))

@@ -118,7 +118,7 @@ def next_log_probs(
     context = as_context(asked.open(rows, tokens.shape[1]))
     if int(lengths.min()) < context.first:
         raise InputError("oracle", type(oracle).__name__, "it does not answer for the empty prefix")
-    answers = []
+    answers: list[Tensor] = []
     with torch.no_grad():
         for begin in range(0, len(tokens), rows):
             stop = lengths[begin : begin + rows]

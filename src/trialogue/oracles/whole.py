@@ -208,14 +208,16 @@ def require_answers(model: SequenceModel, tokens: Tensor) -> None:
     """Raise `InputError` unless `model` returns what its contract says, of the first row of `tokens` (rows, N).
 
     A masked oracle returns normalised log-probabilities of a masked site, an energy one number. Chains call this once
-    before they run; it calls each method of the model once, with one row.
+    before they run; it calls the model once in each of these roles, with one row.
     """
-    row = tokens[:1]
+    row, vocab = tokens[:1], int(model.vocab_size)
     if isinstance(model, Masked):
-        masked = torch.zeros_like(row, dtype=torch.bool)
-        masked[0, int(model.free(row)[0].long().argmax())] = True
-        laws = answered("log_probs", model.log_probs(row, masked), (*row.shape, int(model.vocab_size)))
-        require_log_probs("log_probs", laws[masked], (1, int(model.vocab_size)))
+        sites = model.free(row).long().argmax(1)
+        weights = answered("site_log_weights", model.site_log_weights(row, sites), (1, vocab))
+        # A model may define weights of its own, which need not be normalised.
+        own = "site_log_weights" in vars(model) or type(model).site_log_weights is not Masked.site_log_weights
+        if not own:
+            require_log_probs("log_probs", weights, (1, vocab))
     if isinstance(model, Energy):
         checked_energy(model, row)
 

@@ -11,7 +11,7 @@ from tqdm import tqdm
 from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError, require_function, truth_value, whole_number
 from trialogue.indices import first_outside
-from trialogue.inference.chains.chain import Advance, advancing
+from trialogue.inference.chains.chain import KERNELS, Advance, advancing
 from trialogue.inference.chains.conditionals import every_row
 from trialogue.inference.chains.ergodicity import require_ergodic_chain
 from trialogue.inference.walks.walk import take
@@ -108,7 +108,8 @@ def run_chain(
     streams = Streams(whole_number("seed", seed, 0), _ids(chain_ids, len(start)).to(start.device))
     kept = [] if thin is None else [thin] * (steps // thin)
     with torch.no_grad():
-        require_answers(as_model(model), start)
+        if (type(chain), type(model)) not in KERNELS:  # compiled steps do not call the model
+            require_answers(as_model(model), start)
         state = chain.init(model, start)
         if require_ergodic:
             require_ergodic_chain(chain, model, start.shape[1], start.device)

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import rel_entr, softmax
-from torch import Tensor
 
 from trialogue.arrays import Reals, real_tensor
 from trialogue.errors import InputError, whole_number
@@ -35,10 +34,11 @@ class ProductLaw(NamedTuple):
 
 
 @validated
-def joint_law(sites: Annotated[Tensor, Reals("sites vocab", least=0)]) -> Array:
+def joint_law(sites: Annotated[ArrayLike, Reals("sites vocab", least=0)]) -> Array:
     """The joint law, shape (vocab,) * sites, of independent sites with laws `sites` (sites, vocab)."""
-    checked_probabilities("sites", sites, tuple(sites.shape))
-    return _joint(sites.detach().double().cpu().numpy())
+    laws = _array("sites", sites, "give the laws (sites, vocab)")
+    checked_probabilities("sites", laws, laws.shape)
+    return _joint(laws)
 
 
 def _joint(sites: Array) -> Array:
