@@ -10,8 +10,8 @@ _TRAINED = (
 )
 _ACCURATE = f"{_TRAINED} Our networks copy every bracket, where the source's copy more than 96 % and 90 %."
 _ONE_OF_SOME = (
-    f"{_ACCURATE} The figure shows one network; Figure 2.21 says that others of four layers attend to the current "
-    "position, which solves the task. The verdict is about the mean of our networks."
+    "The verdict is about the mean of networks that copy every bracket, where the figure shows one network, and Figure "
+    "2.21 says that others attend to the current position, which solves the task."
 )
 
 PUBLISHED = (

@@ -32,12 +32,12 @@ DEEP = ("four layers", "adam")
 _FAR = "where its loss is below a constant's by a tenth of what Adam's is"
 
 _STEPS = (
-    "The source prints neither the number of steps nor the initial weights: 300 to 500 steps at `default`, from a "
-    "deviation of 0.02, of at most 5,000 in the released code."
+    "300 to 500 steps at `default` from weights that deviate by 0.02: the source prints neither, and its code allows "
+    "5,000 steps."
 )
 _BEGUN = (
-    f"{_STEPS} The printed matrices deviate by 0.0006 outside blocks, from which `topic-values` starts, and the "
-    "released code scales a one-hot input by about ten, so that SGD moves further at the same rate there."
+    f"{_STEPS} The printed matrices deviate by 0.0006 outside blocks, and the released code scales a one-hot input by "
+    "about ten, so that SGD moves further at the same rate there."
 )
 _SCALED = (
     "The rate of SGD, 3, and the deviation of initial weights, 0.01, are ours: the source prints neither."
