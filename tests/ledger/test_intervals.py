@@ -6,7 +6,6 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +14,7 @@ from scipy import stats
 
 from trialogue.ledger import Counts, Criterion, Quantity, Replication
 from trialogue.ledger.claims import power as power_module
-from trialogue.ledger.claims.bounds import critical_value, mean_bounds, share_bounds
+from trialogue.ledger.claims.bounds import mean_bounds, share_bounds
 from trialogue.ledger.claims.intervals import decide, interval
 from trialogue.ledger.claims.power import POWER, power, smallest_effect
 from trialogue.randomness import numpy_generator
