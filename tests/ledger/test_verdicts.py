@@ -126,7 +126,7 @@ def test_the_table_rejects_mutants(mutant: Rule) -> None:
 
 
 def test_the_interval_decides_whatever_the_pilot_said() -> None:
-    weak = Pilot(seeds=(100, 101), estimates={"value": (-9.0, 11.0)})
+    weak = Pilot(seeds=(100, 101, 102), estimates={"value": (-9.0, 11.0, 1.0)})
     for pilot in (Pilot(), weak):
         assert judge(claim(value() > 1), pilot=pilot).answer == "holds"
         assert judge(claim(value() < 1), pilot=pilot).answer == "refuted"
@@ -193,11 +193,30 @@ def test_equal_estimates_decide_only_for_shares() -> None:
         trials = Series(12.0, index=rows["draw"].seed)
         return Counts(trials, trials)
 
-    # All of 60 trials: the lower end of Clopper and Pearson at level alpha is (alpha / 2)^(1 / 60).
-    told = judge(claim(share() > 0.9))
+    # Each of five replications counts as one trial: the lower end of Clopper and Pearson is (alpha / 2)^(1 / 5).
+    told = judge(claim(share() > 0.4))
     assert (told.answer, told.estimate, told.high) == ("holds", 1.0, 1.0)
-    assert told.low == pytest.approx((told.alpha / 2) ** (1 / 60))
-    assert judge(claim(share() > 0.95)).answer == "undecided"
+    assert told.low == pytest.approx((told.alpha / 2) ** (1 / 5))
+    far = judge(claim(share() > 0.9))
+    assert far.answer == "undecided"
+    assert far.reason.endswith("if all 5 replications were 1, the interval would start at 0.478")
+    near = judge(claim(share() < 0.9))
+    assert near.reason.endswith("if all 5 replications were 0, the interval would end at 0.522")
+
+
+def test_only_identical_trials_are_pooled() -> None:
+    @draws
+    def share(rows: Rows, identical: bool) -> Counts:
+        return shares_of(rows["draw"].set_index("seed").value, 12, identical=identical)
+
+    ones = (1.0,) * 5
+    pooled = judge(claim(share(identical=True) > 0.9), ones)
+    assert (pooled.answer, pooled.low) == ("holds", pytest.approx((pooled.alpha / 2) ** (1 / 60)))
+    assert judge(claim(share(identical=True) > 0.95), ones).answer == "undecided"
+    assert judge(claim(share(identical=False) > 0.9), ones).answer == "undecided"
+    # The power of either interval is not stated: a pilot's deviation says nothing of it.
+    assert math.isnan(pooled.power)
+    assert math.isnan(pooled.smallest_effect)
 
 
 def test_shares_count_trials_that_the_config_knows() -> None:
@@ -358,10 +377,10 @@ def test_a_claim_s_origin_of_an_old_result_is_settled_once() -> None:
 
 
 def test_a_verdict_that_hangs_on_one_replication_says_so() -> None:
-    told = judge(claim(value() > 1), (1.5, 1.6, 1.5, 1.4, 1.2))
+    told = judge(claim(value() > 1), (1.5, 1.6, 1.55, 1.4, 1.45))
     assert told.answer == "holds"
     assert not told.remarks
-    leaning = judge(claim(value() > 1), (1.5, 1.05, 1.2, 1.3, 1.1))
+    leaning = judge(claim(value() > 1), (1.5, 1.2, 1.3, 1.35, 1.2))
     assert leaning.answer == "holds"
     assert leaning.remarks == ("hangs on one replication: undecided without draw 0",)
 

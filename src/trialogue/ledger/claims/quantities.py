@@ -30,15 +30,21 @@ Direction = Literal["above", "below", "equal"]
 
 
 class Counts(NamedTuple):
-    """A share as what it counts: `successes` among `trials`, both one number per replication."""
+    """A share as what it counts: `successes` among `trials`, both one number per replication.
+
+    `identical` declares that all trials of all replications are independent and have the same probability, as in a
+    simulation of one fixed distribution. Only then may trials be pooled. Trials of different trainings or texts are
+    not identical, even if all of them succeeded.
+    """
 
     successes: "Series[Any]"
     trials: "Series[Any]"
+    identical: bool = False
 
 
-def shares_of(shares: "Series[float]", trials: int) -> Counts:
-    """`shares`, one per replication, of so many `trials` each."""
-    return Counts((shares * trials).round(), shares * 0 + trials)
+def shares_of(shares: "Series[float]", trials: int, *, identical: bool = False) -> Counts:
+    """Return the counts of `shares`, one per replication, of this many `trials` each."""
+    return Counts((shares * trials).round(), shares * 0 + trials, identical)
 
 
 Statistic = Callable[[Rows], "Series[float] | Counts | float"]
@@ -121,11 +127,10 @@ class Quantity:
     def counts(self, rows: Rows) -> Counts | None:
         """Successes and trials of each replication, where the quantity is a share that counts them."""
         value = self._value(rows)
-        return (
-            Counts(*(each.astype(float).sort_index() for each in value))
-            if isinstance(value, Counts)
-            else None
-        )
+        if not isinstance(value, Counts):
+            return None
+        successes, trials = (each.astype(float).sort_index() for each in value[:2])
+        return Counts(successes, trials, value.identical)
 
     def absence(self, rows: Rows) -> str:
         """What the rows lack that the statistic asks for; empty where they hold all of it."""

@@ -13,15 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trialogue.ledger.claims.claims import Claim, Precondition, Registration
-from trialogue.ledger.claims.intervals import (
-    Decision,
-    Interval,
-    decide,
-    interval,
-    power,
-    smallest_effect,
-)
+from trialogue.ledger.claims.intervals import Decision, Interval, decide, interval
 from trialogue.ledger.claims.pilots import Pilot
+from trialogue.ledger.claims.power import power, smallest_effect
 from trialogue.ledger.claims.quantities import Counts
 from trialogue.ledger.rows import Rows
 
@@ -104,8 +98,10 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
     registered = evidence.registration.holds(claim)
     usable = len(estimates) > 0 and bool(np.isfinite(_scaled(claim, estimates)).all())
     seen = _interval(claim, estimates, counts, alpha) if usable else Interval(math.nan, math.nan, math.nan)
-    foreseen = _foreseen(claim, evidence.pilot, needed, alpha) if claim.sampled else math.nan
-    effect = smallest_effect(claim.criterion, estimates, alpha) if usable and claim.sampled else math.nan
+    # The power of the interval of shares is unknown: it depends on how trainings would fail that did not fail yet.
+    has_power = claim.sampled and counts is None
+    foreseen = _foreseen(claim, evidence.pilot, needed, alpha) if has_power else math.nan
+    effect = smallest_effect(claim.criterion, estimates, alpha) if usable and has_power else math.nan
     remarks = [] if registered else [LATE]
     stored = evidence.stored.get(claim.id, {})
     changed = _differs(claim, estimates, counts, alpha, stored.get(claim.quantity.version))
@@ -124,6 +120,8 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
             reason = "all replications agree, so that there is no interval"
         elif answer == "undecided":
             reason += _could_see(claim, foreseen, effect)
+            if counts is not None and not counts.identical:
+                reason += _reach(claim, len(estimates), alpha)
         if claim.sampled:
             remarks += _leaning(claim, series.index.tolist(), estimates, counts, alpha, answer)
     if claim.quantity.corrections:
@@ -239,6 +237,17 @@ def _could_see(claim: Claim, foreseen: float, effect: float) -> str:
     return f"{said}; {size} from the threshold could have been seen"
 
 
+def _reach(claim: Claim, replications: int, alpha: float) -> str:
+    """State where the interval of shares would end if all replications agreed with the claim."""
+    if claim.criterion.direction == "equal":
+        return ""
+    reach = math.exp(math.log(alpha / 2) / replications)
+    end = f"1, the interval would start at {reach:.3g}"
+    if claim.criterion.direction == "below":
+        end = f"0, the interval would end at {1 - reach:.3g}"
+    return f"; if all {replications} replications were {end}"
+
+
 def _leaning(
     claim: Claim,
     labels: Sequence[object],
@@ -248,13 +257,18 @@ def _leaning(
     answer: Answer,
 ) -> list[str]:
     """A remark where the verdict would be another one if a single replication were left out."""
-    for place, label in enumerate(labels):
+    for place in sorted(np.unique(estimates, return_index=True)[1]):  # equal replications give equal answers
         rest = np.delete(estimates, place)
-        counted = counts and Counts(*(each.drop(each.index[place]) for each in counts))
+        counted = counts and _without(counts, place)
         left = _decision(claim, _interval(claim, rest, counted, alpha))
         if left != answer:
-            return [f"hangs on one replication: {left} without {claim.unit} {label}"]
+            return [f"hangs on one replication: {left} without {claim.unit} {labels[place]}"]
     return []
+
+
+def _without(counts: Counts, place: int) -> Counts:
+    successes, trials = (each.drop(each.index[place]) for each in counts[:2])
+    return Counts(successes, trials, counts.identical)
 
 
 def _differs(

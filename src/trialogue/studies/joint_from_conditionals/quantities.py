@@ -13,7 +13,7 @@ draws = Replication("draw", "seeds")
 def within(rows: Rows, bound: str) -> Counts:
     """Share of data sets that keep a bound, at the sizes where it is smallest."""
     shares = rows["bound"].groupby("seed")[f"{bound}_within"].min()
-    return shares_of(shares, rows.config["data_sets"])
+    return shares_of(shares, rows.config["data_sets"], identical=True)
 
 
 @draws

@@ -27,9 +27,8 @@ def both_events(rows: Rows) -> "Series[float]":
 @draws
 def leaves(rows: Rows) -> Counts:
     """Share of runs of independent parallel updates that visit R_1 within M steps, in the worst instance."""
-    return shares_of(
-        rows.where("simulated", chain=PARALLEL).groupby("seed").reached.max(), rows.config["runs"]
-    )
+    reached = rows.where("simulated", chain=PARALLEL).groupby("seed").reached.max()
+    return shares_of(reached, rows.config["runs"], identical=True)
 
 
 @draws

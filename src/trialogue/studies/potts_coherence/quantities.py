@@ -85,7 +85,8 @@ def rise(rows: Rows, *places: int) -> "Series[float]":
 @draws
 def share(rows: Rows, place: int) -> Counts:
     """Share of Gibbs chains with a wall at one of the lengths, in the model where it is smallest."""
-    return shares_of(rows.where("sampled", place=place).groupby("seed").gibbs.min(), rows.config["chains"])
+    smallest = rows.where("sampled", place=place).groupby("seed").gibbs.min()
+    return shares_of(smallest, rows.config["chains"], identical=True)
 
 
 @draws

@@ -103,4 +103,4 @@ def walked_over_printed(rows: Rows, walk: str) -> "Series[float]":
 def solved(rows: Rows, digits: int) -> Counts:
     """Share of the knapsacks with weights of so many binary digits that lattices solve."""
     found = rows.where("lattice", digits=digits).set_index("seed")
-    return Counts(found.solved, found.trials)
+    return Counts(found.solved, found.trials, identical=True)

@@ -129,7 +129,7 @@ def ordered(rows: Rows) -> Counts:
             came = _progress(rows, "with values", "CE", optimizer, rate) >= MOVED
             right.append(came & (table.same_word > table.same_topic) & (table.same_topic > table.other))
             moved.append(came)
-    return Counts(*(DataFrame(each).sum() for each in (right, moved)))
+    return Counts(DataFrame(right).sum(), DataFrame(moved).sum())
 
 
 @trainings
