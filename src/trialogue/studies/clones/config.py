@@ -121,11 +121,8 @@ class Config(Material):
     twin_orders: Different[Annotated[int, Interval(ge=2, le=4)]] = (2, 3, 4)
 
 
-_DECIDING = tuple(range(200, 227))
-"""The fewest trainings that, where all agree, lie above a share of 0.8 at the level of nine claims together.
-
-No other preset has these seeds.
-"""
+_DECIDING = 27
+"""The fewest trainings that, where all agree, lie above a share of 0.8 at the level of nine claims together."""
 
 PRESETS = {
     "smoke": Config(
@@ -153,9 +150,10 @@ PRESETS = {
     ),
     "pilot": Config(seeds=(100, 101, 102)),
     "default": Config(),
-    "night": Config(seeds=_DECIDING),
+    # The setting of `default` on seeds that no other preset has.
+    "night": Config(seeds=tuple(range(200, 200 + _DECIDING))),
     "paper": Config(
-        seeds=_DECIDING,
+        seeds=tuple(range(_DECIDING)),
         vocab_size=10_000,
         length=128,
         layers=(2, 4, 6),

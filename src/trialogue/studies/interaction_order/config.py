@@ -105,7 +105,7 @@ PRESETS = {
     ),
     "pilot": Config(seeds=tuple(range(1000, 1006)), large_seeds=(1000,)),
     "default": Config(),
-    # On seeds that no other preset has, as many laws as the claim of two layers needs.
-    "night": Config(seeds=tuple(range(2001, 2201)), large_seeds=(2001, 2002), large_steps=60_000),
+    # On seeds that no other preset has, as many laws as the claim of two layers needs for a power of 0.8.
+    "night": Config(seeds=tuple(range(2001, 2321)), large_seeds=(2001, 2002), large_steps=60_000),
     "paper": Config(seeds=tuple(range(1, 101)), large_seeds=(1, 2, 3, 4), large_steps=60_000, large_rank=200),
 }
