@@ -29,7 +29,7 @@ _STANDARD = (
 _PREFIX = "The prefix has 16 brackets of depth at most 4, where the printed one of 15 has depth 5."
 _GRID = (
     "The source trains to convergence and prints means over 40 sentences, for an unstated number of networks; `night` "
-    "has six networks of each setting and 1,200 updates at a rate of 0.003, `paper` twelve and 4,800 at 0.001."
+    "has six networks of each setting and 1,200 updates at a rate of 0.003, `paper` twelve and 7,200 at 0.001."
 )
 _LEARNED = Precondition(
     "in every setting of Table 2.6 more than nine in ten networks close more than 97 % of brackets rightly",
