@@ -201,8 +201,8 @@ PRESETS = {
         listed=2,
     ),
     "default": Config(),
-    # On a seed of the pilot, the refiner of two stages translates 32 % validly after 6,000 steps. Claims on stutter need
-    # more than half.
+    # On a seed of the pilot, the refiner of two stages translates 32 % validly after 6,000 steps. Claims on stutter
+    # need more than half.
     "night": Config(seeds=tuple(range(10, 18)), training_steps=20_000),
     "paper": Config(
         seeds=tuple(range(20)),
