@@ -78,6 +78,8 @@ def test_stutter_is_judged_with_repeats_dropped() -> None:
     assert verdict.answer == "undecided"
     assert verdict.estimate == pytest.approx(excess.mean())
     assert verdict.estimate == pytest.approx(0.00027, abs=5e-6)
+    before = _verdict("translation", "it-stutters-twice-as-often")
+    assert (before.claim.origin, before.answer) == ("ours", "holds")
 
 
 def test_both_halves_of_the_trade_off_of_value_guided_walks_are_judged() -> None:

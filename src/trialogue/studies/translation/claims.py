@@ -151,6 +151,13 @@ def _ours(identity: str, statement: str, criterion: Criterion, source: str = "Se
 
 
 OURS = (
+    _ours(
+        "it-stutters-twice-as-often",
+        "The refiner repeats words that the reference does not at more than twice the rate of the twin, greedily (its "
+        "rate less twice the twin's, repeats not dropped).",
+        refined(4, _BEAM, "stutter") - greedy("stutter") * 2 > 0,
+        "Section 4.2.3, before the repeats are dropped that the thesis drops",
+    ),
     _ours("twin-46", "The twin's greedy BLEU is above 46 (mean over sets).", greedy() > 46),
     _ours(
         "refiner-39",
