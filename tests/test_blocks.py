@@ -89,7 +89,7 @@ def test_what_is_no_weight_is_refused_everywhere(name: str, weights: Any, told: 
         ({"blocks": BLOCKS, "weights": [1, 2, 1], "law": lambda x: x}, "^weights=.*: give either weights or"),
         ({"block_size": 4}, "^block_size=4: there are 3 sites: use at most 3"),
         ({"block_size": 0}, "^block_size=0: use at least 1"),
-        ({"block_size": 1.5}, "^block_size=1.5: use a whole number"),
+        ({"block_size": 1.5}, "^block_size=1.5: use (an integer|a whole number)"),
         ({"blocks": [[0], [1]]}, r"^blocks=\[2\]: .*cover every site$"),
         ({"blocks": [[0, 1, 3]]}, "^blocks=3: name sites from 0 to 2"),
         ({"blocks": BLOCKS, "law": lambda x: torch.ones(len(x), 3)}, r"^law=3\.0: .*sum to one"),

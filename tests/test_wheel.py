@@ -54,9 +54,10 @@ def test_a_wheel_reads_its_results_and_runs_a_study(installed: Path, tmp_path: P
     assert (tmp_path / trialogue("report", "query-complexity").strip()).parent == tmp_path
     assert '"holds"' in trialogue("ledger", "--json")
     assert "rows.jsonl" in trialogue("run", "query-complexity", "--preset", "smoke")
-    # Own results are what is read from now on; a published one is still found by its name.
-    assert '"holds"' not in trialogue("ledger", "--json")
-    (own,) = (tmp_path / "results" / "query-complexity").iterdir()
+    # The committed results are still read, and the run is shown next to them.
+    assert '"holds"' in trialogue("ledger", "--json")
+    assert "Your runs in runs" in trialogue("ledger", "query-complexity")
+    (own,) = (tmp_path / "runs" / "query-complexity").iterdir()
     published = f"query-complexity@{_published()}"
     assert _published() in trialogue("compare", str(own), published)
 

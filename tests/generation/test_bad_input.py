@@ -355,8 +355,8 @@ def test_memory_that_does_not_suffice_is_named(model: str, tmp_path: Path) -> No
     _, err = process.communicate()
     assert process.returncode == 2, err
     assert err.count("\n") == 1
-    assert "out of memory with 100000 rows of up to 24" in err
-    assert "try --batch-size 50000, or a smaller --max-new-tokens" in err
+    assert "out of memory with 16384 rows of up to 24" in err
+    assert "try --batch-size 8192, or a smaller --max-new-tokens" in err
 
 
 @pytest.mark.parametrize(

@@ -103,11 +103,11 @@ def test_divergence_counts_what_is_missing():
 @pytest.mark.parametrize(
     ("first", "told"),
     [
-        ({(0,): math.nan}, "first=nan: probabilities are finite"),
-        ({(0,): math.inf}, "first=inf: probabilities are finite"),
-        ({(0,): 1.5, (1,): -0.5}, "first=-0.5: probabilities are finite"),
-        ([1.0], r"first=\[1.0\]: give a mapping"),
-        ({(0,): "1"}, "first=.*: give a mapping"),
+        ({(0,): math.nan}, "first=nan: give a dictionary from outcomes to probabilities"),
+        ({(0,): math.inf}, "first=inf: give a dictionary from outcomes to probabilities"),
+        ({(0,): 1.5, (1,): -0.5}, "first=-0.5: give a dictionary from outcomes to probabilities"),
+        ([1.0], "first='list': give a dictionary from outcomes to probabilities"),
+        ({(0,): "1"}, "first='1': give a dictionary from outcomes to probabilities"),
     ],
 )
 def test_distances_of_what_is_no_distribution(distance, first, told):

@@ -74,7 +74,7 @@ def _complain(line: str) -> None:
 def _check_folder(results: Path | None) -> None:
     """Warn if the folder of results that the command names does not exist."""
     if results is not None and not results.is_dir():
-        _complain(f"results={str(results)!r}: no such folder, so that it holds no result")
+        _complain(f"results={str(results)!r}: there is no such folder, so that it holds no result")
 
 
 def _executed(study: "Study[Any]", config: object, arguments: argparse.Namespace) -> "Result":

@@ -106,7 +106,7 @@ def test_what_is_not_found_is_a_failure() -> None:
         (lambda: hidden_string_values(10**9), "candidates=1000000000: use at most 1048576"),
         (
             lambda: search_hidden_string(HiddenString((1,)), 2, order=[(5,)]),
-            "order=5: give candidates of 1 bits",
+            r"order=\(5,\): give candidates of 1 bits",
         ),
         (lambda: search_hidden_string(HiddenString((1,)), 2, order=[(0,), 1]), "order=1: give candidates"),
         (lambda: search_hidden_string(HiddenString((1,)), 2, order=3), "order=3: give candidates"),

@@ -342,10 +342,10 @@ FLIP = csr_array(np.array([[0.5, 0.5], [0.5, 0.5]]))
         (lambda: Conductances(np.array([-1, 0]), np.ones(3), HALF), "edge=.*one for each node"),
         (lambda: Conductances(np.array([-1, 0]), np.array([0, np.nan]), HALF), "edge=.*finite conductances"),
         (lambda: Conductances(np.array([-1, 0]), np.ones(2), np.ones(2)), "leaf=.*True or False"),
-        (lambda: walk_conductances("tree", even_parity), "tree='str': give a PrefixTree"),
+        (lambda: walk_conductances("tree", even_parity), "tree='tree': give an instance of PrefixTree"),
         (lambda: WalkChain([(), (0,)], np.eye(2), HALF), "transitions=.*sparse matrix"),
         (lambda: WalkChain([()], FLIP, HALF), r"transitions=.*shape \(1, 1\)"),
-        (lambda: WalkChain([(), (0,)], FLIP, HALF[:1]), "leaf=.*for each state"),
+        (lambda: WalkChain([(), (0,)], FLIP, HALF[:1]), "leaf=.*give a NumPy array of bools"),
         (
             lambda: WalkChain([(), (0,)], csr_array(np.array([[1.5, -0.5], [0.5, 0.5]])), HALF),
             "transitions=-0.5: give probabilities",

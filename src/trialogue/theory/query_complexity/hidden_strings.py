@@ -94,11 +94,10 @@ def _checked_order(order: Iterable[Prefix], bits: int) -> list[Prefix]:
         raise InputError("order", order, mend)
     candidates = []
     for candidate in order:
-        if not isinstance(candidate, Iterable):
+        found = tuple(candidate) if isinstance(candidate, Iterable) else ()
+        if len(found) != bits or not all(bit in (0, 1) for bit in found):
             raise InputError("order", candidate, mend)
-        candidates.append(tuple(whole_number("order", bit, 0, 1, mend) for bit in candidate))
-        if len(candidates[-1]) != bits:
-            raise InputError("order", candidate, mend)
+        candidates.append(tuple(map(int, found)))
     return candidates
 
 
