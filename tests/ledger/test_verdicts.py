@@ -382,7 +382,7 @@ def test_a_verdict_that_hangs_on_one_replication_says_so() -> None:
     assert not told.remarks
     leaning = judge(claim(value() > 1), (1.5, 1.2, 1.3, 1.35, 1.2))
     assert leaning.answer == "holds"
-    assert leaning.remarks == ("hangs on one replication: undecided without draw 0",)
+    assert leaning.remarks == ("the verdict is undecided if draw 0 is left out",)
 
 
 def test_shared_objects_are_named_in_the_statement() -> None:

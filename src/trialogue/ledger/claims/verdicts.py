@@ -262,7 +262,7 @@ def _leaning(
         counted = counts and _without(counts, place)
         left = _decision(claim, _interval(claim, rest, counted, alpha))
         if left != answer:
-            return [f"hangs on one replication: {left} without {claim.unit} {labels[place]}"]
+            return [f"the verdict is {left} if {claim.unit} {labels[place]} is left out"]
     return []
 
 
