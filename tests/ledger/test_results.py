@@ -11,7 +11,7 @@ import pytest
 from biased_coin import STUDY, Config
 
 from trialogue.errors import InputError
-from trialogue.ledger import find_result, ledger, ledger_frame, ledger_records, load_rows, own_entries
+from trialogue.ledger import find_result, judged, ledger, ledger_frame, ledger_records, load_rows, own_entries
 from trialogue.ledger.entries import counting_result
 from trialogue.ledger.runs.execution import execute
 from trialogue.ledger.runs.results import (
@@ -138,7 +138,20 @@ def test_a_run_never_takes_the_place_of_a_committed_result(
     assert counting is not None
     assert (counting.preset, counting.folder.parents[1].name) == ("default", "committed")
     (entry,) = ledger([STUDY])
-    assert [each.result.preset for each in own_entries(STUDY, entry) if each.result] == ["paper", "smoke"]
+    assert [each.result.preset for each in own_entries(entry) if each.result] == ["paper", "smoke"]
+
+
+def test_a_corrupted_run_is_left_out_with_a_warning(
+    result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    other = execute(STUDY, STUDY.presets["smoke"], tmp_path)
+    (result.folder / "rows.jsonl").write_text("")
+    warnings: list[str] = []
+    own = own_entries(judged(STUDY, None), tmp_path, warnings.append)
+    assert [each.result.folder for each in own if each.result] == [other.folder]
+    assert len(warnings) == 1
+    assert result.hash in warnings[0]
 
 
 def test_the_largest_finished_preset_counts(tmp_path: Path) -> None:

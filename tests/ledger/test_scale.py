@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from biased_coin import STUDY, Config
 
-from trialogue.ledger import Replication, Settings, judged
+from trialogue.ledger import ADDED, Replication, Settings, judged
 from trialogue.ledger.runs.execution import execute
 from trialogue.ledger.runs.results import config_values
 from trialogue.ledger.runs.scale import changed_fields, reduced_fields
@@ -28,12 +28,13 @@ class Training(Settings):
     seeds: tuple[int, ...] = (5, 6)
     horizons: tuple[int, ...] = (4, 8, 16)
     network: Network = field(default_factory=Network)
+    folds: int = field(default=4, metadata=ADDED)
 
 
 PRESETS = {
     "default": Training(),
     "smoke": Training(
-        steps=10, stages=(10, 20), learning_rate=0.001, seeds=(1, 2), network=Network(layers=1)
+        steps=10, stages=(10, 20), learning_rate=0.001, seeds=(1, 2), network=Network(layers=1), folds=1
     ),
     "paper": Training(steps=100_000),
 }
@@ -57,6 +58,7 @@ def study() -> Any:
         (Training(heads=1, rates=(0.01, 0.02), learning_rate=1e-4), {}),
         (Training(seeds=(0, 1)), {}),
         (Training(horizons=(2, 3, 5)), {}),
+        (Training(folds=2), {"folds": (2, 4)}),
         (Training(horizons=(4, 8)), {"horizons": ([4, 8], [4, 8, 16])}),
     ],
     ids=str,
@@ -69,8 +71,9 @@ def test_a_run_is_smaller_where_smoke_is_or_where_replications_are_missing(
 
 def test_changes_are_named_from_the_closest_counting_preset() -> None:
     changes = {"heads": (2, 8), "network.layers": (5, 4)}
+    changes["folds"] = (5, 4)
     for steps, preset in ((1000, "default"), (100_000, "paper")):
-        config = Training(steps=steps, heads=2, network=Network(layers=5))
+        config = Training(steps=steps, heads=2, network=Network(layers=5), folds=5)
         assert changed_fields(study(), config_values(config)) == (preset, changes)
 
 

@@ -225,7 +225,7 @@ def test_the_terminal_shows_the_ledger_without_splitting_words(width: int, entry
         "published claims 4 3 0 1",
         "our claims 2 1 1 0",
         "belong to 2 families",
-        "sum to 0.1: expect at most about 0.1 wrong verdicts",
+        "at most 0.1 verdicts are expected to be wrong",
     ):
         assert shown in words(text)
     # The source's number follows the estimate.

@@ -45,6 +45,7 @@ def run(arguments: argparse.Namespace) -> None:
     from trialogue.ledger import judged
     from trialogue.ledger.pages import terminal
     from trialogue.ledger.pages.report import render_report
+    from trialogue.ledger.runs.results import RUNS
     from trialogue.storage import atomic_write
 
     entry = judged(study, result)
@@ -53,7 +54,8 @@ def run(arguments: argparse.Namespace) -> None:
         terminal.print_table(out, table, entry.rows)
     terminal.print_ledger(out, [entry])
     report = atomic_write(result.folder / "report.html", render_report([entry]))
-    print(f"next to the committed verdicts: trialogue ledger {study.name}")
+    place = "" if arguments.results == RUNS else f" --runs {arguments.results}"
+    print(f"compare with the committed verdicts: trialogue ledger {study.name}{place}")
     print(f"rows: {result.folder / 'rows.jsonl'}\nreport: {report}")
 
 
@@ -74,7 +76,7 @@ def _complain(line: str) -> None:
 def _check_folder(results: Path | None) -> None:
     """Warn if the folder of results that the command names does not exist."""
     if results is not None and not results.is_dir():
-        _complain(f"results={str(results)!r}: there is no such folder, so that it holds no result")
+        _complain(f"results={str(results)!r}: there is no such folder")
 
 
 def _executed(study: "Study[Any]", config: object, arguments: argparse.Namespace) -> "Result":
@@ -101,7 +103,7 @@ def _executed(study: "Study[Any]", config: object, arguments: argparse.Namespace
 
 
 def show_ledger(arguments: argparse.Namespace) -> None:
-    """Print the verdict on every claim: of all studies, or of those named, with your own runs of them."""
+    """Print the verdict on every claim. With STUDY, also print the verdicts of your own runs."""
     from trialogue.ledger import ledger, ledger_records, own_entries, select
     from trialogue.ledger.pages import terminal
 
@@ -111,20 +113,26 @@ def show_ledger(arguments: argparse.Namespace) -> None:
     else:
         chosen = list(studies.importable(_complain))
     entries = ledger(chosen, arguments.results)
-    own = [each for entry in entries for each in own_entries(entry.study, entry, arguments.runs)]
+    own = [
+        each
+        for entry in (entries if arguments.study else ())
+        for each in own_entries(entry, arguments.runs, _complain)
+    ]
     chosen_claims = {"answers": arguments.verdict or (), "origins": arguments.origin or ()}
     if arguments.json:
-        shown = select([*entries, *(own if arguments.study else [])], **chosen_claims)
+        shown = select([*entries, *own], **chosen_claims)
         print(json.dumps(ledger_records(shown), indent=1, ensure_ascii=False, allow_nan=False))
         return
     out = terminal.console()
     terminal.print_ledger(out, entries, **chosen_claims, verbose=arguments.verbose)
-    if own and arguments.study:
+    if own:
         print(f"\nYour runs in {arguments.runs}:\n")
         terminal.print_ledger(out, own, **chosen_claims, verbose=arguments.verbose)
-    elif own:
-        names = " ".join(dict.fromkeys(entry.study.name for entry in own))
-        print(f"\nYour runs in {arguments.runs}: trialogue ledger {names}")
+    elif not arguments.study:
+        run_by_you = {path.parents[1].name for path in arguments.runs.glob("*/*/DONE")}
+        names = " ".join(study.name for study in chosen if study.name in run_by_you)
+        if names:
+            print(f"\nYour runs in {arguments.runs}: trialogue ledger {names}")
 
 
 def report(arguments: argparse.Namespace) -> None:
@@ -217,7 +225,7 @@ def add(commands: Commands) -> None:
         "study",
         metavar="STUDY",
         nargs="*",
-        help="studies to show, with your own runs (default: all, without)",
+        help="show only these studies, with your own runs (default: all studies, without your own runs)",
     )
     showing.add_argument(
         "--runs",

@@ -1,7 +1,8 @@
 """The ledger: for each study the result that counts, and the verdicts on its claims."""
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -120,19 +121,23 @@ def ledger(studies: Iterable[Study[Any]], results: str | Path | None = None) -> 
     return [judged(study, counting_result(study, results)) for study in studies]
 
 
-def own_entries(study: Study[Any], counting: Entry, runs: Path = RUNS) -> list[Entry]:
+def own_entries(
+    counting: Entry, runs: Path = RUNS, warn: Callable[[str], object] = warnings.warn
+) -> list[Entry]:
     """Return the entries of a user's own runs of a study.
 
     Args:
-        study: The study.
-        counting: The entry of the result that counts, which is left out.
+        counting: The entry of the study's result that counts, which is left out.
         runs: The folder of the user's runs.
+        warn: Called with one line for each result that is corrupted, which is left out.
 
     Returns:
         One entry per finished run of the study's current version, in the order in which the runs finished, without
         withdrawn claims.
     """
-    found = [result for result in finished_results(study.name, runs) if result.version == study.version]
+    study = counting.study
+    finished = finished_results(study.name, runs, warn)
+    found = [result for result in finished if result.version == study.version]
     shown = counting.result.folder if counting.result else None
     return [replace(judged(study, result), withdrawn=()) for result in found if result.folder != shown]
 
@@ -224,7 +229,7 @@ def _withdrawn_record(entry: Entry, claim: WithdrawnClaim) -> dict[str, object]:
         "statement": claim.statement,
         "statement_id": claim.statement_id or None,
         "origin": claim.origin,
-        "registered": True,
+        "registered": None,
         "source": claim.source,
         "published": claim.published,
         "setting": None,

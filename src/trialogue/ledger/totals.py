@@ -68,9 +68,10 @@ class Families:
             return "No verdict has sampling error."
         families = "1 family" if self.count == 1 else f"{self.count} families"
         return (
-            f"The verdicts with sampling error belong to {families}, each the claims of one study and one origin, "
-            f"with an error rate of {ALPHA:g} per family. The error rates (alpha) of all claims sum to "
-            f"{self.alpha:.2g}: expect at most about {self.alpha:.2g} wrong verdicts."
+            f"The verdicts with sampling error belong to {families}, each the claims of one study and one origin. The "
+            f"registered claims of a family share an error rate of {ALPHA:g}, and claims registered after the run add "
+            f"their own. If every interval covers at its stated level, at most {self.alpha:.3g} verdicts are expected "
+            f"to be wrong, which is the sum of all error rates (alpha)."
         )
 
 
@@ -100,11 +101,11 @@ def statements(entries: Iterable[Entry]) -> list[Statement]:
 
 
 def families(entries: Iterable[Entry]) -> Families:
-    """Return the number of families of judged claims, and the sum of their error rates."""
+    """Return the number of families of claims with a verdict, and the sum of their error rates."""
     levels: dict[tuple[str, str], float] = {}
     for entry in entries:
         for verdict in entry.verdicts:
-            if math.isfinite(verdict.alpha):
+            if math.isfinite(verdict.alpha) and verdict.answer != "not tested":
                 family = (entry.study.name, verdict.claim.origin)
                 levels[family] = levels.get(family, 0.0) + verdict.alpha
     return Families(len(levels), math.fsum(levels.values()))

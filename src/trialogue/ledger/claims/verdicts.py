@@ -170,10 +170,10 @@ def _obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence: Evi
             f"{name} = {_short(mine)} (default: {_short(full)})"
             for name, (mine, full) in evidence.reduced.items()
         )
-        return f"smaller than the preset default, which decides nothing: {fields}"
+        return f"this run is smaller than the preset default, so that it decides nothing: {fields}"
     for precondition in claim.preconditions:
-        if not _is_met(precondition, evidence.rows):
-            return f"precondition not met: {precondition.statement}"
+        if obstacle := _unmet(precondition, evidence.rows):
+            return obstacle
     if not labels:
         absent = claim.quantity.absence(evidence.rows)
         return f"the rows hold no estimate: {absent}" if absent else "the rows hold no estimate"
@@ -191,14 +191,16 @@ def _short(value: Any) -> str:
     return f"{len(value)} values" if isinstance(value, list) and len(value) > 4 else str(value)
 
 
-def _is_met(precondition: Precondition, rows: Rows) -> bool:
-    """Return whether the mean of the precondition's quantity lies in its criterion's region."""
+def _unmet(precondition: Precondition, rows: Rows) -> str:
+    """Return why a precondition is not met, empty if the mean of its quantity lies in its criterion's region."""
     criterion = precondition.criterion
     estimates = criterion.quantity(rows).to_numpy(dtype=np.float64)
     if not len(estimates) or not np.isfinite(estimates).all():
-        return False
-    mean = float(estimates.mean())
-    return decide(mean, mean, criterion) == "holds"
+        return f"precondition cannot be checked, the rows hold no estimate: {precondition.statement}"
+    mean = float(np.exp(np.log(estimates).mean()) if criterion.quantity.logarithmic else estimates.mean())
+    return (
+        "" if decide(mean, mean, criterion) == "holds" else f"precondition not met: {precondition.statement}"
+    )
 
 
 def _share_seeds(evidence: Evidence) -> bool:

@@ -13,7 +13,7 @@ figures/*.svg    drawn from the rows
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -258,9 +258,20 @@ def find_result(reference: str | Path, results: str | Path | None = None) -> Res
     )
 
 
-def finished_results(study: str, results: Path) -> list[Result]:
-    """Return the finished results of the study named `study` in the folder `results`, in the order they finished."""
-    finished = [open_result(done.parent) for done in (results / study).glob(f"*/{DONE}")]
+def finished_results(study: str, results: Path, warn: Callable[[str], object]) -> list[Result]:
+    """Return the finished results of a study, in the order in which they finished.
+
+    Args:
+        study: Name of the study.
+        results: Folder of results.
+        warn: Called with one line for each result that is corrupted, which is left out.
+    """
+    finished = []
+    for done in sorted((results / study).glob(f"*/{DONE}")):
+        try:
+            finished.append(open_result(done.parent))
+        except InputError as error:
+            warn(str(error))
     return sorted(finished, key=lambda result: (str(result.provenance["finished"]), result.hash))
 
 

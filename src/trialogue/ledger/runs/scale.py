@@ -1,5 +1,6 @@
 """How the config of a run differs from a study's presets, and whether the run is smaller than the preset `default`."""
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,7 +22,7 @@ def changed_fields(study: Study[Any], values: Mapping[str, Any]) -> tuple[str, D
         The name of the counting preset from which the fewest fields differ (the smallest preset, if several), and
         the fields that differ. Fields of nested configs are named with dots.
     """
-    run = dict(_flat(values))
+    run = _run(study, values)
     presets = [name for name in COUNTING if name in study.presets]
     differences = {name: _differences(run, _preset(study, name)) for name in presets}
     closest = min(presets, key=lambda name: len(differences[name]))
@@ -43,7 +44,7 @@ def reduced_fields(study: Study[Any], values: Mapping[str, Any]) -> Differences:
         The fields in which the run is smaller than `default` in the same way, with both values. Empty for a run of
         full size.
     """
-    run, default = dict(_flat(values)), _preset(study, "default")
+    run, default = _run(study, values), _preset(study, "default")
     smoke = _preset(study, "smoke") if "smoke" in study.presets else {}
     replications = {claim.quantity.replication.count for claim in study.claims}
     reduced = {}
@@ -57,8 +58,19 @@ def reduced_fields(study: Study[Any], values: Mapping[str, Any]) -> Differences:
     return {name: reduced[name] for name in default if name in reduced}
 
 
+def _run(study: Study[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a run, with the defaults of fields that `config_values` leaves out."""
+    return {**_omitted(study.presets["default"]), **dict(_flat(values))}
+
+
 def _preset(study: Study[Any], name: str) -> dict[str, Any]:
-    return dict(_flat(config_values(study.presets[name])))
+    config = study.presets[name]
+    return {**_omitted(config), **dict(_flat(config_values(config)))}
+
+
+def _omitted(config: Any) -> dict[str, Any]:
+    """Return the defaults of the fields that were added after results had been committed."""
+    return {field.name: field.default for field in dataclasses.fields(config) if field.metadata.get("added")}
 
 
 def _differences(run: Mapping[str, Any], preset: Mapping[str, Any]) -> Differences:
