@@ -1,6 +1,7 @@
 """Claims of the study, and the quantities that texts quote."""
 
 from trialogue.ledger import Claim
+from trialogue.studies.dyck_backtracking.control_claims import CONTROL_CLAIMS
 from trialogue.studies.dyck_backtracking.cost_claims import COST_CLAIMS, SMALL_NETWORKS
 from trialogue.studies.dyck_backtracking.quantities import (
     ALGORITHM,
@@ -24,7 +25,6 @@ from trialogue.studies.dyck_backtracking.quantities import (
 from trialogue.studies.dyck_backtracking.released_claims import RELEASED_CLAIMS
 
 _LOGARITHM = "a ratio is estimated as its logarithm"
-_CONTROL = "Table 3.3 (control not in the thesis)"
 _NETWORKS = (
     "The networks are small (two layers of width 64; the source's have six of width 512) and complete about 99 % of "
     "the prompts without a verifier; the source's complete 94 to 98 %."
@@ -182,41 +182,7 @@ CLAIMS = (
         statement_id="thesis:V-T33",
         setting=SMALL_NETWORKS,
     ),
-    Claim(
-        "random-is-as-good",
-        "A random verifier leaves as many errors as the trained one at top-p 0.9 (log ratio within 0.25).",
-        errors_ratio("random", "trained", 0.9).log().near(0, margin=0.25),
-        _CONTROL,
-        origin="ours",
-    ),
-    Claim(
-        "greedy-is-as-good",
-        "Greedy decoding without a verifier leaves as many errors as Algorithm 1 at top-p 0.9 (log ratio within 0.25).",
-        errors_ratio("greedy", "trained", 0.9, of_first=0.0).log().near(0, margin=0.25),
-        _CONTROL,
-        origin="ours",
-    ),
-    Claim(
-        "trained-beats-random",
-        "The trained verifier leaves fewer errors than a random one at top-p 0.9 (log ratio).",
-        errors_ratio("trained", "random", 0.9).log() < 0,
-        _CONTROL,
-        origin="ours",
-    ),
-    Claim(
-        "trained-beats-greedy",
-        "Algorithm 1 with the trained verifier leaves fewer errors at top-p 0.9 than greedy decoding (log ratio).",
-        errors_ratio("greedy", "trained", 0.9, of_first=0.0).log() > 0,
-        _CONTROL,
-        origin="ours",
-    ),
-    Claim(
-        "exact-beats-trained",
-        "The exact process verifier leaves fewer errors than the trained one at top-p 0.9 (log ratio).",
-        errors_ratio("exact", "trained", 0.9).log() < 0,
-        _CONTROL,
-        origin="ours",
-    ),
+    *CONTROL_CLAIMS,
     Claim(
         "backtracks-were-necessary",
         "Where the verifier went back, completing without it is less accurate than with it, mean over Q and B.",
