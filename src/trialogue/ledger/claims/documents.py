@@ -16,7 +16,11 @@ DOCUMENTS: Mapping[str, str] = {
 
 
 def check_statement_id(statement_id: str, claim: str) -> None:
-    """Raise `InputError` unless `statement_id` has the form "<document>:<identifier>" with a known document."""
+    """Raise `InputError` unless `statement_id` has the form "<document>:<identifier>" with a known document.
+
+    An identifier names a printed statement, such as a theorem, a figure or a table ("M-T411", "T-Fig2.5",
+    "Corollary-1"). A part of a statement that is judged on its own adds a dot and a name ("M-C411.proof").
+    """
     document, _, identifier = statement_id.partition(":")
     if document not in DOCUMENTS or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", identifier):
         hint = f'claim {claim}: use "<document>:<identifier>" with a document among {", ".join(DOCUMENTS)}'

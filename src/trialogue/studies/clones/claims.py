@@ -23,8 +23,8 @@ _SECTION = "Section A.3, read as an energy of k bodies"
 _LOWEST = "within 5 % of its fall from its minimum"
 _LEAST = "the late fall ends at the least loss, as the whole fall does, and not at the last"
 _SIZES = (
-    "Except at `paper`, 320 tokens in sequences of 16, clones of one network each with 1, 2 and 4 factored layers, and "
-    "a small encoder trained by AdamW"
+    "Except at `paper`, a vocabulary of 320 tokens, sequences of 16, clones of one network each with 1, 2 and 4 "
+    "factored layers, and a small encoder trained by AdamW"
 )
 _STORIES = (
     f"{_SIZES}; the source has 10,000 tokens in sequences of 128, 2, 4 and 6 layers, and BERT trained by SGD."
@@ -39,7 +39,7 @@ CLAIMS = (
         least_gain() > 0,
         _GROWING,
         "decreases systematically with depth",
-        statement_id="clones:S1-Fig3",
+        statement_id="clones:S1-Fig3.panel-a",
         setting=_STORIES,
     ),
     Claim(
@@ -48,7 +48,7 @@ CLAIMS = (
         encoder_gain() > 0,
         _GROWING,
         "the encoder has the lowest loss",
-        statement_id="clones:S1-Fig3",
+        statement_id="clones:S1-Fig3.panel-a",
         setting=_STORIES,
     ),
     *(
@@ -60,7 +60,7 @@ CLAIMS = (
             "Figure 3c",
             "really similar",
             grade=True,
-            statement_id="clones:S1-Fig3",
+            statement_id="clones:S1-Fig3.panel-c",
             setting=_STORIES,
         )
         for name, what in ((of_layers(4), "four factored layers"), (ENCODER, "an encoder"))
@@ -72,7 +72,7 @@ CLAIMS = (
         later(PUBLISHED).as_ratio() > 1,
         f"{_EARLY} and {_FOLLOWED}",
         "low orders saturate, high orders keep improving",
-        statement_id="clones:S1-Fig1",
+        statement_id="clones:S1-Fig4",
         setting=_STORIES,
     ),
     Claim(

@@ -17,9 +17,9 @@ from trialogue.studies.clones.quantities import (
 _SOURCE = "Figure 5"
 _LOWEST = "within 5 % of its fall from its minimum"
 _SETTING = (
-    "Except at `paper`, 320 tokens in sequences of 16, clones of one network each with 1, 2 and 4 factored layers, and "
-    "a small decoder of two layers at four times the source's learning rate; the source has 10,000 tokens in sequences "
-    "of 128, 2, 4 and 6 layers, and a GPT-Neo of width 768."
+    "Except at `paper`, a vocabulary of 320 tokens, sequences of 16, clones of one network each with 1, 2 and 4 "
+    "factored layers, and a small decoder of two layers at four times the source's learning rate; the source has "
+    "10,000 tokens in sequences of 128, 2, 4 and 6 layers, and a GPT-Neo of width 768."
 )
 
 CLAIMS = (
@@ -41,7 +41,7 @@ CLAIMS = (
         _SOURCE,
         "low-order clones saturate within the first 500 training steps, higher-order clones keep decreasing",
         statement_id="clones:S1-Fig5",
-        setting=_SETTING,
+        setting=f"{_SETTING} Here losses on all clones rise again after their least value.",
     ),
     Claim(
         "in-order",

@@ -12,6 +12,7 @@ from trialogue.studies.dyck_backtracking.quantities import (
     speed,
 )
 
+SMALL_NETWORKS = "The networks are small (two layers of width 64; the source's have six of width 512)."
 _COMPLETIONS = (
     "Completions take about five tokens and 97 to 99 % of them are correct without a verifier, so that a backtrack "
     "costs more queries than it can save; the source prints no query counts for Dyck strings."
@@ -28,7 +29,7 @@ COST_CLAIMS = (
             _SUMMARY,
             published,
             statement_id=f"thesis:V-SUM.{identity.partition('-')[0]}",
-            setting=_COMPLETIONS,
+            setting=f"{SMALL_NETWORKS} {_COMPLETIONS}",
         )
         for identity, statement, how, quantity, published in (
             (
@@ -63,6 +64,7 @@ COST_CLAIMS = (
         _EFFICIENCY,
         "query complexity positively correlates with wall-clock time",
         statement_id="thesis:V-QE.time",
+        setting=SMALL_NETWORKS,
     ),
     Claim(
         "candidates-of-a-batch-take-less",
@@ -72,6 +74,7 @@ COST_CLAIMS = (
         _EFFICIENCY,
         "might be less than n multiplying the time of one (footnote 16)",
         statement_id="thesis:V-QE.batch",
+        setting=SMALL_NETWORKS,
     ),
     Claim(
         "time-is-more-than-queries",

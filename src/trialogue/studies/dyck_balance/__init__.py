@@ -6,7 +6,8 @@ program counts positions where more than 0.8 of the probability of closing brack
 violation of its own. `dyck-attention` has 40 networks, too few to decide. This study trains 240 and measures both
 accuracies and both violations.
 
-Deviations: 300 updates of 100 fresh strings instead of epochs over 100,000 tokens; LN_C with C = 1e-5.
+Deviations: 300 updates of 100 fresh strings, where the released program trains for epochs over 100,000 tokens; LN_C
+with C = 1e-5.
 """
 
 from trialogue.ledger import Study

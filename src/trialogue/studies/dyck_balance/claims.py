@@ -10,8 +10,8 @@ _LEARNED = Precondition(
     minimal(ARM, "inside") > 0.97,
 )
 _SETTING = (
-    "Each network takes 300 updates of 100 fresh strings, where the source trains for epochs over 100,000 tokens and "
-    "prints no number of networks for the figure."
+    "Each network takes 300 updates of 100 fresh strings, where the released program trains for epochs over 100,000 "
+    "tokens. The source prints no number of networks for the figure."
 )
 
 BY_LIKELIEST = rank_correlation(ARM)

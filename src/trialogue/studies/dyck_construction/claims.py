@@ -69,7 +69,7 @@ PUBLISHED = (
         "Lemma 2.2.1",
         "R = 4 r_0 / eps + 1",
         grade=True,
-        statement_id="thesis:D-L2.2.1",
+        statement_id="thesis:D-T2.2.2.lemma",
     ),
 )
 

@@ -21,7 +21,7 @@ PUBLISHED = (
         copied(_FOUR) > 0.96,
         "Figures 2.19 and 2.21",
         "> 96 %",
-        statement_id="thesis:D-copy",
+        statement_id="thesis:D-copy.accuracy",
         setting=_TRAINED,
     ),
     Claim(
@@ -30,7 +30,7 @@ PUBLISHED = (
         copied(_ONE) > 0.9,
         "Figure 2.20",
         "> 90 %",
-        statement_id="thesis:D-copy",
+        statement_id="thesis:D-copy.accuracy",
         setting=_TRAINED,
     ),
     Claim(
@@ -40,7 +40,7 @@ PUBLISHED = (
         "Figure 2.19",
         "none of them are informative",
         grade=True,
-        statement_id="thesis:D-copy",
+        statement_id="thesis:D-copy.attention",
         setting=_ONE_OF_SOME,
     ),
     Claim(
@@ -50,7 +50,7 @@ PUBLISHED = (
         "Figure 2.20",
         "not informative",
         grade=True,
-        statement_id="thesis:D-copy",
+        statement_id="thesis:D-copy.attention",
         setting=_ACCURATE,
     ),
 )

@@ -32,7 +32,7 @@ PUBLISHED = (
         matrices_fall(4) < 0,
         f"{_LEMMA}, {_THEOREM}",
         "width O(log(1 / eps))",
-        statement_id="thesis:D-L2.2.2",
+        statement_id="thesis:D-T2.2.3.L2.2.2",
         setting=_SMALL,
     ),
     Claim(
@@ -42,7 +42,7 @@ PUBLISHED = (
         f"{_LEMMA}, {_THEOREM}",
         "width O(log(1 / eps))",
         grade=True,
-        statement_id="thesis:D-L2.2.2",
+        statement_id="thesis:D-T2.2.3.L2.2.2",
         setting=_SMALL,
     ),
     Claim(
@@ -51,7 +51,7 @@ PUBLISHED = (
         falls("scores") < 0,
         "Lemma 2.2.7",
         "width O(m log(1 / eps))",
-        statement_id="thesis:D-L2.2.7",
+        statement_id="thesis:D-T2.2.3.L2.2.7",
         setting=_SMALL,
     ),
     Claim(
@@ -60,7 +60,7 @@ PUBLISHED = (
         falls("layers") < 0,
         "Lemma 2.2.6",
         "width O(log(1 / eps))",
-        statement_id="thesis:D-L2.2.6",
+        statement_id="thesis:D-T2.2.3.L2.2.6",
         setting=_SMALL,
     ),
     Claim(
@@ -71,7 +71,7 @@ PUBLISHED = (
         "Corollary 2.2.3",
         "for any eps, with probability 1 - delta",
         grade=True,
-        statement_id="thesis:D-C2.2.3",
+        statement_id="thesis:D-T2.2.3.C2.2.3",
         setting=_SMALL,
     ),
     Claim(
@@ -101,7 +101,7 @@ PUBLISHED = (
         "Corollary 2.2.3",
         "for any eps, with probability 1 - delta",
         grade=True,
-        statement_id="thesis:D-C2.2.3",
+        statement_id="thesis:D-T2.2.3.C2.2.3",
         setting=_SMALL,
     ),
 )

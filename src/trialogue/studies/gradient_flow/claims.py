@@ -82,7 +82,7 @@ CLAIMS = (
         f"{_APPENDIX}, Gamma",
         "equal",
         grade=True,
-        statement_id="clones:S1-lower-bound",
+        statement_id="clones:S1-lower-bound.gamma",
     ),
     Claim(
         "printed-gamma-is-not-negative",
@@ -91,7 +91,7 @@ CLAIMS = (
         f"{_APPENDIX}, Gamma",
         "not below 0",
         grade=True,
-        statement_id="clones:S1-lower-bound",
+        statement_id="clones:S1-lower-bound.gamma",
     ),
     Claim(
         "decay-kills-the-first-layer",
@@ -137,7 +137,7 @@ CLAIMS = (
         example(positive=True, both_signs=True, column="printed_rate") > 0,
         f"{_DOCUMENT}, example after equation 13",
         "not negative definite for a generic choice",
-        statement_id="clones:S1-eq13",
+        statement_id="clones:S1-eq13.example",
     ),
     Claim(
         "closed-moments-are-exact",

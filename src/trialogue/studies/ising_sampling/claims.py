@@ -14,8 +14,9 @@ _TRIED = ", ".join(f"{coupling:g}" for coupling in _COUPLINGS)
 _OF_PARALLEL = f"chain == {PARALLEL!r}"
 _GEOMETRIC = "a ratio is averaged by its logarithm since, so that the estimate is a geometric mean"
 _LARGER_K, _LARGER_J = "larger k is faster", "larger J is slower"
+_UNPRINTED = "The source does not print its couplings."
 _TRIED_HERE = (
-    "The source does not print its couplings; the weak ones tried here, J = 1 and 2, may be none of them, and at "
+    "The source does not print its couplings; the weak ones tried here, J = 1, 2 and 3, may be none of them, and at "
     "J of at least 5 the sampler does not arrive."
 )
 _NEVER = "never within 1000 steps, for any J tried; the J are not printed"
@@ -30,6 +31,7 @@ CLAIMS = (
             _FIGURE,
             _LARGER_K,
             statement_id="thesis:M-F43.blocks",
+            setting=_UNPRINTED,
         )
         for fewer, more in ((1, 4), (4, 6), (6, 8), (8, 10))
     ),
@@ -40,6 +42,7 @@ CLAIMS = (
         _FIGURE,
         _LARGER_J,
         statement_id="thesis:M-F43.coupling",
+        setting=_UNPRINTED,
     ),
     Claim(
         "stronger-coupling-is-slower",
@@ -78,6 +81,7 @@ CLAIMS = (
         _FIGURE,
         _LARGER_K,
         statement_id="thesis:M-F43.blocks",
+        setting=_UNPRINTED,
     ),
     Claim(
         "stronger-coupling-is-not-faster",
@@ -106,6 +110,7 @@ CLAIMS = (
         "can often reach R_1",
         grade=True,
         statement_id="thesis:M-F43.arrival",
+        setting=_UNPRINTED,
     ),
     Claim(
         "independent-parallel-never-arrives-exact",

@@ -30,13 +30,15 @@ _NAMES = {
     "two-dimensions": ("Experiment 6", "in two dimensions"),
 }
 
-_ADAM = (
-    "Every step is on all contexts at a learning rate of 0.03, and at `default` there are 400 of them; the source's "
-    "code takes 4,096 steps in batches of 256 at a rate that falls from 0.01 to 0.0005"
+_OURS = "Every step is on all contexts at a learning rate of 0.03, and at `default` there are 400 of them."
+_SETTING = (
+    f"{_OURS} In Experiments 1 to 4 the source's code takes 4,096 steps in batches of 256 at a rate that falls from "
+    "0.01 to 0.0005."
 )
-_SETTING = f"{_ADAM}."
-_LARGE = f"{_ADAM}, with 200 tokens and d = d_h of 40 to 60, which only `paper` has."
-_DEEP = f"{_ADAM}, with 70 tokens, which only `paper` has, and d = d_h of 7 to 13."
+_MLP = f"{_OURS} The source's code has batches of 1,024."
+_LARGE = f"{_OURS} The source has 200 tokens and d = d_h of 40 to 60, which only `paper` has."
+_DEEP = f"{_OURS} The source has 70 tokens, which only `paper` has, and d = d_h of 7 to 13."
+_SETTINGS = {"Experiment 5": _MLP, "Experiment 6": _OURS}
 
 
 def _printed(experiment: str) -> str:
@@ -134,7 +136,7 @@ PUBLISHED = (
         "memorize equally well",
         grade=True,
         statement_id="memorization:Exp5",
-        setting=_SETTING,
+        setting=_MLP,
     ),
     Claim(
         "mlp-holds-more",
@@ -143,7 +145,7 @@ PUBLISHED = (
         f"{_DOCUMENT}, Experiment 5, numbers",
         ".236 beside .151 at H = 6, .374 beside .230 at H = 11",
         statement_id="memorization:Exp5",
-        setting=_SETTING,
+        setting=_MLP,
     ),
     Claim(
         "slope-in-two-dimensions",
@@ -152,7 +154,7 @@ PUBLISHED = (
         f"{_DOCUMENT}, Experiment 6",
         "about 1.3 H d_h",
         statement_id="memorization:Exp6",
-        setting=_SETTING,
+        setting=_OURS,
     ),
     *(
         Claim(
@@ -164,7 +166,7 @@ PUBLISHED = (
             _printed(name),
             grade=True,
             statement_id=f"memorization:{place.replace('Experiment ', 'Exp')}",
-            setting=_SETTING,
+            setting=_SETTINGS.get(place, _SETTING),
         )
         for name, (place, what) in _NAMES.items()
     ),

@@ -18,7 +18,8 @@ ROUNDING = -1e-9
 """Differences of probabilities above this count as not negative."""
 
 _HITTING, _STUCK, _COROLLARY = "Proposition 4.1.4", "Proposition 4.1.5", "Corollary 4.1.1"
-_MENDED, _PROOF = f"{_HITTING}, corrected", f"{_HITTING}, eq. (4.49)"
+_MENDED, _PROOF = f"{_HITTING}, corrected", f"Proof of {_COROLLARY}, eq. (4.49)"
+_PLACE = "The proof is that of Corollary 4.1.1. The proof of Proposition 4.1.4 has 2^|C| - 2, as corrected."
 _PRODUCTS = "Propositions 4.1.3 and 4.3.5"
 _NOT_BELOW = "not below 0"
 _EVERY_STEP = "From every state k-Gibbs is in R_1 after a step with probability at least 1 - c_R1, with"
@@ -31,19 +32,28 @@ CLIQUE_CLAIMS = (
             smallest("hitting", f"rate - {bound}") > ROUNDING,
             source,
             _NOT_BELOW,
-            "ours" if mended else "published",
-            statement_id="" if mended else "thesis:M-P414",
+            "published" if statement_id else "ours",
+            statement_id=statement_id,
+            setting=setting,
         )
-        for ending, said, bound, source, mended in (
-            ("", "2^|C| in it", "bound", _MENDED, True),
+        for ending, said, bound, source, statement_id, setting in (
+            ("", "2^|C| in it", "bound", _MENDED, "", ""),
             (
                 "-as-in-the-body",
                 "e^(2 J_0 + 2 |C| - 2) in it, as the body prints",
                 "bound_body",
                 _HITTING,
-                False,
+                "thesis:M-P414",
+                "",
             ),
-            ("-as-in-the-proof", "2 |C| - 2 in it, as the proof prints", "bound_proof", _PROOF, False),
+            (
+                "-as-in-the-proof",
+                "2 |C| - 2 in it, as the proof prints",
+                "bound_proof",
+                _PROOF,
+                "thesis:M-C411.proof",
+                _PLACE,
+            ),
         )
     ),
     Claim(

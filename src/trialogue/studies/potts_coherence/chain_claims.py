@@ -58,7 +58,7 @@ CHAIN_CLAIMS = (
             f"Equation 4{assuming}",
             "1",
             origin,
-            statement_id="potts:S0-T1.1" if origin == "published" else "",
+            statement_id="potts:S0-T1.1.proof" if origin == "published" else "",
         )
         for ending, of, where, assuming, origin in _PATTERNS
     ),
@@ -70,7 +70,7 @@ CHAIN_CLAIMS = (
             f"Equation 5{assuming}",
             "at most 0",
             origin,
-            statement_id="potts:S0-T1.1" if origin == "published" else "",
+            statement_id="potts:S0-T1.1.proof" if origin == "published" else "",
         )
         for ending, of, where, assuming, origin in _PATTERNS
     ),
@@ -112,7 +112,7 @@ CHAIN_CLAIMS = (
             smallest_step(along).corrected(_AS_LOGARITHMS) > 0,
             "Equation 5",
             published,
-            statement_id="potts:S0-T1.1",
+            statement_id="potts:S0-T1.1.derived",
         )
         for more, what, along, published in (
             ("hotter-has", "temperature", "temperature", "entropy wins with T"),
@@ -126,7 +126,7 @@ CHAIN_CLAIMS = (
         run_ratio().corrected("E_max grew with the window at a fixed price of a wrong token") > 1,
         "Equation 5",
         "(W - 1) E_max",
-        statement_id="potts:S0-T1.1",
+        statement_id="potts:S0-T1.1.derived",
     ),
     Claim(
         "one-pattern-is-left-too",

@@ -38,7 +38,7 @@ MAP_CLAIMS = (
         largest("map", "per_context") < SAME_LAW,
         f"{_MAP}, text after equation 8",
         "0",
-        statement_id="potts:S0-T1.2",
+        statement_id="potts:S0-T1.2.constant",
     ),
     Claim(
         "temperature-of-every-token",
@@ -62,7 +62,7 @@ MAP_CLAIMS = (
         smallest("map", "patterns") > 1.5,
         "Corollary 1.2.1",
         "N > 1",
-        statement_id="potts:S0-C1.2.1",
+        statement_id="potts:S0-C1.2.1.premise",
     ),
     Claim(
         "models-leave-their-patterns",

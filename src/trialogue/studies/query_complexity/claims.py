@@ -33,7 +33,7 @@ PUBLISHED = (
         smallest("optimum", "queried / printed - 1") > -ROUNDING,
         f"Proof of {_HIDDEN}",
         "2^(D-1)",
-        statement_id="thesis:V-T311",
+        statement_id="thesis:V-T311.proof",
     ),
     Claim(
         "generation-solves-knapsacks",

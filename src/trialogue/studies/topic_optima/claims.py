@@ -104,7 +104,7 @@ PUBLISHED = (
         largest("model", "hessian_rank") < 1.5,
         "Thesis Remark 2.1.8",
         "rank 1",
-        "T-R2.1.8",
+        "T-mask.remark",
     ),
     _published(
         "block-optimum-in-interval",
@@ -140,7 +140,7 @@ PUBLISHED = (
         largest("gamma", "differ") < _EXACT,
         "Thesis Remark 2.1.5",
         "equal",
-        "T-R2.1.5",
+        "T-2.1.3.remark",
         _FINITE,
     ),
     _published(

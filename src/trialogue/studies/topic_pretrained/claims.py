@@ -48,7 +48,7 @@ PUBLISHED = (
             _SOME,
             "mostly greater (41 of 45)",
             grade=True,
-            statement_id="thesis:T-Tab2.4",
+            statement_id="thesis:T-pretrained.table-2.4",
             setting=_OTHER,
         )
         for name in HERE
@@ -89,7 +89,7 @@ PUBLISHED = (
             f"{_ONE}, random initialisation",
             "0.99943 to 1.00007 (BERT)",
             grade=True,
-            statement_id="thesis:T-Tab2.3",
+            statement_id="thesis:T-pretrained.table-2.3.random",
             setting=_OTHER,
         )
         for name in HERE
@@ -102,7 +102,7 @@ PUBLISHED = (
         f"{_ONE}, random initialisation",
         "0.99974 to 1.00080 (BERT)",
         grade=True,
-        statement_id="thesis:T-Tab2.3",
+        statement_id="thesis:T-pretrained.table-2.3.random",
         setting=_OTHER,
     ),
     Claim(

@@ -124,7 +124,7 @@ PUBLISHED = (
             place,
             "only slightly greater",
             grade=True,
-            statement_id="thesis:T-loss",
+            statement_id=f"thesis:T-loss.{'embedding' if name == 'embedding alone' else 'values'}",
             setting=_STEPS,
         )
         for name, what, place in (

@@ -17,12 +17,13 @@ _ARMS = {
     WITHOUT_L2: (
         "2.5",
         "under uniform attention, without L2",
-        "over 10x: .00552563 within topics, -.00015675 (deviation .00060286) elsewhere",
+        "over 10x (35 by the printed means): .00552563 within topics, -.00015675 (deviation .00060286) elsewhere",
     ),
     WITH_ATTENTION: (
         "2.6",
         "with attention trained too",
-        "over 10x: .006545205 within topics, -.0006503917 (deviation .0006370574) elsewhere",
+        "over 10x (10.06 by the printed means): .006545205 within topics, -.0006503917 (deviation .0006370574) "
+        "elsewhere",
     ),
 }
 

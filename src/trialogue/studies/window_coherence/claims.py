@@ -55,7 +55,7 @@ CLAIMS = (
         quantities.measured_rate_error().near(0, margin=0.1),
         _COROLLARY,
         _STAY,
-        statement_id="potts:S0-C1.2.1",
+        statement_id="potts:S0-C1.2.1.rate",
         setting=_SETTING,
     ),
     Claim(
@@ -91,7 +91,7 @@ CLAIMS = (
         quantities.longer() > 0,
         _GROWS,
         _COST,
-        statement_id="potts:S0-T1.1",
+        statement_id="potts:S0-T1.1.derived",
         setting=_SETTING,
     ),
     Claim(
@@ -119,7 +119,7 @@ CLAIMS = (
         quantities.colder(tells=True) > 0,
         _CROSSING,
         _BOLTZMANN,
-        statement_id="potts:S0-T1.1",
+        statement_id="potts:S0-T1.1.derived",
         setting=_SETTING,
     ),
     Claim(
