@@ -11,7 +11,17 @@ from torch import Tensor
 
 from trialogue.arrays import Integers, Reals
 from trialogue.errors import InputError
-from trialogue.validation import Count, InstanceOf, Natural, Probability, Several, validated
+from trialogue.validation import (
+    Count,
+    Different,
+    Increasing,
+    InstanceOf,
+    Natural,
+    Probability,
+    Several,
+    Some,
+    validated,
+)
 
 SQUARE = Annotated[Tensor, Reals("rows rows", least=0)]
 
@@ -28,8 +38,14 @@ def checked(
     shape: InstanceOf[torch.Size] | None = None,
     function: Callable[[int], int] | None = None,
     mode: Literal["fast", "exact"] = "fast",
+    size: Literal[1, 2] = 1,
+    word: Literal["it's", 'a "b" or c', "d, e"] = "it's",
+    counts: Some[Count] = (1,),
+    two: Different[Natural] = (1,),
+    rising: Increasing[Natural] = (1,),
     unchecked: object = None,
 ) -> tuple[object, ...]:
+    del size, word, counts, two, rising
     return count, share, matrix, table, tokens, places, function, mode, unchecked
 
 
@@ -103,6 +119,11 @@ def test_what_has_no_checked_type_is_passed_on() -> None:
         ({"shape": (1, 2)}, r"shape=\(1, 2\): give an instance of Size"),
         ({"function": 3}, "function=3: give a function"),
         ({"mode": "slow"}, "mode='slow': use one of fast, exact"),
+        ({"size": 3}, "size=3: use one of 1, 2$"),
+        ({"word": "its"}, """word='its': use one of it's, a "b" or c, d, e$"""),
+        ({"counts": ()}, r"counts=\(\): must have at least 1 item$"),
+        ({"two": (1, 1)}, r"two=\(1, 1\): values must be unique$"),
+        ({"rising": (2, 1)}, r"rising=\(2, 1\): values must be strictly increasing$"),
     ],
 )
 def test_other_values_are_one_line(arguments: dict[str, object], message: str) -> None:

@@ -1,4 +1,4 @@
-"""Arrays that a user gives, as tensors of one type: what is complex, ragged or no array at all is one line.
+"""Validate array arguments and convert them to tensors.
 
 `Reals` and `Integers` are types of arguments, for functions that `trialogue.validation.validated` checks:
 
@@ -18,7 +18,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 
 
-def real_tensor(field: str, values: Any, mend: str, device: torch.device | None = None) -> Tensor:
+def real_tensor(field: str, values: Any, hint: str, device: torch.device | None = None) -> Tensor:
     """`values` as float64 on `device`, by default where they are; raises `InputError` where they are no real numbers.
 
     Arrays of truth values count as 0 and 1. Whether numbers are finite is not asked.
@@ -33,17 +33,17 @@ def real_tensor(field: str, values: Any, mend: str, device: torch.device | None 
     except InputError:
         raise
     except (TypeError, ValueError, RuntimeError, OverflowError):
-        raise InputError(field, values, mend) from None
+        raise InputError(field, values, hint) from None
 
 
-def whole_tensor(field: str, values: Any, mend: str) -> Tensor:
+def whole_tensor(field: str, values: Any, hint: str) -> Tensor:
     """`values` as int64, where they are; raises `InputError` where they are no whole numbers."""
     try:
         tensor = torch.as_tensor(_readable(values))
     except (TypeError, ValueError, RuntimeError, OverflowError):
-        raise InputError(field, values, mend) from None
+        raise InputError(field, values, hint) from None
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
-        raise InputError(field, _shown(values), mend)
+        raise InputError(field, _shown(values), hint)
     return tensor.long()
 
 
@@ -66,14 +66,14 @@ class _Array:
 class Reals(_Array):
     """Type of an array of real numbers: a tensor, a NumPy array or nested lists.
 
-    The function receives a tensor of floating point: one that is given as it is, anything else as float64.
+    Floating-point tensors are passed through unchanged, with their gradients. Other inputs are converted to float64.
 
     Args:
         axes: Names of the axes, "rows columns"; axes of one name have one length, and "V*" is any number of axes of one
             length. Any shape by default.
         least: Smallest number allowed.
         most: Greatest number allowed.
-        infinite: Which infinite numbers are allowed besides finite ones: "none", "negative" or "both".
+        infinite: Infinities to allow: "none", "negative" or "both".
         empty: Whether the array may have no numbers.
     """
 
@@ -159,12 +159,12 @@ def _require_axes(tensor: Tensor, axes: str, hint: str, empty: bool) -> None:
         raise InputError("", tuple(tensor.shape), f"give {hint}")
 
 
-def require_bools(field: str, values: object, shape: tuple[int, ...], mend: str) -> None:
+def require_bools(field: str, values: object, shape: tuple[int, ...], hint: str) -> None:
     """Raise `InputError` where `values` is no tensor of truth values of `shape`."""
     if not isinstance(values, Tensor) or values.dtype != torch.bool:
-        raise InputError(field, _shown(values), mend)
+        raise InputError(field, _shown(values), hint)
     if tuple(values.shape) != shape:
-        raise InputError(field, tuple(values.shape), mend)
+        raise InputError(field, tuple(values.shape), hint)
 
 
 def checked_device(device: object) -> torch.device:

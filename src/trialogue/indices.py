@@ -1,4 +1,4 @@
-"""Checks of the arguments of compiled loops, which check no bounds themselves: once, before the call."""
+"""Bounds checks for arguments of compiled loops."""
 
 import numpy as np
 import torch
@@ -45,7 +45,7 @@ def index_tensor(
     shape_hint: str,
     range_hint: str,
 ) -> Tensor:
-    """Return `values` as int64, once they are known to be indices of the given shape.
+    """Validate indices and return them as an int64 tensor.
 
     Args:
         field: Name that an error reports.

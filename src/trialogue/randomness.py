@@ -151,12 +151,12 @@ def _weights(log_weights: Tensor) -> Tensor:
 
 
 def index_of(uniform: Tensor, log_weights: Tensor) -> Tensor:
-    """The index (n,) that `uniform` (n,) in [0, 1) picks from `log_weights` (n, k) by inverting the CDF.
+    """The index (n,) that `uniform` (n,) from 0 to 1 picks from `log_weights` (n, k) by inverting the CDF.
 
     An index of weight zero is never picked. Raises `InputError` where all weights of a row are zero, and for other
     shapes, types and numbers.
     """
-    require_floats("uniform", uniform, (None,), "give one number in [0, 1) for each row")
+    require_floats("uniform", uniform, (None,), "give one number from 0 to 1 for each row")
     require_floats("log_weights", log_weights, (len(uniform), None), _ONE_ROW_EACH)
     if uniform.device.type != "cpu":
         return inverted(uniform, _weights(log_weights))
@@ -164,7 +164,7 @@ def index_of(uniform: Tensor, log_weights: Tensor) -> Tensor:
     wrong = _invert_rows(uniform.numpy(), _weights(log_weights).numpy(), index.numpy())
     if wrong == -2:
         outside = uniform[~((uniform >= 0) & (uniform <= 1))]
-        raise InputError("uniform", float(outside[0]), "give numbers from 0 to 1")
+        raise InputError("uniform", float(outside[0]), "give one number from 0 to 1 for each row")
     if wrong:
         raise no_choice()
     return index

@@ -9,10 +9,11 @@ Types of arrays are in `trialogue.arrays`. Pydantic checks the values strictly: 
 2.0 as an integer.
 """
 
+import re
+from ast import literal_eval
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, wraps
 from inspect import Parameter, signature
-from re import findall
 from types import UnionType
 from typing import (
     TYPE_CHECKING,
@@ -47,13 +48,13 @@ Result = TypeVar("Result")
 def different(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return `values`; raises `ValueError` if one of them comes twice."""
     if len(set(values)) < len(values):
-        raise ValueError("give different ones")
+        raise ValueError("values must be unique")
     return values
 
 
 def _increasing(values: tuple[Any, ...]) -> tuple[Any, ...]:
     if list(values) != sorted(set(values)):
-        raise ValueError("give increasing ones")
+        raise ValueError("values must be strictly increasing")
     return values
 
 
@@ -130,7 +131,11 @@ def validated(function: Callable[Args, Result]) -> Callable[Args, Result]:
 
 
 def checked_value(field: str, value: Any, adapter: TypeAdapter[Any]) -> Any:
-    """Return `value` as the type of `adapter` has it; raises `InputError`, which names `field`, for other values."""
+    """Validate `value` with `adapter` and return the converted value.
+
+    Raises:
+        InputError: If the value is invalid. The error names `field`.
+    """
     try:
         return adapter.validate_python(_plain(value), strict=True)
     except ValidationError as error:
@@ -138,9 +143,9 @@ def checked_value(field: str, value: Any, adapter: TypeAdapter[Any]) -> Any:
 
 
 def input_error(field: str, value: Any, error: ValidationError) -> InputError:
-    """Return the first fault that pydantic found in the `value` of `field`, in one line.
+    """Convert a pydantic error to an `InputError`.
 
-    Of a list the item that is wrong is shown, of an array the number.
+    The message shows the invalid item of a sequence or array.
     """
     faults = error.errors(include_url=False)
     # Faults of the alternatives of a union begin their place with the name of the alternative.
@@ -170,23 +175,28 @@ _HINTS = {
     "less_than_equal": "use at most {le}",
     "less_than": "use a number below {lt}",
     "is_instance_of": "give an instance of {class}",
-    "too_short": "give at least {min_length}",
-    "too_long": "give at most {max_length}",
+    "too_short": "must have at least {min_length} item{plural}",
+    "too_long": "must have at most {max_length} item{plural}",
     "missing": "give one more",
 }
-"""What to do about each kind of fault, by pydantic's names."""
+"""Hints by pydantic error type."""
+
+_CHOICE = re.compile(r"""((?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(?!,\ |\ or\ ).)+)(?:,\ |\ or\ |$)""")
+"""One of the choices that pydantic lists as Python literals, such as `'a', 1 or "it's"`."""
 
 
 def _hint(fault: Any) -> str:
-    """What to do about a `fault` that pydantic found."""
+    """Return the hint for a pydantic error."""
     context = fault.get("ctx", {})
     if isinstance(context.get("error"), InputError):
         return str(context["error"].mend)
     if fault["type"] == "literal_error":
-        choices = findall("'([^']*)'", context["expected"])
-        return f"use one of {', '.join(choices)}"
+        choices = _CHOICE.findall(context["expected"])
+        texts = [literal_eval(choice) if choice[0] in "'\"" else choice for choice in choices]
+        return f"use one of {', '.join(texts)}"
     if fault["type"] in _HINTS:
-        return _HINTS[fault["type"]].format(**context)
+        length = context.get("min_length", context.get("max_length"))
+        return _HINTS[fault["type"]].format(**context, plural="" if length == 1 else "s")
     return str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input ")
 
 

@@ -101,7 +101,7 @@ class Beside(Table):
 @pytest.mark.parametrize(
     ("broken", "told"),
     [
-        (Unnormalised, "oracle=1.10517: what the probabilities of a row sum to"),
+        (Unnormalised, "oracle=1.10517: the probabilities of a row must sum to 1"),
         (Beside, "apart from a fresh"),
     ],
 )

@@ -13,13 +13,19 @@ from typing import Any
 import pytest
 import torch
 from huggingface_hub import constants, file_download
-from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    OfflineModeIsEnabled,
+    RepositoryNotFoundError,
+)
 from huggingface_hub.utils import logging as hub_logging
 
 import trialogue
 from generation.command import PROMPT, REGEX, RULES, Say, start
 from models.tiny_pretrained import save_tiny, tiny_tokenizer
 from trialogue.generation import drawing
+from trialogue.models.checkpoint_loading import load_checkpoint
 
 MASK = ("--walk", "tokenwise-rejection", "--method", "mask")
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
@@ -410,7 +416,7 @@ HUB: dict[str, tuple[Callable[[], Exception], str]] = {
         "the hub cannot be reached and the model is not in its cache; give a folder, or go online once",
     ),
     "told to be offline": (
-        lambda: AssertionError("nobody may be asked"),
+        lambda: OfflineModeIsEnabled("Cannot reach the hub: offline mode is enabled"),
         "the hub cannot be reached and the model is not in its cache; give a folder, or go online once",
     ),
 }
@@ -441,6 +447,18 @@ def test_a_model_that_the_hub_does_not_give_is_one_line(
     # The library of the hub repeats a request that fails, five times, which takes 25 seconds.
     assert len(requests) <= 1
     assert (tmp_path / "out.jsonl").read_bytes() == b""
+
+
+def test_errors_of_the_code_are_not_taken_for_errors_of_the_network(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def broken(url: str, **_: object) -> None:
+        raise TypeError(url)
+
+    monkeypatch.setattr(file_download, "get_hf_file_metadata", broken)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(TypeError, match="someone/something"):
+        load_checkpoint("CausalLM", "someone/something")
 
 
 @pytest.mark.parametrize(

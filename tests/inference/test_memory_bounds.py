@@ -45,6 +45,9 @@ def test_what_does_not_fit_into_memory_is_refused_with_a_bound(monkeypatch: pyte
             run(ENDLESS, max_new_tokens=3, num_samples=10**11)
         with pytest.raises(InputError, match=r"^max_new_tokens=100000000000: needs .* use at most \d+$"):
             run(ENDLESS, max_new_tokens=10**11)
+        # The error reports the argument, also where the steps of the run bound the length further.
+        with pytest.raises(InputError, match=r"^max_new_tokens=100000000000: needs .* use at most \d+$"):
+            run(ENDLESS, max_new_tokens=10**11, max_steps=10**10)
         with pytest.raises(InputError, match=r"^max_new_tokens=1e|^max_new_tokens=1000"):
             run(ENDLESS, max_new_tokens=10**30)
 

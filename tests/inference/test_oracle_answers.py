@@ -14,6 +14,7 @@ from trialogue.errors import InputError
 from trialogue.inference import Ancestral, Gibbs, Metropolis
 from trialogue.inference.laws import chain_transitions, prefix_tree
 from trialogue.oracles import Energy, Masked, PrefixOracle, next_log_probs
+from trialogue.oracles.output_checks import require_log_probs
 
 
 class Answering(PrefixOracle):
@@ -58,13 +59,13 @@ WRONG = {
     ),
     "all zero": (
         Answering(lambda n: torch.zeros(n, 2)),
-        "oracle=2.0: what the probabilities of a row sum to.*softmax",
+        "oracle=2.0: the probabilities of a row must sum to 1.*softmax",
     ),
     "probabilities": (
         Answering(lambda n: torch.full((n, 2), 0.5)),
-        r"oracle=3.29744: what the probabilities",
+        r"oracle=3.29744: the probabilities",
     ),
-    "half the mass": (Answering(lambda n: torch.full((n, 2), math.log(0.25))), "oracle=0.5: what the prob"),
+    "half the mass": (Answering(lambda n: torch.full((n, 2), math.log(0.25))), "oracle=0.5: the prob"),
 }
 RUNS: dict[str, Callable[[PrefixOracle], object]] = {
     "generate": lambda oracle: generate(oracle, num_samples=3),
@@ -101,9 +102,22 @@ def test_only_the_first_answer_of_a_run_is_checked(monkeypatch: pytest.MonkeyPat
     oracle = Answering(uniform)
     generate(oracle, num_samples=4, batch_size=1)
     assert oracle.calls > 3
-    assert len(checked) == 2  # the distribution, and the same before truncation
-    generate(oracle, num_samples=1)
-    assert len(checked) == 4
+    assert len(checked) == 1
+    generate(truncated(oracle, top_p=0.9), num_samples=1)
+    assert len(checked) == 3  # the distribution before and after truncation
+
+
+def test_the_normalisation_of_the_first_rows_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    double = Tensor.double
+    monkeypatch.setattr(Tensor, "double", lambda rows: sizes.append(len(rows)) or double(rows))
+    log_probs = uniform(1000)
+    log_probs[63] = 0
+    with pytest.raises(InputError, match=r"^oracle=2.0: the probabilities of a row must sum to 1"):
+        require_log_probs("oracle", log_probs, (1000, 2))
+    assert sizes == [64]
+    with pytest.raises(InputError, match=r"^oracle=torch.int64"):
+        require_log_probs("oracle", log_probs.long(), (1000, 2))
 
 
 class Sites(Masked):
@@ -139,7 +153,7 @@ MODELS = {
     "a list": (Sites(lambda shape: [0.0]), "log_probs='list': return a tensor"),
     "all zero": (
         Sites(lambda shape: torch.zeros(*shape, 2)),
-        "log_probs=2.0: what the probabilities of a row sum to",
+        "log_probs=2.0: the probabilities of a row must sum to 1",
     ),
     "complex": (
         Sites(lambda shape: torch.zeros(*shape, 2) * 1j),

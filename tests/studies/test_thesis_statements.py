@@ -28,6 +28,3 @@ def test_published_claims_name_a_statement_of_their_section(name: str) -> None:
         expected = pattern if claim.origin == "published" else ""
         assert re.fullmatch(expected, claim.statement_id), claim.id
         assert not claim.setting or claim.setting.endswith("."), claim.id
-    for claim in study.withdrawn:
-        assert claim.reason.endswith("."), claim.id
-        assert bool(claim.statement_id) == (claim.origin == "published"), claim.id

@@ -1,5 +1,7 @@
 """Registered claims do not vanish: each is still made, or its study lists it as withdrawn with its last verdict."""
 
+from datetime import date
+
 import pytest
 
 from trialogue import studies
@@ -39,6 +41,6 @@ def test_published_claims_and_only_those_name_a_statement(name: str) -> None:
 def test_withdrawn_claims_have_a_verdict_a_date_and_a_reason(name: str) -> None:
     for claim in studies.find(name).withdrawn:
         assert claim.reason.endswith("."), claim.id
-        assert claim.withdrawn_on.startswith("2026-11-2"), claim.id
+        assert date.fromisoformat(claim.withdrawn_on).isoformat() == claim.withdrawn_on, claim.id
         if claim.last_verdict in ("holds", "refuted"):
             assert claim.low <= claim.estimate <= claim.high, claim.id

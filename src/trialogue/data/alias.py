@@ -16,8 +16,8 @@ from trialogue.probabilities import checked_probabilities
 def alias_table(law: NDArray[np.float64], coin_bits: int, alias_bits: int) -> NDArray[np.uint64]:
     """Entries (contexts, V) of laws (contexts, V): a threshold in units of 2^-coin_bits above an alias.
 
-    Each probability is met to within V 2^-coin_bits, or the rounding of float64. Raises `InputError` for laws that are
-    none, and for numbers of bits that V columns, or a word of 64 bits, have no room for.
+    Each probability is met to within V 2^-coin_bits, or the rounding of float64. Raises `InputError` if a
+    row is not a probability distribution, or if V columns or a word of 64 bits have no room for the numbers of bits.
     """
     laws = real_tensor("law", law, "give probabilities (contexts, V)")
     if laws.ndim != 2 or not laws.shape[1]:

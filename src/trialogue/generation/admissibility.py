@@ -50,8 +50,8 @@ def encoded(
 ) -> list[list[int]]:
     """The token ids of each prompt.
 
-    An empty prompt stands for the model's BOS, or for no token if the model evaluates the empty prefix. `warn` is told
-    where the context leaves less than the user asked for.
+    An empty prompt stands for the model's BOS, or for no token if the model evaluates the empty prefix. `warn` is
+    called if the context leaves less room than `max_new_tokens`.
 
     Raises `InputError` for an empty prompt where the model does neither, for a prompt that is longer than the model's
     context, and for a longest completion that this can never hold.
@@ -72,14 +72,14 @@ def encoded(
                 "prompt", prompt.text, "it has no tokens, and the model has none to begin with: give a text"
             )
         if context is not None and len(tokens) >= context:
-            mend = f"has {len(tokens)} tokens, and the model's context {context}: shorten it"
-            raise InputError("prompt", _shortened(prompt), f"with id {prompt.id!r} {mend}")
+            hint = f"has {len(tokens)} tokens, and the model's context {context}: shorten it"
+            raise InputError("prompt", _shortened(prompt), f"with id {prompt.id!r} {hint}")
         prompts.append(tokens)
     if asked is None or context is None:
         return prompts
     if asked >= context:
-        mend = f"the model's context holds {context} tokens, the prompt among them: use at most {context - 1}"
-        raise InputError("max_new_tokens", asked, mend)
+        hint = f"the model's context holds {context} tokens, the prompt among them: use at most {context - 1}"
+        raise InputError("max_new_tokens", asked, hint)
     longest = max(range(len(prompts)), key=lambda place: len(prompts[place]))
     if warn is not None and len(prompts[longest]) + asked > context:
         cut = sum(len(tokens) + asked > context for tokens in prompts)
@@ -140,9 +140,9 @@ def _require_first_token(
 ) -> None:
     allowed = first_tokens(verifiers, oracle, tokens, settings.sampling.longest)
     if allowed is not None and not bool(allowed.any()):
-        mend = "they contradict each other: by all of them together no token may begin a completion of "
-        mend += repr(_shortened(prompt))
-        raise InputError("verifier", [*settings.rule.verifier, *prompt.rule], mend)
+        hint = "they contradict each other: by all of them together no token may begin a completion of "
+        hint += repr(_shortened(prompt))
+        raise InputError("verifier", [*settings.rule.verifier, *prompt.rule], hint)
 
 
 def _require_positive(
@@ -157,10 +157,10 @@ def _require_positive(
             return
         raise
     what = "the empty completion" if one.verifier.scope == "completion" else "it as it stands"
-    mend = f"the verifier rejects {what}, so that no completion can be accepted"
+    hint = f"the verifier rejects {what}, so that no completion can be accepted"
     if one.kind.is_function:
-        mend += "; one of whole texts only needs --verifier-whole"
-    raise InputError("prompt", _shortened(prompt), mend)
+        hint += "; one of whole texts only needs --verifier-whole"
+    raise InputError("prompt", _shortened(prompt), hint)
 
 
 @contextmanager

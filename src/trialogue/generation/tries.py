@@ -11,7 +11,7 @@ from trialogue.generation.settings import Sampling
 Record = dict[str, Any]
 
 AT_ONCE = 1 << 14
-"""Samples that are drawn before the next ones are asked for: what is allocated for samples does not grow with `n`."""
+"""Maximum number of samples per batch. It bounds the memory of a run, whatever `n` is."""
 
 
 class Tries:
@@ -35,7 +35,7 @@ class Tries:
             self._advance(place)
 
     def pending(self) -> list[Key]:
-        """The samples to be drawn next, a bounded number of them; none where the run is finished."""
+        """Return the keys of the next batch of samples, which is empty if the run is finished."""
         missing = (
             (place, sample)
             for place, count in enumerate(self.counts)

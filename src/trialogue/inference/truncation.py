@@ -9,7 +9,7 @@ from trialogue.errors import InputError, non_negative_number, probability, whole
 from trialogue.inference.cut import Cut
 from trialogue.models.altered import AlteredContext, pass_on
 from trialogue.oracles import Autoregressive, Context, as_oracle
-from trialogue.oracles.answers import require_floating
+from trialogue.oracles.output_checks import require_floating
 
 
 class Truncated(Autoregressive):

@@ -224,13 +224,19 @@ class Checkpoint:
 
 
 def _require_reachable(place: str) -> None:
-    """Raise what says that the hub has no model `place`, if that is neither a folder nor in the cache of the hub.
+    """Raise an error if the hub has no model `place`, and it is neither a folder nor in the cache of the hub.
 
     The loader would repeat a request that fails five times, which takes 25 seconds. An error of a server that can be
     reached is left to it: repeating the request may help.
     """
     from huggingface_hub import constants, file_download, hf_hub_url, try_to_load_from_cache
-    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
+
+    # `HTTPError` is the base class of the errors of the HTTP client, which depends on the version of the hub library.
+    from huggingface_hub.errors import (
+        HfHubHTTPError,
+        HTTPError,  # type: ignore[attr-defined]
+        RepositoryNotFoundError,
+    )
 
     file = "config.json"
     if Path(place).exists() or try_to_load_from_cache(place, file) is not None:
@@ -241,9 +247,7 @@ def _require_reachable(place: str) -> None:
         raise
     except HfHubHTTPError:
         return
-    except (
-        Exception
-    ) as error:  # the client's errors are of a library that changes with the version of the hub's
+    except (OSError, HTTPError) as error:
         raise OSError(f"cannot connect to the hub: {first_line(error)}") from error
 
 

@@ -13,7 +13,7 @@ from trialogue.errors import InputError
 
 _NAMES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 _UNCHECKED = 1 << 30
-"""Bytes that are not worth a look at the free memory, which takes about a millisecond."""
+"""Requests below this size are not checked. Reading the free memory takes about a millisecond."""
 _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
@@ -21,24 +21,24 @@ def require_memory(field: str, value: object, needed: int) -> None:
     """Raise `InputError` where fewer than `needed` bytes are free; never where the system does not tell."""
     free = free_memory()
     if free is not None and needed > free:
-        mend = (
+        hint = (
             f"its weights need {_words(needed)} more of memory, and {_words(free)} are free: close other programs, "
             "ask for fewer bits, or take a smaller model"
         )
-        raise InputError(field, value, mend)
+        raise InputError(field, value, hint)
 
 
-def require_room(field: str, number: int, each: int, besides: int = 0) -> None:
-    """Raise `InputError` unless there is memory for `number` of what `field` counts, of `each` bytes, and `besides`.
+def require_room(field: str, value: object, number: int, each: int, besides: int = 0) -> None:
+    """Raise `InputError` if `number` items of `each` bytes plus `besides` bytes do not fit into memory.
 
-    The error says how many there is room for. Small amounts are not checked.
+    The error reports `value` for `field`, and the largest number of items that fits. Small requests are not checked.
     """
     needed = number * each + besides
     free = free_memory() if needed > _UNCHECKED else None
     if free is not None and needed > free:
         most = max(0, free - besides) // each
         hint = f"needs {_words(needed)} of memory, and {_words(free)} are free: use at most {most}"
-        raise InputError(field, number, hint)
+        raise InputError(field, value, hint)
 
 
 def bytes_read(folder: Path, dtype: torch.dtype) -> int:

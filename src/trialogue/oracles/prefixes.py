@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.oracles.answers import require_features, require_log_probs
 from trialogue.oracles.autoregressive import Autoregressive, Context, PrefixOracle
+from trialogue.oracles.output_checks import require_features, require_log_probs
 
 
 def as_oracle(thing: Any, field: str = "oracle") -> Autoregressive:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.oracles.answers import require_log_probs
+from trialogue.oracles.output_checks import require_log_probs
 from trialogue.oracles.sequences import whole_sequences
 from trialogue.randomness import Choose
 
@@ -204,11 +204,14 @@ def checked_energy(model: Energy, sequences: Tensor) -> Tensor:
     return energies
 
 
-def require_answers(model: SequenceModel, tokens: Tensor) -> None:
-    """Raise `InputError` unless `model` returns what its contract says, of the first row of `tokens` (rows, N).
+def require_valid_output(model: SequenceModel, tokens: Tensor) -> None:
+    """Evaluate the model on the first row of `tokens` (rows, N) and validate the output.
 
     A masked oracle returns normalised log-probabilities of a masked site, an energy one number. Chains call this once
     before they run; it calls the model once in each of these roles, with one row.
+
+    Raises:
+        InputError: If an output has another shape or type, or is not normalised.
     """
     row, vocab = tokens[:1], int(model.vocab_size)
     if isinstance(model, Masked):

@@ -211,7 +211,7 @@ def test_trees_that_are_too_large_say_how_large_and_what_to_do():
     ("values", "told"),
     [
         (lambda x: float(len(x) != 1), "no continuation of the prompt has a positive value"),
-        (lambda x: float(len(x) < 3), "no leaf can be reached"),
+        (lambda x: float(len(x) < 3), "no leaf is reachable"),
         (lambda x: math.nan, "return one finite non-negative number"),
         (lambda x: -1.0, "return one finite non-negative number"),
     ],
@@ -354,11 +354,11 @@ FLIP = csr_array(np.array([[0.5, 0.5], [0.5, 0.5]]))
         (lambda: WalkChain([(), (0,)], FLIP, HALF).leaf_law(np.array([2.0, -1.0])), "law=-1.0: give non-neg"),
         (
             lambda: WalkChain([(), (0,)], csr_array(np.eye(2)), HALF).first_leaf_law(),
-            "leaf=1.0: .*never comes to a leaf",
+            "never_ends=1.0: must be 0: the walk may never reach a leaf",
         ),
         (
             lambda: first_leaf(Table(lambda _: (1.0, 1e-160), 2, max_length=2), lambda y: float(0 not in y)),
-            "values=.*no leaf can be reached .* at least 1e-300",
+            "values=.*no leaf is reachable .* at least 1e-300",
         ),
     ],
 )

@@ -55,8 +55,8 @@ class TopicModel(Masked, Energy):
         self.topics = whole_number("topics", topics, 1)
         self.words_per_topic = whole_number("words_per_topic", words_per_topic, 1)
         if (topics_per_document is None) == (concentration is None):
-            mend = "give either topics_per_document or the concentration of a Dirichlet law"
-            raise InputError("topics_per_document", topics_per_document, mend)
+            hint = "give either topics_per_document or the concentration of a Dirichlet law"
+            raise InputError("topics_per_document", topics_per_document, hint)
         self.topics_per_document = (
             None
             if topics_per_document is None
@@ -111,8 +111,8 @@ class TopicModel(Masked, Energy):
         Raises `InputError` unless documents have a number of topics.
         """
         if self.topics_per_document is None:
-            mend = "give a TopicModel with topics_per_document: shares of others differ by document"
-            raise InputError("model", "Dirichlet", mend)
+            hint = "give a TopicModel with topics_per_document: shares of others differ by document"
+            raise InputError("model", "Dirichlet", hint)
         random = masking.p_mask * masking.p_random / self.vocab_size
         own = (1 - (1 - masking.p_correct) * masking.p_mask) / (
             self.words_per_topic * self.topics_per_document
@@ -167,8 +167,8 @@ class TopicModel(Masked, Energy):
             weights: Tensor = self._laws(counts)[:, :: self.words_per_topic].exp() * self.words_per_topic
             return weights
         if self.topics_per_document is None:
-            mend = "with random words the posterior of Dirichlet shares has no closed form: use 0"
-            raise InputError("p_random", masking.p_random, mend)
+            hint = "with random words the posterior of Dirichlet shares has no closed form: use 0"
+            raise InputError("p_random", masking.p_random, hint)
         _, inside, outside = self.rates(masking)
         return _included(counts * math.log(inside / outside), self.topics_per_document)
 
@@ -217,7 +217,7 @@ class TopicModel(Masked, Energy):
         return words
 
     def checked_lengths(self, lengths: int | tuple[int, int]) -> tuple[int, int]:
-        """Return the smallest and the largest length; raises `InputError` for what are none."""
+        """Return the smallest and the largest length; raises `InputError` if `lengths` is invalid."""
         pair = lengths if isinstance(lengths, tuple) else (lengths, lengths)
         if len(pair) != 2:
             raise InputError("lengths", lengths, "give one length, or the least and the largest")

@@ -16,7 +16,7 @@ from trialogue.inference.chains.conditionals import every_row
 from trialogue.inference.chains.ergodicity import require_ergodic_chain
 from trialogue.inference.walks.walk import take
 from trialogue.oracles import Chain, SequenceModel, as_chain, as_model
-from trialogue.oracles.whole import require_answers
+from trialogue.oracles.whole import require_valid_output
 from trialogue.randomness import Streams
 
 Predicate = Callable[[Tensor], Tensor]
@@ -109,7 +109,7 @@ def run_chain(
     kept = [] if thin is None else [thin] * (steps // thin)
     with torch.no_grad():
         if (type(chain), type(model)) not in KERNELS:  # compiled steps do not call the model
-            require_answers(as_model(model), start)
+            require_valid_output(as_model(model), start)
         state = chain.init(model, start)
         if require_ergodic:
             require_ergodic_chain(chain, model, start.shape[1], start.device)

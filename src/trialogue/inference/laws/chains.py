@@ -13,7 +13,7 @@ from trialogue.arrays import checked_device, real_tensor
 from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError, whole_number
 from trialogue.oracles import Chain, Energy, SequenceModel, as_chain, as_model, whole_sequences
-from trialogue.oracles.whole import require_answers
+from trialogue.oracles.whole import require_valid_output
 
 
 def chain_transitions(
@@ -42,7 +42,7 @@ def _transitions(chain: Chain[Any], model: SequenceModel, states: Tensor) -> Ten
     matrix = torch.zeros(rows, vocab**sites, dtype=torch.float64)
     enumeration = Enumeration(rows, 1)
     with torch.no_grad():
-        require_answers(as_model(model), states)
+        require_valid_output(as_model(model), states)
         for weights, tokens in enumeration.branches(
             lambda: chain.step(model, state, enumeration.choose).tokens
         ):

@@ -15,7 +15,7 @@ _TOLERANCE = 1e-9
 def total_variation(first: Mapping[Sequence_, float], second: Mapping[Sequence_, float]) -> float:
     """Half the summed absolute difference of two laws; mass missing from either counts as a further outcome.
 
-    Raises `InputError` for what is no mapping to probabilities, and for probabilities that sum to more than one.
+    Raises `InputError` if an argument is not a mapping to probabilities, or if its probabilities sum to more than one.
     """
     for field, law in (("first", first), ("second", second)):
         _require_masses(field, law)

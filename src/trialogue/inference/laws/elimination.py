@@ -4,6 +4,10 @@ States are eliminated one after the other. The probability of leaving a state is
 elsewhere, never one minus the probability of staying. All terms are positive, so small probabilities keep their
 relative precision however rarely the chain ends. States are eliminated in depth-first post-order: what is left of a row
 then leads only to states on the path from the start, which keeps the rows of trees short.
+
+The cost is linear in the number of states on trees, and on chains whose states link to their ancestors only. On general
+graphs it is up to cubic, in pure Python: a chain of 1,500 states with 3 random edges each takes seconds for `visits`
+and minutes for `visited`.
 """
 
 import math
@@ -99,7 +103,9 @@ class AbsorbingChain:
 
 
 def stationary_distribution(transitions: csr_array) -> Array:
-    """Return the stationary distribution (n,) of a chain that returns to its first state from wherever that leads.
+    """Return the stationary distribution (n,) of a chain.
+
+    The chain must be one in which the first state is reachable from every state it reaches.
 
     Raises:
         InputError: If a state that is reached from the first leads back with a probability below 1e-300.
@@ -113,7 +119,7 @@ def stationary_distribution(transitions: csr_array) -> Array:
 
 
 class _Factors:
-    """Rows and columns of a chain's states, each as they were when the state was eliminated."""
+    """Factorisation of the chain, one row and column per eliminated state."""
 
     def __init__(
         self,
@@ -218,19 +224,22 @@ def _require_leaving(leaving: float) -> None:
 
 
 def _weighted_leaving(unweighted: _Factors, state: int, staying: float) -> float:
-    """One minus the weight that comes back to a state before those left: exact where loops change no weight."""
+    """Return one minus the expected weight of a return to the state.
+
+    Returns through states that are eliminated later do not count. The result is exact if loops leave weights unchanged.
+    """
     difference = unweighted._staying[state] - staying
     leaving = unweighted._leaving[state] + difference
     if difference and not leaving > _LOST_DIGITS * abs(difference):
-        mend = (
+        hint = (
             "the expected weights are infinite or lose their digits: weights grow where the walk comes back"
         )
-        raise InputError("log_weight", leaving, mend)
+        raise InputError("log_weight", leaving, hint)
     return leaving
 
 
 def _postorder(indptr: list[int], indices: list[int], inside: list[bool]) -> list[int]:
-    """The states inside that are reached from the first, each after those that it leads to, in depth-first order."""
+    """Return the reachable states in depth-first post-order."""
     order, seen = [], [False] * len(inside)
     seen[0] = True
     path, places = [0], [indptr[0]]

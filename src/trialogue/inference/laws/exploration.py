@@ -17,7 +17,7 @@ from trialogue.inference.verifiers.function import VerifierLike, as_verifier
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.prompts import begun, checked_prompts, limits, token_ids
+from trialogue.inference.walks.prompts import checked_prompts, limits, replace_empty_prompts, token_ids
 from trialogue.inference.walks.walk import Walk, log_weight, runnable, take
 from trialogue.oracles import Autoregressive, as_oracle, padded
 
@@ -90,7 +90,7 @@ class _Exploration:
         walk = runnable(walk, oracle, verifier)
         self._walk, self._members = walk, walk.rows_per_sample
         self._max_states = whole_number("max_states", max_states, 1)
-        tokens, lengths = begun(oracle, *padded([token_ids("prompt", prompt).tolist()]))
+        tokens, lengths = replace_empty_prompts(oracle, *padded([token_ids("prompt", prompt).tolist()]))
         self._prompt = tuple(tokens[0].tolist())
         checked_prompts(tokens, lengths, oracle.vocab_size)
         self._limit = int(limits(oracle, lengths, max_new_tokens)[0])

@@ -14,7 +14,7 @@ from trialogue.errors import InputError, whole_number
 from trialogue.inference.verifiers.function import VerifierLike, as_verifier
 from trialogue.inference.walks.batch import Batch
 from trialogue.inference.walks.judge import Judge
-from trialogue.inference.walks.prompts import begun, checked_prompts, limits, token_ids
+from trialogue.inference.walks.prompts import checked_prompts, limits, replace_empty_prompts, token_ids
 from trialogue.inference.walks.values import values
 from trialogue.oracles import Autoregressive, as_oracle, next_log_probs, padded
 
@@ -82,7 +82,7 @@ def prefix_tree(
     Raises `InputError` where there are more than `max_nodes`, and wherever `generate` would.
     """
     oracle, most = as_oracle(oracle), whole_number("max_nodes", max_nodes, 1)
-    tokens, lengths = begun(oracle, *padded([token_ids("prompt", prompt).tolist()]))
+    tokens, lengths = replace_empty_prompts(oracle, *padded([token_ids("prompt", prompt).tolist()]))
     prompt = tuple(tokens[0].tolist())
     checked_prompts(tokens, lengths, oracle.vocab_size)
     longest = int(limits(oracle, lengths, max_new_tokens)[0])

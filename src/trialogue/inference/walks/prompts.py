@@ -126,21 +126,30 @@ def prompt_tensors(prompts: Prompts | None) -> tuple[Tensor, Tensor]:
             raise InputError("prompts", tuple(tokens.shape), "give integer token ids of shape (n, width)")
         return tokens, torch.full((len(tokens),), tokens.shape[1])
     if isinstance(prompts, tuple) and len(prompts) == 2 and isinstance(prompts[0], Tensor):
-        mend = "give integer tokens (n, width) and lengths (n,) from 0 to width"
-        tokens, lengths = (whole_tensor("prompts", part, mend) for part in prompts)
+        hint = "give integer tokens (n, width) and lengths (n,) from 0 to width"
+        tokens, lengths = (whole_tensor("prompts", part, hint) for part in prompts)
         fits = tokens.ndim == 2 and lengths.shape == tokens.shape[:1]
         if not fits or bool(((lengths < 0) | (lengths > tokens.shape[1])).any()):
-            raise InputError("prompts", tuple(tokens.shape), mend)
+            raise InputError("prompts", tuple(tokens.shape), hint)
         return tokens, lengths
     if not isinstance(prompts, Iterable):
         raise InputError("prompts", type(prompts).__name__, "give sequences of integer token ids")
     return padded([token_ids("prompts", prompt).tolist() for prompt in prompts])
 
 
-def begun(oracle: Autoregressive, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Return prompts `tokens` (n, width) of `lengths` (n,) with the tokens that empty ones stand for.
+def replace_empty_prompts(oracle: Autoregressive, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Replace empty prompts by the BOS of the oracle.
 
-    These are `oracle.empty_prompt`. Raises `InputError` for an empty prompt that the oracle cannot continue.
+    Args:
+        oracle: Oracle whose `empty_prompt` replaces empty prompts.
+        tokens: Token ids (n, width) of the prompts.
+        lengths: Lengths (n,) of the prompts.
+
+    Returns:
+        Tokens and lengths of the prompts, in the same order.
+
+    Raises:
+        InputError: If a prompt is empty and the oracle can neither continue it nor has a BOS.
     """
     begin, empty = oracle.empty_prompt, lengths == 0
     if not bool(empty.any()) or (begin is not None and not len(begin)):
@@ -157,14 +166,14 @@ def begun(oracle: Autoregressive, tokens: Tensor, lengths: Tensor) -> tuple[Tens
 
 def token_ids(field: str, prompt: Iterable[int]) -> Tensor:
     """The token ids (tokens,) int64 of one prompt; raises `InputError` where it is no sequence of whole numbers."""
-    mend = "give a sequence of integer token ids"
+    hint = "give a sequence of integer token ids"
     if isinstance(prompt, str) or not isinstance(prompt, Iterable):
-        raise InputError(field, prompt, mend)
+        raise InputError(field, prompt, hint)
     listed = list(prompt)
     # Torch takes what is empty for numbers with a fraction.
-    tokens = whole_tensor(field, listed, mend) if listed else torch.zeros(0, dtype=torch.int64)
+    tokens = whole_tensor(field, listed, hint) if listed else torch.zeros(0, dtype=torch.int64)
     if tokens.ndim != 1:
-        raise InputError(field, tuple(tokens.shape), mend)
+        raise InputError(field, tuple(tokens.shape), hint)
     return tokens
 
 
@@ -172,15 +181,15 @@ def chosen_sample_ids(sample_ids: Sequence[int] | Tensor | None, samples: int) -
     """The ids (samples,) int64 that key the random streams: places in the run, unless the user says otherwise."""
     if sample_ids is None:
         return torch.arange(samples)
-    mend = f"give {samples} different integers of at least 0, one per sample"
-    ids = whole_tensor("sample_ids", sample_ids, mend)
+    hint = f"give {samples} different integers of at least 0, one per sample"
+    ids = whole_tensor("sample_ids", sample_ids, hint)
     if ids.shape != (samples,):
-        raise InputError("sample_ids", len(ids) if ids.ndim else 0, mend)
+        raise InputError("sample_ids", len(ids) if ids.ndim else 0, hint)
     # Samples of one id would be one sample several times, each counted as a draw of its own.
     values, counts = ids.unique(return_counts=True)
     wrong = values[(values < 0) | (counts > 1)]
     if len(wrong):
-        raise InputError("sample_ids", int(wrong[0]), mend)
+        raise InputError("sample_ids", int(wrong[0]), hint)
     return ids
 
 

@@ -13,11 +13,11 @@ differ in the order of their data, as published. Losses on clones have floors of
 when they end their fall, not where.
 
 At `default` and `night` all is small: factored networks of 1, 2 and 4 layers for 2, 4 and 6, without layer norm, 320
-tokens for 10,000, 16 a sequence for 128, and learning rates and optimisers other than the source's. Whatever is said of
-clones is said of one network at each depth and one draw from it, and the published chains have not settled in 70 sweeps
-(R-hat in the table of chains). Five trainings cannot decide the claim `in-order`: five of five have an interval from
-0.31 to 1, which holds its threshold of 0.8. It takes 27, which `night` and `paper` have; `night` is `default` on 27 new
-seeds.
+tokens for 10,000, 16 a sequence for 128, and learning rates and optimisers other than the source's. Results
+about clones refer to one network at each depth and one draw from it, and the published chains have not settled in 70
+sweeps (R-hat in the table of chains). Five trainings cannot decide the claim `in-order`: five of five have an interval
+from 0.31 to 1, which holds its threshold of 0.8. It takes 27, which `night` and `paper` have; `night` is `default` on
+27 new seeds.
 
 The twin needs no text: a law of four-body energies small enough to list, its exact parts of at most two and three
 bodies as clones, and an encoder that learns it; and the law that each sampler makes of exact conditionals of k bodies.

@@ -10,9 +10,9 @@ at each depth and one draw from it, and the published chains have not settled in
 chains). Five trainings cannot decide the claim `in-order`: five of five have an interval from 0.36 to 1, which holds
 its threshold of 0.8. `night` and `paper` have the 27 trainings of `clones`, and decide it.
 
-At `default` the losses on all clones rise again after a fifth of the steps, while the loss on the text still falls:
-what a late fall is must be read to the least loss, and that the loss on the clone of all orders keeps falling is a
-claim of its own.
+At `default` the losses on all clones rise again after a fifth of the steps, while the loss on the text still falls.
+A late fall is measured to the minimum loss. A separate claim states that the loss on the clone of all orders keeps
+falling.
 """
 
 from trialogue.ledger import Study

@@ -15,7 +15,7 @@ from trialogue.studies.query_complexity.quantities import (
 )
 
 ROUNDING = 1e-9
-"""Relative differences of computed costs below this are none."""
+"""Relative differences below this are rounding errors."""
 
 LOW, ONE = 80, 20
 """Binary digits of 20 weights whose density is a quarter, and one."""

@@ -122,8 +122,8 @@ def _tokenwise(tree: "_Tree", max_rejections: int | None) -> _Run:
 
 
 def _too_rare(chance: float) -> InputError:
-    mend = f"something is accepted with a probability below {SMALLEST:g}: beyond double precision"
-    return InputError("verifier", chance, mend)
+    hint = f"the acceptance probability is below {SMALLEST:g}: beyond double precision"
+    return InputError("verifier", chance, hint)
 
 
 def _found(chance: Tensor, most: float) -> Tensor:

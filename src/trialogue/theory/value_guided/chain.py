@@ -54,8 +54,8 @@ class WalkChain:
             raise InputError("transitions", float(self.transitions.data.min()), "give probabilities")
         totals = np.asarray(self.transitions.sum(1))
         if not bool((abs(totals - 1) < 1e-9).all()):
-            mend = "give a chain that goes on for ever: of this one some state has an end"
-            raise InputError("transitions", float(totals.min()), mend)
+            hint = "give a chain that goes on for ever: of this one some state has an end"
+            raise InputError("transitions", float(totals.min()), hint)
 
     @cached_property
     def stationary(self) -> Array:
@@ -145,8 +145,8 @@ class WalkChain:
             if far(law) <= distance:
                 return step
             law = law @ self.transitions
-        mend = f"the law is still {far(law):.3g} away: allow more steps"
-        raise InputError("max_steps", max_steps, mend)
+        hint = f"the law is still {far(law):.3g} away: allow more steps"
+        raise InputError("max_steps", max_steps, hint)
 
     @cached_property
     def _before_leaves(self) -> tuple[NDArray[np.int64], AbsorbingChain]:
@@ -175,9 +175,7 @@ class WalkChain:
         else:
             inner, chain = self._before_leaves
             if chain.never_ends > 0:
-                raise InputError(
-                    "leaf", chain.never_ends, "with this probability the walk never comes to a leaf"
-                )
+                raise InputError("never_ends", chain.never_ends, "must be 0: the walk may never reach a leaf")
             law = chain.visits @ self.transitions[inner][:, leaves]
         require_distribution("transitions", law.tolist())
         return {self.states[place]: float(p) for place, p in zip(leaves.tolist(), law.tolist(), strict=True)}

@@ -30,10 +30,6 @@ def walk_conductances(tree: InstanceOf[PrefixTree], values: VerifierLike) -> Con
     Raises `InputError` where no child of the root has a positive value, and for values that are not finite and
     non-negative.
     """
-    if not isinstance(tree, PrefixTree):
-        raise InputError(
-            "tree", type(tree).__name__, "give a PrefixTree, such as that of prefix_tree(oracle)"
-        )
     return _network(tree, values, tree.log_probs)
 
 

@@ -146,8 +146,11 @@ class Conductances:
             InputError: If the conductance from the root to the leaves is below 1e-300.
         """
         if not self.below[0] >= SMALLEST:
-            mend = f"no leaf can be reached from the root with a conductance of at least {SMALLEST:g}: give one, and "
-            raise InputError("values", float(self.below[0]), f"{mend}its way, some value")
+            hint = (
+                f"no leaf is reachable with a conductance of at least {SMALLEST:g}. "
+                "Assign positive values along a path to a leaf."
+            )
+            raise InputError("values", float(self.below[0]), hint)
         current = np.zeros(len(self.parent))
         current[0] = 1.0
         for level in self._levels:

@@ -17,7 +17,7 @@ from trialogue.inference.walks.batch.scores import Scores
 from trialogue.inference.walks.batch.tree import Root
 from trialogue.inference.walks.moves import Moves
 from trialogue.oracles import Autoregressive, Decoding, as_context, as_oracle
-from trialogue.oracles.answers import require_log_probs
+from trialogue.oracles.output_checks import require_log_probs
 
 DEFAULT_MEMORY = 1 << 16
 _VISITED, _LEAST_VISITED = 16, 1 << 16  # prefixes in the tree for each that is remembered, and in any case
@@ -130,8 +130,10 @@ class View(Decoding):
         """Laws by `features` (m, features) of `rows` (n,), or of those of them that are `asked` (m,)."""
         answers, untruncated = self._evaluations.context.laws(features, cut)
         if not self.knowledge.checked:
-            for log_probs in (untruncated, answers):
-                require_log_probs("oracle", log_probs, (len(features), self.vocab_size))
+            shape = (len(features), self.vocab_size)
+            require_log_probs("oracle", untruncated, shape)
+            if answers is not untruncated:
+                require_log_probs("oracle", answers, shape)
             self.knowledge.checked = True
         if self._truncations is not None:
             own = untruncated.to(self._rows.tokens.device)

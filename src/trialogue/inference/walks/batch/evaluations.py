@@ -13,7 +13,7 @@ from trialogue.inference.walks.batch.knowledge import Bill, Knowledge
 from trialogue.inference.walks.batch.rows import Rows
 from trialogue.inference.walks.batch.tree import renumbered
 from trialogue.oracles import Context
-from trialogue.oracles.answers import require_features
+from trialogue.oracles.output_checks import require_features
 
 
 class Evaluations:

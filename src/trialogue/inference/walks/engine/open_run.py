@@ -23,12 +23,12 @@ from trialogue.inference.walks.engine.run import STEPS_PER_TOKEN, rows_at_once
 from trialogue.inference.walks.engine.running import Running
 from trialogue.inference.walks.judges import JudgeOfRules
 from trialogue.inference.walks.prompts import (
-    begun,
     checked_prompts,
     chosen_sample_ids,
     decoder,
     limits,
     prompt_tensors,
+    replace_empty_prompts,
     stopping,
 )
 from trialogue.inference.walks.samples import Samples
@@ -164,7 +164,7 @@ class OpenRun:
         """Ask for `num_samples` completions of `prompt`, token ids, on `terms`; they are drawn as `step` is called."""
         terms = Terms() if terms is None else terms
         require_verifier(self.walk, terms.verifier)
-        tokens, lengths = begun(self._oracle, *prompt_tensors([prompt]))
+        tokens, lengths = replace_empty_prompts(self._oracle, *prompt_tensors([prompt]))
         checked_prompts(tokens, lengths, self._oracle.vocab_size)
         asked = terms.max_new_tokens
         limit = limits(self._oracle, lengths, self.capacity if asked is None else asked)

@@ -21,13 +21,13 @@ from trialogue.inference.walks.engine.whole_run import WholeRun
 from trialogue.inference.walks.prompts import (
     Prompts,
     StopLike,
-    begun,
     checked_prompts,
     chosen_sample_ids,
     decoder,
     encoded,
     limits,
     prompt_tensors,
+    replace_empty_prompts,
     stop_strings,
     stopping,
 )
@@ -135,7 +135,7 @@ def started(
 ) -> WholeRun:
     """A run of `generate`, whose arguments and errors these are, before its first step."""
     oracle = as_oracle(oracle)
-    tokens, lengths = begun(oracle, *prompt_tensors(encoded(oracle, prompts)))
+    tokens, lengths = replace_empty_prompts(oracle, *prompt_tensors(encoded(oracle, prompts)))
     if not len(lengths):
         raise InputError("prompts", [], "give at least one prompt, which may be empty")
     walk = runnable(Ancestral() if walk is None else walk, oracle, verifier)
@@ -145,7 +145,7 @@ def started(
     most_steps = None if max_steps is None else whole_number("max_steps", max_steps, 1)
     rows = rows_at_once(oracle, walk, len(lengths) * num_samples, batch_size)
     capacity = _capacity(lengths, limit, most_steps)
-    _require_memory(int(lengths.min()), capacity, rows, num_samples, len(lengths))
+    _require_memory(max_new_tokens, capacity - int(lengths.min()), capacity, rows, num_samples, len(lengths))
     ids = chosen_sample_ids(sample_ids, len(lengths) * num_samples)
     one_of("on_error", on_error, get_args(OnError))
     rules = None
@@ -192,11 +192,13 @@ def _capacity(lengths: Tensor, limit: Tensor, max_steps: int | None) -> int:
     return int(torch.minimum(limit, lengths + max_steps).max())
 
 
-def _require_memory(start: int, capacity: int, rows: int, num_samples: int, prompts: int) -> None:
-    """Raise `InputError` where samples of up to `capacity` tokens, `rows` of them at once, do not fit into memory."""
+def _require_memory(
+    max_new_tokens: int | None, longest: int, capacity: int, rows: int, num_samples: int, prompts: int
+) -> None:
+    """Raise `InputError` if samples of `capacity` tokens, `longest` of them new, do not fit into memory."""
     # Of a row its tokens, their nodes, the nodes that are evaluated, and scores; of a sample its tokens alone.
-    require_room("max_new_tokens", capacity - start, 4 * _BYTES * rows)
-    require_room("num_samples", num_samples, _BYTES * (capacity + _COLUMNS) * prompts)
+    require_room("max_new_tokens", max_new_tokens, longest, 4 * _BYTES * rows)
+    require_room("num_samples", num_samples, num_samples, _BYTES * (capacity + _COLUMNS) * prompts)
 
 
 def rows_at_once(oracle: Autoregressive, walk: Walk[Any], samples: int, batch_size: int | None = None) -> int:
