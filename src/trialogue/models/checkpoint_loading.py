@@ -229,25 +229,20 @@ def _require_reachable(place: str) -> None:
     The loader would repeat a request that fails five times, which takes 25 seconds. An error of a server that can be
     reached is left to it: repeating the request may help.
     """
-    from huggingface_hub import constants, file_download, hf_hub_url, try_to_load_from_cache
+    from huggingface_hub import constants, errors, file_download, hf_hub_url, try_to_load_from_cache
 
-    # `HTTPError` is the base class of the errors of the HTTP client, which depends on the version of the hub library.
-    from huggingface_hub.errors import (
-        HfHubHTTPError,
-        HTTPError,  # type: ignore[attr-defined]
-        RepositoryNotFoundError,
-    )
-
+    # The errors of the HTTP client have this base class, whose module depends on the version of the hub library.
+    http_error: type[Exception] = errors.HTTPError  # type: ignore[attr-defined]
     file = "config.json"
     if Path(place).exists() or try_to_load_from_cache(place, file) is not None:
         return
     try:
         file_download.get_hf_file_metadata(hf_hub_url(place, file), timeout=constants.HF_HUB_ETAG_TIMEOUT)
-    except RepositoryNotFoundError:
+    except errors.RepositoryNotFoundError:
         raise
-    except HfHubHTTPError:
+    except errors.HfHubHTTPError:
         return
-    except (OSError, HTTPError) as error:
+    except (OSError, http_error) as error:
         raise OSError(f"cannot connect to the hub: {first_line(error)}") from error
 
 

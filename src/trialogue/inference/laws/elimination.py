@@ -7,7 +7,7 @@ then leads only to states on the path from the start, which keeps the rows of tr
 
 The cost is linear in the number of states on trees, and on chains whose states link to their ancestors only. On general
 graphs it is up to cubic, in pure Python: a chain of 1,500 states with 3 random edges each takes seconds for `visits`
-and minutes for `visited`.
+and over a minute for `visited`.
 """
 
 import math
