@@ -14,6 +14,10 @@ _LONGEST = 300
 """Characters of a value in an error: paths and commands are shorter, arrays and texts need not be."""
 
 
+MOST_COUNTED = 1 << 60
+"""The largest number of tokens, steps or candidates that tensors of int64 count safely."""
+
+
 class InputError(ValueError):
     """A value that cannot be used: one line that names the field, the value and the mend.
 
@@ -63,6 +67,12 @@ def whole_number(field: str, value: object, least: int, most: int | None = None,
     if most is not None and number > most:
         raise InputError(field, value, mend or f"use at most {most}")
     return number
+
+
+def counter(field: str, value: object, least: int, mend: str = "") -> int:
+    """Return `value` as an int that fits into int64 with room for sums; raises `InputError` as `whole_number` does."""
+    number = whole_number(field, value, least, mend=mend)
+    return whole_number(field, number, least, MOST_COUNTED)
 
 
 def finite_number(field: str, value: object, mend: str = "use a finite number") -> float:

@@ -124,6 +124,9 @@ def test_what_cannot_be_is_refused():
     assert law.energy(torch.tensor([[0]])).tolist() == [math.inf]
     with pytest.raises(InputError, match="row 1 of them cannot occur"):
         law.site_log_probs(torch.tensor([[0, 1], [1, 0]]))
+    for sites in ([9], [-1], [[0]], None):
+        with pytest.raises(InputError, match=r"^sites=.*give one site from 0 to 1 for each of the 1 rows"):
+            law.site_log_weights(torch.tensor([[0, 1]]), sites)
     with pytest.raises(InputError, match="one of the prefixes cannot occur"):
         next_log_probs(HiddenMarkovPrefixes(law), torch.tensor([[1]]))
     with pytest.raises(InputError, match="must sum to one"):

@@ -11,10 +11,22 @@ from torch import Tensor
 from trialogue import exact_law, generate, run_chain, stream, truncated
 from trialogue.data import Table
 from trialogue.errors import InputError
-from trialogue.inference import Ancestral, Gibbs, Metropolis
+from trialogue.inference import (
+    Ancestral,
+    Backtracking,
+    BestOfN,
+    BlockBestOfN,
+    Gibbs,
+    Metropolis,
+    SequentialMonteCarlo,
+    TokenwiseRejection,
+    ValueGuided,
+    Walk,
+)
 from trialogue.inference.laws import chain_transitions, prefix_tree
 from trialogue.oracles import Energy, Masked, PrefixOracle, next_log_probs
 from trialogue.oracles.output_checks import require_log_probs
+from trialogue.theory.query_complexity import rejection_cost, tokenwise_cost, tokenwise_success
 
 
 class Answering(PrefixOracle):
@@ -178,3 +190,41 @@ def test_a_model_of_sequences_is_checked_before_a_chain_runs(model: Any, line: s
 def test_an_exact_table_still_runs() -> None:
     table = Table(lambda prefix: (0.25, 0.75), 2, max_length=2)
     assert math.isclose(sum(exact_law(Ancestral(), table).probabilities.values()), 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("sampler", [Ancestral(), ValueGuided(), TokenwiseRejection()], ids=repr)
+def test_oracles_of_half_precision_are_sampled(sampler: Walk[Any], dtype: torch.dtype) -> None:
+    oracle = Answering(lambda rows: uniform(rows).to(dtype))
+    samples = generate(oracle, walk=sampler, verifier=lambda prefix: True, num_samples=4, max_new_tokens=3)
+    assert samples.lengths.tolist() == [3] * 4
+
+
+@pytest.mark.parametrize("cost", [tokenwise_cost, tokenwise_success, rejection_cost])
+@pytest.mark.parametrize("value", [math.nan, -math.inf])
+def test_costs_of_an_oracle_without_probabilities_are_refused(cost: Callable[..., Any], value: float) -> None:
+    oracle = Answering(lambda rows: torch.full((rows, 2), value))
+    with pytest.raises(InputError, match=r"^oracle=.*return log-probabilities without NaN"):
+        cost(oracle, lambda prefix: True)
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda number: TokenwiseRejection(max_rejections=number), "max_rejections"),
+        (lambda number: BlockBestOfN(candidates=2, block_tokens=number), "block_tokens"),
+        (lambda number: Backtracking(quota=number), "quota"),
+        (lambda number: Backtracking(stride=number), "stride"),
+        (lambda number: BestOfN(number), "candidates"),
+        (lambda number: SequentialMonteCarlo(number), "particles"),
+    ],
+)
+def test_counts_beyond_int64_are_refused(make: Callable[[int], Any], field: str) -> None:
+    make(10**18)
+    with pytest.raises(InputError, match=f"^{field}=1000.*: use at most"):
+        make(10**19)
+
+
+def test_a_budget_beyond_int64_is_no_budget() -> None:
+    samples = generate(Answering(uniform), num_samples=2, max_new_tokens=3, max_queries=10**30)
+    assert samples.lengths.tolist() == [3, 3]

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from trialogue.arrays import real_tensor, require_bools, whole_tensor
 from trialogue.errors import InputError, probability, whole_number
+from trialogue.indices import site_indices
 from trialogue.oracles import Energy, Masked, PrefixOracle
 from trialogue.probabilities import checked_probabilities
 from trialogue.validation import Natural, validated
@@ -81,7 +82,8 @@ class HiddenMarkov(Masked, Energy):
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
         """log p(x_i | all others, N) (rows, V) of one site of each row; `sites` (rows,)."""
-        return self.site_log_probs(tokens)[torch.arange(len(tokens)), sites]
+        weights = self.site_log_probs(tokens)
+        return weights[torch.arange(len(tokens)), site_indices(sites, len(tokens), tokens.shape[1])]
 
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
         """log p(x_i | x outside the mask and i, N) (rows, N, V) of every site, in the same two passes."""

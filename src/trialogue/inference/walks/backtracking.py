@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, Self, get_args
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, one_of, truth_value, whole_number
+from trialogue.errors import InputError, counter, one_of, truth_value
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.walk import Uses, Walk
@@ -65,8 +65,8 @@ class Backtracking(Walk[BacktrackingState]):
     once_per_prefix: bool = False
 
     def __post_init__(self) -> None:
-        whole_number("quota", self.quota, 0, mend="use 0 or more backtracks, a whole number")
-        whole_number("stride", self.stride, 1, mend="erase at least 1 token, a whole number")
+        counter("quota", self.quota, 0, mend="use 0 or more backtracks, a whole number")
+        counter("stride", self.stride, 1, mend="erase at least 1 token, a whole number")
         for flag in ("argmax_redo", "erase_prompt", "once_per_prefix"):
             truth_value(flag, getattr(self, flag))
         one_of("redo", self.redo, get_args(Redo))

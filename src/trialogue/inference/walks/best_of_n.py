@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from trialogue.errors import whole_number
+from trialogue.errors import counter
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.walk import NoState, Walk
@@ -21,7 +21,7 @@ class BestOfN(Walk[NoState]):
     judges = "outputs"
 
     def __post_init__(self) -> None:
-        whole_number("candidates", self.candidates, 1, mend="draw at least 1 completion, a whole number")
+        counter("candidates", self.candidates, 1, mend="draw at least 1 completion, a whole number")
 
     @property
     def rows_per_sample(self) -> int:

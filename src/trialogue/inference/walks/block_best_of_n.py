@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, counter, whole_number
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.walk import Walk
@@ -41,15 +41,15 @@ class BlockBestOfN(Walk[Block]):
     judges = "outputs"
 
     def __post_init__(self) -> None:
-        whole_number("candidates", self.candidates, 1)
-        whole_number("min_tokens", self.min_tokens, 1)
+        counter("candidates", self.candidates, 1)
+        counter("min_tokens", self.min_tokens, 1)
         if isinstance(self.delimiters, str | bytes) or not isinstance(self.delimiters, Iterable):
             raise InputError("delimiters", self.delimiters, "give token ids; block_delimiter takes a text")
         # From whatever holds them: a field that is hashed, as walks are.
         delimiters = tuple(sorted({whole_number("delimiters", token, 0) for token in self.delimiters}))
         object.__setattr__(self, "delimiters", delimiters)
         if self.block_tokens is not None:
-            whole_number("block_tokens", self.block_tokens, 1)
+            counter("block_tokens", self.block_tokens, 1)
             if delimiters:
                 raise InputError("block_tokens", self.block_tokens, "leave it out where delimiters are given")
         if self.block_delimiter is not None:

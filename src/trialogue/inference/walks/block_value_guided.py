@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.errors import whole_number
+from trialogue.errors import counter
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.walk import Walk
@@ -40,8 +40,8 @@ class BlockValueGuided(Walk[Stand]):
     uses = "weights"
 
     def __post_init__(self) -> None:
-        whole_number("candidates", self.candidates, 1)
-        whole_number("block_tokens", self.block_tokens, 1)
+        counter("candidates", self.candidates, 1)
+        counter("block_tokens", self.block_tokens, 1)
 
     @property
     def rows_per_sample(self) -> int:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, one_of, positive_number, truth_value, whole_number
+from trialogue.errors import InputError, counter, one_of, positive_number, truth_value
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.walk import (
@@ -84,7 +84,7 @@ class OutcomeRejection(_Redrawing):
             raise InputError(
                 "most", self.most, f"a complete sequence has the value {greatest:g}: allow as much"
             )
-        share = values / self.most
+        share = values / float(self.most)
         return choose(torch.stack((1 - share, share), 1).log(), rows) == 1
 
 
@@ -129,7 +129,7 @@ class TokenwiseRejection(Walk[TokenwiseState]):
         one_of("method", self.method, ("redraw", "mask"), "use 'redraw' or 'mask'")
         truth_value("mask_first", self.mask_first)
         if self.max_rejections is not None:
-            whole_number("max_rejections", self.max_rejections, 1)
+            counter("max_rejections", self.max_rejections, 1)
             if self.method == "mask":
                 mend = "a mask rejects nothing that was drawn: leave it out, or use method='redraw'"
                 raise InputError("max_rejections", self.max_rejections, mend)

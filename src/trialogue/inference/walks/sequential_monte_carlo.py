@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.errors import one_of, probability, truth_value, whole_number
+from trialogue.errors import counter, one_of, probability, truth_value
 from trialogue.inference.walks.judge import Judge
 from trialogue.inference.walks.moves import Moves
 from trialogue.inference.walks.walk import Walk, cut_law, log_values_as_given, require_support
@@ -71,7 +71,7 @@ class SequentialMonteCarlo(Walk[Particles]):
     weighted = True
 
     def __post_init__(self) -> None:
-        whole_number("particles", self.particles, 1, mend="use at least 1 particle, a whole number")
+        counter("particles", self.particles, 1, mend="use at least 1 particle, a whole number")
         probability("ess_threshold", self.ess_threshold, mend="use a share of the particles, 0 to 1")
         mend = "use 'oracle', 'mask' or 'rejection'"
         one_of("proposal", self.proposal, ("oracle", "mask", "rejection"), mend)

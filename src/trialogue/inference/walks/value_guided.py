@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.errors import one_of, probability, truth_value, whole_number
+from trialogue.errors import counter, one_of, probability, truth_value
 from trialogue.inference.cut import Cut
 from trialogue.inference.walks.guidance import weighed_children
 from trialogue.inference.walks.judge import Judge
@@ -57,7 +57,7 @@ class _Backtracking(Walk[StateT]):
     def __post_init__(self) -> None:
         truth_value("lazy", self.lazy)
         if self.candidates is not None:
-            whole_number("candidates", self.candidates, 1)
+            counter("candidates", self.candidates, 1)
         probability("nucleus", self.nucleus, zero=False)
         probability("momentum", self.momentum)
 
@@ -197,9 +197,9 @@ class StationaryValueGuided(_Backtracking[Course]):
         super().__post_init__()
         one_of("node", self.node, ("uniform", "last"))
         if self.steps is not None:
-            whole_number("steps", self.steps, 1)
+            counter("steps", self.steps, 1)
         if self.tries is not None:
-            whole_number("tries", self.tries, 1)
+            counter("tries", self.tries, 1)
 
     @property
     def fails_by(self) -> str:

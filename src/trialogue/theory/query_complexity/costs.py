@@ -190,6 +190,9 @@ class _Tree:
         for batch in self._batches(level.tokens):
             rows = torch.arange(len(batch.tokens))
             laws = batch.log_probs(rows).double().exp()
+            if not bool((laws.sum(1) > 0).all()):
+                hint = "return log-probabilities without NaN, and some probability in every row"
+                raise InputError("oracle", float(laws.sum(1).min()), hint)
             ends = torch.full_like(laws, level.tokens.shape[1] + 1 == self.limit, dtype=torch.bool)
             if self.oracle.eos is not None:
                 ends[:, self.oracle.eos] = True

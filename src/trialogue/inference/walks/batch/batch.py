@@ -136,11 +136,12 @@ class View(Decoding):
                 require_log_probs("oracle", answers, shape)
             self.knowledge.checked = True
         if self._truncations is not None:
-            own = untruncated.to(self._rows.tokens.device)
+            own = _single(untruncated).to(self._rows.tokens.device)
             rows = rows if asked is None else rows[asked]
             return self._each(own, rows, Truncated.truncate if cut else Truncated.temper), own
         different = (answers,) if untruncated is answers else (answers, untruncated)
-        return tuple(laws.to(self._rows.tokens.device) for laws in different)
+        # Random choices and values need at least single precision.
+        return tuple(_single(laws).to(self._rows.tokens.device) for laws in different)
 
     def _each(self, log_laws: Tensor, rows: Tensor, alter: Callable[[Truncated, Tensor], Tensor]) -> Tensor:
         """`log_laws` (n, vocab), altered by the truncation that each of `rows` (n,) is under."""
@@ -331,3 +332,8 @@ class Batch(View):
         if self._scores is not None:
             self._scores.continue_from(source, rows)
         self._evaluations.continue_from(source, rows, lengths)
+
+
+def _single(log_laws: Tensor) -> Tensor:
+    """Return log-probabilities in half precision as float32, and others as they are."""
+    return log_laws.float() if log_laws.dtype in (torch.float16, torch.bfloat16) else log_laws

@@ -66,7 +66,7 @@ class Groups:
         self.deadline = torch.cat(
             (self.deadline, torch.full_like(samples, min(step + max_steps, _UNBOUNDED)))
         )
-        most = _UNBOUNDED if max_queries is None else max_queries
+        most = _UNBOUNDED if max_queries is None else min(max_queries, _UNBOUNDED)
         self.most_queries = torch.cat((self.most_queries, torch.full_like(samples, most)))
         self.charged = torch.cat((self.charged, self.charged.new_full((len(samples),), seconds)))
         self._note_bounds()
