@@ -7,6 +7,7 @@
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -47,8 +48,8 @@ def whole_tensor(field: str, values: Any, hint: str) -> Tensor:
     return tensor.long()
 
 
-class _Array:
-    """Base of the types of arrays: hands the check to pydantic."""
+class _Array(ABC):
+    """Base class of the array types, which lets pydantic call `checked`."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic_core import core_schema  # which most uses of this module need not wait for
@@ -57,9 +58,9 @@ class _Array:
         check: Callable[[Any], Tensor] = self.checked
         return core_schema.no_info_plain_validator_function(check)
 
+    @abstractmethod
     def checked(self, values: Any) -> Tensor:
         """Return `values` as a tensor; raises `InputError` for other arrays."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
